@@ -1,0 +1,166 @@
+"""The configuration of a connector, a task, a converter or the worker as a typed class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, dataclass_transform
+
+from connect.config.declaration import Attribute, declared_attributes
+from connect.config.errors import InvalidConfigError, keys_of, without_secrets
+from connect.config.formatting import original_text
+from connect.config.key import ConfigKey
+from connect.config.option import RefusedOptionError, option
+from connect.config.password import HIDDEN
+from connect.config.types import ConfigType
+from connect.config.validation import ConfigValue, Reading, describe_readings, read_keys
+from connect.errors import ConfigError
+
+__all__ = ["Config"]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option,))
+class Config:
+    """Declare the options of a plugin as the annotated attributes of a subclass::
+
+        class FileSourceConfig(Config):
+            topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish to.")
+            batch_size: int = option(default=2000, importance=LOW, doc="Most records per poll.")
+
+        config = FileSourceConfig.parse({"topic": "lines", "batch.size": "10"})
+        config.batch_size  # 10
+
+    The annotation is the type: ``str``, ``int``, ``Long``, ``Short``, ``float``, ``bool``, ``Password``,
+    ``PluginName``, ``tuple[str, ...]`` for a list, a ``Literal`` of strings or a ``StrEnum`` for fixed ones,
+    or one of them with ``| None``. Subclasses inherit options and may declare one again to change it. A
+    config never changes; two of one class are equal when their options are.
+    """
+
+    _attributes: ClassVar[tuple[Attribute, ...]] = ()
+    _originals: dict[str, str | None]
+    _secret_keys: frozenset[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._attributes = declared_attributes(cls)
+
+    def __init__(self, **values: Any) -> None:
+        """Make a config of typed values by the names of its attributes; wrong ones are a ``ConfigError``."""
+        keys = {attribute.name: attribute.key.name for attribute in self._attributes}
+        if unknown := values.keys() - keys:
+            raise TypeError(f"{type(self).__name__} has no option {min(unknown)!r}; it has {', '.join(keys)}")
+        self._fill({keys[name]: value for name, value in values.items()}, ())
+
+    @classmethod
+    def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
+        """Return the config that ``props`` hold; keys that are not declared are only kept in ``originals``.
+
+        One mistake is raised as the ``ConfigError`` it is, several as an ``InvalidConfigError`` that lists
+        them. The values of ``secret_keys``, which config providers gave, are hidden in errors and the repr.
+        """
+        config = cls.__new__(cls)
+        config._fill(props, secret_keys)
+        return config
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Return what is to be said of every key when the config is ``props``; mistakes are not raised."""
+        config = cls.__new__(cls)
+        readings = config._load(props, secret_keys)
+        described = {value.name: value for value in describe_readings(readings, secret_keys)}
+        for error in config._broken_rules():
+            for key in keys_of(error):
+                described[key] = described.get(key, ConfigValue(key)).with_errors(str(error))
+        return tuple(described.values())
+
+    @classmethod
+    def definitions(cls) -> tuple[ConfigKey, ...]:
+        """Return what is known about every key, in declared order."""
+        return tuple(attribute.key for attribute in cls._attributes)
+
+    @classmethod
+    def unknown_keys(cls, props: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the keys of ``props`` that no option has."""
+        known = {attribute.key.name for attribute in cls._attributes}
+        return tuple(key for key in props if key not in known)
+
+    def check(self) -> Iterable[ConfigError]:
+        """Override to yield an error for every rule over several options that is broken.
+
+        It is called by ``parse`` and by ``validate``. Every attribute it can read has a valid value: reading
+        one whose own value was refused ends the check, and what was yielded before counts. Name the keys to
+        show the error at with ``ConfigRuleError``; ``yield from super().check()`` when the base class has
+        rules too.
+        """
+        return ()
+
+    @property
+    def originals(self) -> Mapping[str, str | None]:
+        """The properties as they were given, unknown keys included. Secrets are in the clear: do not log."""
+        return MappingProxyType(self._originals)
+
+    def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:
+        """Return the original properties whose keys start with ``prefix``, under the rest of their keys."""
+        return {
+            key.removeprefix(prefix): value
+            for key, value in self._originals.items()
+            if key.startswith(prefix) and key != prefix
+        }
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed: make another one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed: {name} stays")
+
+    def __eq__(self, other: object) -> bool:
+        return self._options() == other._options() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._options().values()))
+
+    def __repr__(self) -> str:
+        secret_names = {item.name for item in self._attributes if item.key.name in self._secret_keys}
+        shown = ", ".join(
+            f"{name}={HIDDEN if name in secret_names else repr(value)}" for name, value in self._options().items()
+        )
+        return f"{type(self).__name__}({shown})"
+
+    def _fill(self, props: Mapping[str, object], secret_keys: Collection[str]) -> None:
+        readings = self._load(props, secret_keys)
+        errors = [reading.errors[0] for reading in readings.values() if reading.errors]
+        errors.extend(self._broken_rules())
+        if len(errors) > 1:
+            raise InvalidConfigError(errors)
+        if errors:
+            raise errors[0]
+
+    def _load(self, props: Mapping[str, object], secret_keys: Collection[str]) -> dict[str, Reading]:
+        readings = read_keys(self.definitions(), props, secret_keys=secret_keys)
+        self.__dict__["_originals"] = {key: original_text(value) for key, value in props.items()}
+        self.__dict__["_secret_keys"] = frozenset(secret_keys)
+        for attribute in self._attributes:
+            reading = readings[attribute.key.name]
+            if not reading.errors:
+                self.__dict__[attribute.name] = attribute.load(reading.value)
+        return readings
+
+    def _options(self) -> dict[str, Any]:
+        return {item.name: self.__dict__[item.name] for item in self._attributes if item.name in self.__dict__}
+
+    def _broken_rules(self) -> list[ConfigError]:
+        errors: list[ConfigError] = []
+        try:
+            # Element by element: what was yielded before the check ends is kept.
+            errors.extend(self.check())
+        except InvalidConfigError as several:
+            errors.extend(several.errors)
+        except ConfigError as error:
+            errors.append(error)
+        except RefusedOptionError:
+            pass
+        return [without_secrets(error, self._secrets()) for error in errors]
+
+    def _secrets(self) -> set[str]:
+        passwords = {item.key.name for item in self._attributes if item.key.type is ConfigType.PASSWORD}
+        return {text for key in passwords | self._secret_keys if (text := (self._originals.get(key) or "").strip())}

@@ -1,0 +1,74 @@
+"""How a configuration is refused, in Kafka's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from connect.config.formatting import display_value
+from connect.config.password import HIDDEN
+from connect.errors import ConfigError
+
+__all__ = [
+    "ConfigRuleError",
+    "InvalidConfigError",
+    "invalid_value",
+    "keys_of",
+    "missing_value",
+    "without_secrets",
+]
+
+
+class ConfigRuleError(ConfigError):
+    """A configuration breaks a rule; ``message`` tells it in full and ``keys`` are those it is shown at.
+
+    Yield it from ``Config.check`` for a rule over several keys::
+
+        yield ConfigRuleError("Must configure one of topics or topics.regex", "topics", "topics.regex")
+    """
+
+    def __init__(self, message: str, *keys: str) -> None:
+        if not keys:
+            raise TypeError("Name at least one key: the error is shown at it")
+        super().__init__(keys[0], None, message)
+        self.args = (message,)
+        self.keys = keys
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConfigRuleError, (self.reason, *self.keys)
+
+
+class InvalidConfigError(ConfigError):
+    """Several things are wrong with a configuration: ``errors`` has each, and the text lists them all."""
+
+    def __init__(self, errors: Iterable[ConfigError]) -> None:
+        self.errors = tuple(errors)
+        lines = "\n".join(str(error) for error in self.errors)
+        super().__init__(self.errors[0].key, None, lines)
+        self.args = (f"The configuration is invalid and contains the following {len(self.errors)} errors:\n{lines}",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvalidConfigError, (self.errors,)
+
+
+def invalid_value(key: str, value: object, reason: str) -> ConfigError:
+    """Return the error of a validator that refuses ``value``, which is shown as Kafka shows it."""
+    return ConfigError(key, display_value(value), reason)
+
+
+def missing_value(key: str) -> ConfigError:
+    """Return the error of a required key that is absent."""
+    return ConfigRuleError(f'Missing required configuration "{key}" which has no default value.', key)
+
+
+def keys_of(error: ConfigError) -> tuple[str, ...]:
+    """Return the keys that ``error`` is shown at."""
+    return error.keys if isinstance(error, ConfigRuleError) else (error.key,)
+
+
+def without_secrets(error: ConfigError, secrets: Iterable[str]) -> ConfigError:
+    """Return ``error`` with none of ``secrets`` in its text."""
+    text = str(error)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return error if text == str(error) else ConfigRuleError(text, *keys_of(error))

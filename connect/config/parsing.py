@@ -1,0 +1,116 @@
+"""Reads the text of a property as a value of its type, exactly as Kafka does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from connect.config.errors import invalid_value
+from connect.config.password import HIDDEN, Password
+from connect.config.types import ConfigType, ParsedValue
+from connect.errors import ConfigError
+
+__all__ = ["parse_value"]
+
+# What Java's String.trim takes away: every control character and the space, and no other white space.
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+_SEPARATOR: Final = re.compile(r"\s*,\s*", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
+_HEXADECIMAL: Final = re.compile(
+    r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
+)
+_NOT_FINITE: Final = re.compile(r"[+-]?(?:NaN|Infinity)")
+_BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def parse_value(key: str, value: object, config_type: ConfigType) -> ParsedValue:
+    """Return ``value`` as ``config_type``: a text is parsed, a value of the type kept, ``None`` is ``None``.
+
+    Anything else is a ``ConfigError`` about ``key``. Whether a CLASS exists is not asked here.
+    """
+    return None if value is None else _PARSERS[config_type](key, value)
+
+
+def _parse_boolean(key: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        match value.strip(_TRIMMED).lower():
+            case "true":
+                return True
+            case "false":
+                return False
+    raise invalid_value(key, value, "Expected value to be either true or false")
+
+
+def _parse_integer(config_type: ConfigType, key: str, value: object) -> int:
+    bits = _BITS[config_type]
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip(_TRIMMED)):
+        number = int(value.strip(_TRIMMED))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    elif isinstance(value, str):
+        raise invalid_value(key, value, f"Not a number of type {config_type}")
+    else:
+        raise _wrong_type(key, value, f"a {bits}-bit integer")
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise invalid_value(key, value, f"Not a number of type {config_type}")
+    return number
+
+
+def _parse_double(key: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        raise _wrong_type(key, value, "a double")
+    text = value.strip(_TRIMMED)
+    if _NOT_FINITE.fullmatch(text):
+        return float(text)
+    if match := _DECIMAL.fullmatch(text):
+        return float(match[1])
+    if match := _HEXADECIMAL.fullmatch(text):
+        return float.fromhex(match[1])
+    raise invalid_value(key, value, f"Not a number of type {ConfigType.DOUBLE}")
+
+
+def _parse_list(key: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        text = value.strip(_TRIMMED)
+        return tuple(_SEPARATOR.split(text)) if text else ()
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return tuple(str(item) for item in value)
+    raise invalid_value(key, value, "Expected a comma separated list.")
+
+
+def _parse_password(key: str, value: object) -> Password:
+    if isinstance(value, Password):
+        return value
+    if isinstance(value, str):
+        return Password(value.strip(_TRIMMED))
+    raise invalid_value(key, HIDDEN, f"Expected value to be a string, but it was a {type(value).__name__}")
+
+
+def _parse_string(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return value.strip(_TRIMMED)
+    raise _wrong_type(key, value, "a string")
+
+
+def _wrong_type(key: str, value: object, expected: str) -> ConfigError:
+    return invalid_value(key, value, f"Expected value to be {expected}, but it was a {type(value).__name__}")
+
+
+_PARSERS: Final[Mapping[ConfigType, Callable[[str, object], ParsedValue]]] = {
+    ConfigType.BOOLEAN: _parse_boolean,
+    ConfigType.STRING: _parse_string,
+    ConfigType.INT: partial(_parse_integer, ConfigType.INT),
+    ConfigType.SHORT: partial(_parse_integer, ConfigType.SHORT),
+    ConfigType.LONG: partial(_parse_integer, ConfigType.LONG),
+    ConfigType.DOUBLE: _parse_double,
+    ConfigType.LIST: _parse_list,
+    ConfigType.CLASS: _parse_string,
+    ConfigType.PASSWORD: _parse_password,
+}

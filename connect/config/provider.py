@@ -1,0 +1,37 @@
+"""Where secrets and other values live outside the configuration: the interface of config providers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["ConfigData", "ConfigProvider"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigData:
+    """The values a provider has at a path, and for how many milliseconds they hold: ``None`` is for good."""
+
+    values: Mapping[str, str] = field(repr=False)
+    ttl_ms: int | None = None
+
+
+class ConfigProvider(ABC):
+    """Looks up the values that a configuration refers to as ``${provider:path:key}``."""
+
+    @abstractmethod
+    def configure(self, props: Mapping[str, str]) -> None:
+        """Take what is set as ``config.providers.<name>.param.<setting>``; called once, before ``get``."""
+
+    @abstractmethod
+    def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
+        """Return the values of ``keys`` at ``path``, all there are when ``keys`` is ``None``.
+
+        A key that is not there is left out, and its reference stays as it is written. ``path`` is empty when
+        the reference has none. A path that cannot be read is a ``ConnectError``.
+        """
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        return
