@@ -1,0 +1,115 @@
+"""Where jars are fetched from: Maven Central, or the mirror that the user's settings name in its place.
+
+The first of these that is set decides:
+
+1. ``SLUICE_IVY_SETTINGS``: the path of an Ivy settings file, used as it is (the place for credentials);
+2. ``SLUICE_MAVEN_REPOSITORY``: the URL of a Maven repository;
+3. the mirror of ``central`` in ``~/.m2/settings.xml``;
+4. Maven Central.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from connect.errors import ConfigError, ConnectError
+
+__all__ = ["Repository", "find_repository", "local_repository", "redact"]
+
+CENTRAL = "https://repo1.maven.org/maven2/"
+
+_EXTERNAL_WILDCARDS = frozenset({"*", "external:*"})
+_ENVIRONMENT = re.compile(r"\$\{env\.(\w+)\}")
+_USER_INFO = re.compile(r"//[^/@\s]+@")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A Maven repository by ``url``, or whatever an Ivy ``settings`` file says."""
+
+    url: str
+    origin: str
+    settings: Path | None = None
+
+    def __str__(self) -> str:
+        return f"{redact(self.url)} ({self.origin})"
+
+
+def find_repository(environ: Mapping[str, str] = os.environ) -> Repository:
+    """The repository that the user's environment and Maven settings choose."""
+    if ivy := environ.get("SLUICE_IVY_SETTINGS"):
+        path = Path(ivy).expanduser()
+        if not path.is_file():
+            raise ConfigError("SLUICE_IVY_SETTINGS", ivy, "no such file; give the path of an Ivy settings file")
+        return Repository(str(path), "SLUICE_IVY_SETTINGS", path)
+    if url := environ.get("SLUICE_MAVEN_REPOSITORY"):
+        if "://" not in url and not url.startswith("file:"):
+            raise ConfigError(
+                "SLUICE_MAVEN_REPOSITORY", redact(url), "not a URL; give one such as https://host/maven2/"
+            )
+        return Repository(_folder(url), "SLUICE_MAVEN_REPOSITORY")
+    if mirror := _mirror_of_central(environ):
+        return Repository(_folder(mirror), "~/.m2/settings.xml")
+    return Repository(CENTRAL, "Maven Central")
+
+
+def local_repository(environ: Mapping[str, str] = os.environ) -> Path:
+    """The user's local Maven repository: ``localRepository`` of the settings, else ``~/.m2/repository``."""
+    settings = _maven_settings(environ)
+    named = None if settings is None else settings.findtext("{*}localRepository")
+    if named and named.strip():
+        text = _interpolate(named.strip(), environ).replace("${user.home}", str(_home(environ)))
+        return Path(text)
+    return _home(environ) / ".m2" / "repository"
+
+
+def redact(text: str) -> str:
+    """``text`` with the user and password of every URL hidden."""
+    return _USER_INFO.sub("//[hidden]@", text)
+
+
+def _mirror_of_central(environ: Mapping[str, str]) -> str | None:
+    settings = _maven_settings(environ)
+    if settings is None:
+        return None
+    mirrors = [
+        (mirror.findtext("{*}mirrorOf", "").strip(), mirror.findtext("{*}url", "").strip())
+        for mirror in settings.findall("{*}mirrors/{*}mirror")
+        if mirror.findtext("{*}blocked", "false").strip() != "true"
+    ]
+    by_name = [url for pattern, url in mirrors if pattern == "central" and url]
+    by_pattern = [url for pattern, url in mirrors if _covers_central(pattern) and url]
+    chosen = next(iter(by_name + by_pattern), None)
+    return None if chosen is None else _interpolate(chosen, environ)
+
+
+def _covers_central(pattern: str) -> bool:
+    parts = {part.strip() for part in pattern.split(",")}
+    return "!central" not in parts and ("central" in parts or not parts.isdisjoint(_EXTERNAL_WILDCARDS))
+
+
+def _maven_settings(environ: Mapping[str, str]) -> ET.Element | None:
+    path = _home(environ) / ".m2" / "settings.xml"
+    if not path.is_file():
+        return None
+    try:
+        return ET.parse(path).getroot()  # noqa: S314  the user's own file
+    except ET.ParseError as error:
+        raise ConnectError(f"{path} is not well-formed XML ({error}); correct it or move it away.") from error
+
+
+def _interpolate(text: str, environ: Mapping[str, str]) -> str:
+    return _ENVIRONMENT.sub(lambda match: environ.get(match[1], match[0]), text)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ["HOME"]) if "HOME" in environ else Path.home()
+
+
+def _folder(url: str) -> str:
+    return url if url.endswith("/") else url + "/"

@@ -1,0 +1,51 @@
+"""Fixtures that every test may ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from connect.errors import ConnectError
+from connect.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.java import find_java
+from worker.kafka import broker as broker_module
+from worker.kafka.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+
+
+@pytest.fixture(scope="session")
+def broker_jars() -> tuple[Path, ...]:
+    """The class path of the embedded broker. Where it cannot be had the test is skipped, in CI it fails."""
+    lock = Path(broker_module.__file__).with_name("broker.jars")
+    try:
+        return resolve_jars(read_lock(lock), java=find_java(), home=sluice_home())
+    except ConnectError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no embedded broker here: {error}")
+
+
+@pytest.fixture(scope="session")
+def broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """A Kafka broker, one for all the processes of this test run. Do not stop it: others use it."""
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with EmbeddedBroker(BrokerConfig(folder=run / "broker", port=0)).lease() as info:
+        yield info
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: BrokerInfo) -> str:
+    """The bootstrap servers of the run's broker."""
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """The name of a topic that no other test uses; the topic itself is yet to be made."""
+    readable = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in request.node.name)
+    return f"{readable[:60]}-{uuid4().hex[:12]}"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from connect.errors import ConfigError
+from worker.kafka.broker_ports import Ports
+from worker.kafka.broker_settings import BrokerConfig, is_plaintext, render_properties, server_properties
+
+PORTS = Ports(19092, 19093)
+
+
+def test_every_listener_is_on_loopback() -> None:
+    properties = server_properties(PORTS, Path("/data"), {})
+    assert properties["listeners"] == "CLIENT://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093"
+    assert properties["advertised.listeners"] == "CLIENT://127.0.0.1:19092"
+    assert properties["controller.quorum.voters"] == "1@127.0.0.1:19093"
+
+
+def test_old_records_are_kept_and_one_node_suffices() -> None:
+    properties = server_properties(PORTS, Path("/data"), {})
+    assert properties["log.retention.ms"] == "-1"
+    factors = {key: value for key, value in properties.items() if key.endswith(("factor", "isr", "replicas"))}
+    assert len(factors) == 7
+    assert set(factors.values()) == {"1"}
+    assert "auto.create.topics.enable" not in properties
+
+
+def test_extra_properties_have_the_last_word() -> None:
+    properties = server_properties(PORTS, Path("/data"), {"num.partitions": "3", "message.max.bytes": "9"})
+    assert (properties["num.partitions"], properties["message.max.bytes"]) == ("3", "9")
+
+
+@pytest.mark.parametrize("key", ["listeners", "log.dirs", "node.id", "process.roles"])
+def test_what_the_broker_sets_itself_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"configuration {key}: set by the embedded broker"):
+        server_properties(PORTS, Path("/data"), {key: "x"})
+
+
+def test_a_protocol_map_of_ones_own_means_no_plaintext() -> None:
+    assert is_plaintext({"num.partitions": "1"})
+    assert not is_plaintext({"listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"})
+
+
+def test_properties_are_escaped_as_java_reads_them() -> None:
+    rendered = render_properties({"a b:c": " C:\\x\n", "k": "a=b # ü😀"})
+    assert rendered == "a\\ b\\:c=\\ C:\\\\x\\n\nk=a=b # \\u00fc\\ud83d\\ude00\n"
+
+
+@pytest.mark.parametrize("heap", ["", "lots", "-1m", "256 m", "0"])
+def test_a_heap_that_is_no_size_is_refused(heap: str) -> None:
+    with pytest.raises(ConfigError, match="configuration heap: not a size"):
+        BrokerConfig(heap=heap)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_out_of_range_is_refused(port: int) -> None:
+    with pytest.raises(ConfigError, match="configuration port: not between 0 and 65535"):
+        BrokerConfig(port=port)
