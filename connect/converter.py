@@ -1,0 +1,72 @@
+"""Converters: between the values of connectors and the bytes on a topic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Generic, TypeVar
+
+from connect.config import Config
+from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.plugin import Plugin
+
+__all__ = ["Converter", "HeaderConverter"]
+
+C = TypeVar("C", bound=Config)
+
+
+class Converter(Plugin[C], Generic[C]):
+    """Turns keys or values into bytes and back.
+
+    The row methods are the specification. The column methods do the same for many records at once; a converter
+    overrides them where it can be faster, and they must then agree with the rows. If a column method raises, the
+    runtime goes through the records one by one, so it need not care which of them was bad.
+
+    Data that cannot be converted raises :class:`~connect.errors.DataError`. One converter is used by one thread.
+    """
+
+    def __init__(self, config: C, *, is_key: bool = False) -> None:
+        self.config = config
+        self.is_key = is_key
+
+    @abstractmethod
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The bytes of one value; ``None`` makes a tombstone."""
+
+    @abstractmethod
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """The schema and value of some bytes."""
+
+    def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
+        """The bytes of every value of a column."""
+        from_connect, schema = self.from_connect, column.schema
+        return [from_connect(topic, schema, value) for value in column]
+
+    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
+        """The values of many records, as consecutive columns of one schema each; usually that is one column."""
+        to_connect = self.to_connect
+        pairs = [to_connect(topic, item) for item in data]
+        runs = groupby(pairs, key=lambda pair: pair.schema)
+        return [ValueColumn([pair.value for pair in run], schema) for schema, run in runs]
+
+    def close(self) -> None:
+        """Release what the converter holds."""
+
+
+class HeaderConverter(Plugin[C], Generic[C]):
+    """Turns the values of record headers into bytes and back."""
+
+    def __init__(self, config: C) -> None:
+        self.config = config
+
+    @abstractmethod
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The bytes of one header's value."""
+
+    @abstractmethod
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:
+        """The schema and value of one header's bytes."""
+
+    def close(self) -> None:
+        """Release what the converter holds."""

@@ -1,0 +1,44 @@
+"""What every kind of plugin has in common: a typed config, named once, as the type argument of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+
+from connect.config import Config
+
+__all__ = ["Plugin"]
+
+C = TypeVar("C", bound=Config)
+
+
+class Plugin(Generic[C]):
+    """A class the runtime makes from a configuration: a connector, a task, a converter, a transformation ...
+
+    ``class Cast(Transformation[CastConfig])`` gives ``Cast.config_class`` and, in each instance, a typed
+    ``self.config``. A plugin without options leaves the argument out.
+    """
+
+    config_class: ClassVar[type[Config]] = Config
+    version: ClassVar[str] = "undefined"
+    """What the REST API and the status say of the plugin's version."""
+
+    config: C
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for parent in getattr(cls, "__orig_bases__", ()):
+            origin = get_origin(parent)
+            if isinstance(origin, type) and issubclass(origin, Plugin):
+                named = next((arg for arg in get_args(parent) if _is_config(arg)), None)
+                if named is not None:
+                    cls.config_class = named
+
+    @classmethod
+    def configured(cls, props: Mapping[str, str], **given: Any) -> Any:
+        """An instance made from the plugin's own keys; :class:`~connect.errors.ConfigError` if they are refused."""
+        return cls(cls.config_class.parse(props), **given)  # type: ignore[call-arg]
+
+
+def _is_config(argument: object) -> bool:
+    return isinstance(argument, type) and issubclass(argument, Config)

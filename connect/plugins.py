@@ -1,0 +1,246 @@
+"""The registry of plugins: what there is and under which names, without importing any of it.
+
+Plugins are listed in files called ``plugins.toml``: the one that comes with Sluice, one in each folder of
+``plugin.path`` (or in folders directly below it), and one in each package that the entry point group
+``sluice.plugins`` names. A class is imported when :meth:`PluginRegistry.load` is asked for it, which only child
+processes do (invariant I7).
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from connect.errors import PluginError
+
+__all__ = ["PluginEntry", "PluginKind", "PluginRegistry"]
+
+_ENTRY_POINTS: Final = "sluice.plugins"
+_FILE: Final = "plugins.toml"
+
+
+class PluginKind(enum.Enum):
+    """The kinds of plugin; the value of each is the name of its tables in ``plugins.toml``."""
+
+    CONNECTOR = "connector"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+    CONFIG_PROVIDER = "config_provider"
+
+    @property
+    def suffix(self) -> str:
+        """What may be left out at the end of a simple name."""
+        return "".join(part.capitalize() for part in self.value.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """One plugin, as ``plugins.toml`` lists it.
+
+    ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others; ``folder`` is where its modules
+    are, if that is not on the import path already.
+    """
+
+    kind: PluginKind
+    class_name: str
+    type: str | None = None
+    aliases: tuple[str, ...] = ()
+    version: str | None = None
+    folder: Path | None = None
+
+    @property
+    def simple_name(self) -> str:
+        """The class name without its module, nested classes joined by ``$`` as in Java."""
+        parts = self.class_name.split(".")
+        first = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+        return "$".join(parts[first:])
+
+    def names(self) -> Iterator[str]:
+        """Every name under which a config may call this plugin."""
+        yield self.class_name
+        for name in (self.simple_name, *self.aliases):
+            yield name
+            if name.endswith(self.kind.suffix) and name not in self.aliases:
+                yield name.removesuffix(self.kind.suffix)
+        for alias in self.aliases:
+            simple = alias.rpartition(".")[2]
+            yield simple
+            yield simple.removesuffix(self.kind.suffix)
+
+
+class PluginRegistry:
+    """Finds plugins by their names. It does not change once it is made, so threads may share it."""
+
+    def __init__(self, entries: Iterable[PluginEntry]) -> None:
+        self._entries = tuple(entries)
+        self._by_name: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
+        for entry in self._entries:
+            for name in set(entry.names()):
+                self._by_name[entry.kind, name].append(entry)
+
+    @classmethod
+    def discover(cls, plugin_path: Sequence[str | Path] = ()) -> PluginRegistry:
+        """Read every ``plugins.toml`` there is. Raises :class:`~connect.errors.PluginError` for one that is wrong."""
+        entries = [*read_entries(_built_in_file(), folder=None)]
+        for name, folder in _entry_point_folders():
+            entries += _entries_of_package(name, folder)
+        for path in plugin_path:
+            folder = Path(path)
+            if not folder.is_dir():
+                raise PluginError(f"plugin.path names {folder}, which is not a folder; correct or remove it.")
+            for place in (folder, *sorted(child for child in folder.iterdir() if child.is_dir())):
+                if (place / _FILE).is_file():
+                    entries += read_entries(place / _FILE, folder=place)
+        return cls(entries)
+
+    def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
+        """All plugins, or those of one kind, in the order of their class names."""
+        chosen = (entry for entry in self._entries if kind is None or entry.kind is kind)
+        return tuple(sorted(chosen, key=lambda entry: entry.class_name))
+
+    def find(self, kind: PluginKind, name: str) -> PluginEntry:
+        """The plugin that a config calls ``name``.
+
+        A dotted path that no file lists is taken as it is: it must then be importable in the child process.
+        Raises :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
+        """
+        found = self._by_name.get((kind, name)) or self._by_name.get((kind, name.replace("$", ".")), [])
+        classes = {entry.class_name: entry for entry in found}
+        if len(classes) == 1:
+            return next(iter(classes.values()))
+        what = kind.value.replace("_", " ")
+        if classes:
+            raise PluginError(
+                f"More than one {what} matches alias {name}. Please use full package and class name instead. "
+                f"Classes found: {', '.join(sorted(classes))}"
+            )
+        if "." in name and _is_importable(name):
+            return PluginEntry(kind, name.replace("$", "."))
+        known = ", ".join(entry.class_name for entry in self.entries(kind))
+        raise PluginError(
+            f"Failed to find any class that implements {kind.suffix} and which name matches {name}, "
+            f"available {what}s are: {known}"
+        )
+
+    def load(self, kind: PluginKind, name: str) -> type[Any]:
+        """Import the class that a config calls ``name``. This runs the plugin's code.
+
+        Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
+        """
+        return load_class(self.find(kind, name))
+
+
+def load_class(entry: PluginEntry) -> type[Any]:
+    """Import the class of ``entry``, from its folder if it has one."""
+    if entry.folder is not None and str(entry.folder) not in sys.path:
+        sys.path.insert(0, str(entry.folder))
+    loaded = _import(entry.class_name)
+    kind_class = _kind_class(entry.kind)
+    if not (isinstance(loaded, type) and issubclass(loaded, kind_class)):
+        raise PluginError(f"Class {entry.class_name} is not a {kind_class.__name__}; name a class that is.")
+    return loaded
+
+
+def read_entries(file: Path, *, folder: Path | None) -> list[PluginEntry]:
+    """The plugins that a ``plugins.toml`` lists; :class:`~connect.errors.PluginError` if it is not of its form."""
+    try:
+        with file.open("rb") as stream:
+            document = tomllib.load(stream)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise PluginError(f"{file} cannot be read as TOML: {error}") from error
+    entries: list[PluginEntry] = []
+    for name, tables in document.items():
+        try:
+            kind = PluginKind(name)
+        except ValueError as error:
+            kinds = ", ".join(kind.value for kind in PluginKind)
+            raise PluginError(f"{file}: [[{name}]] is not a kind of plugin; the kinds are {kinds}.") from error
+        entries += [_entry(file, kind, table, folder) for table in tables]
+    return entries
+
+
+def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path | None) -> PluginEntry:
+    unknown = table.keys() - {"class", "type", "aliases", "version"}
+    if unknown or not isinstance(table.get("class"), str):
+        wrong = f"unknown key {sorted(unknown)[0]}" if unknown else "no class"
+        raise PluginError(f"{file}: a [[{kind.value}]] has {wrong}; it takes class, type, aliases and version.")
+    if kind is PluginKind.CONNECTOR and table.get("type") not in ("source", "sink"):
+        raise PluginError(f'{file}: connector {table["class"]} needs type = "source" or type = "sink".')
+    aliases = tuple(table.get("aliases", ()))
+    return PluginEntry(kind, table["class"], table.get("type"), aliases, table.get("version"), folder)
+
+
+def _built_in_file() -> Path:
+    package = Path(__file__).parent
+    shipped = package / _FILE
+    return shipped if shipped.is_file() else package.parent / _FILE
+
+
+def _entry_point_folders() -> Iterator[tuple[str, Path]]:
+    for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+        # A top-level package is located without running any of its code.
+        spec = importlib.util.find_spec(point.value.partition(".")[0])
+        if spec is not None and spec.submodule_search_locations:
+            yield point.name, Path(spec.submodule_search_locations[0], *point.value.split(".")[1:])
+
+
+def _entries_of_package(name: str, folder: Path) -> list[PluginEntry]:
+    file = folder / _FILE
+    if not file.is_file():
+        raise PluginError(f"Entry point {name} of {_ENTRY_POINTS} names a package without {_FILE}: {file}")
+    return read_entries(file, folder=None)
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name.partition(".")[0]) is not None
+    except ValueError:
+        return False
+
+
+def _import(path: str) -> object:
+    parts = path.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        module_name = ".".join(parts[:length])
+        try:
+            target: object = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and (module_name == error.name or module_name.startswith(error.name + ".")):
+                continue
+            raise PluginError(f"Class {path} needs the module {error.name}, which is not installed.") from error
+        except Exception as error:
+            raise PluginError(f"Class {path} cannot be imported: {error}") from error
+        try:
+            for part in parts[length:]:
+                target = getattr(target, part)
+        except AttributeError as error:
+            raise PluginError(f"Class {path} cannot be imported: {error}") from error
+        return target
+    raise PluginError(f"Class {path} cannot be imported: there is no module {parts[0]}.")
+
+
+def _kind_class(kind: PluginKind) -> type[Any]:
+    module, _, name = _KIND_CLASSES[kind].rpartition(".")
+    loaded: type[Any] = getattr(importlib.import_module(module), name)
+    return loaded
+
+
+_KIND_CLASSES: Final = {
+    PluginKind.CONNECTOR: "connect.connector.Connector",
+    PluginKind.CONVERTER: "connect.converter.Converter",
+    PluginKind.HEADER_CONVERTER: "connect.converter.HeaderConverter",
+    PluginKind.TRANSFORMATION: "connect.transformation.Transformation",
+    PluginKind.PREDICATE: "connect.transformation.Predicate",
+    PluginKind.CONFIG_PROVIDER: "connect.config.ConfigProvider",
+}
