@@ -1,0 +1,113 @@
+"""What to do so that what runs becomes what should run: a function of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from worker.stores.config import ConnectorEntry, TargetState
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages import Drain, Pause, Resume, RunConnector, RunTask
+from worker.unit import Unit
+
+__all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_units", "reconcile"]
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """How a unit should run."""
+
+    command: RunConnector | RunTask
+    paused: bool = False
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a unit runs: what it was started with, what it was told since, and where it stands."""
+
+    command: RunConnector | RunTask
+    phase: Phase = Phase.STARTING
+    paused: bool = False
+    drain: bool = False
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start a unit."""
+
+    unit: Unit
+    desired: Desired
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Stop a unit."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Tell a running unit something."""
+
+    unit: Unit
+    command: Pause | Resume | Drain
+
+
+Action: TypeAlias = Start | Stop | Tell
+
+
+def desired_units(
+    connectors: Mapping[str, ConnectorEntry], worker: Mapping[str, str], drain: frozenset[str]
+) -> dict[Unit, Desired]:
+    """Every unit that should run anywhere. ``drain`` names the sinks that are to deliver what is there and stop.
+
+    A paused connector is stopped while its tasks stay, paused; a stopped one has nothing that runs.
+    """
+    desired: dict[Unit, Desired] = {}
+    for name, entry in connectors.items():
+        if entry.target is TargetState.STOPPED:
+            continue
+        paused = entry.target is TargetState.PAUSED
+        config = dict(entry.config)
+        if not paused:
+            desired[Unit(name)] = Desired(RunConnector(name, config, dict(worker)))
+        for task, task_config in enumerate(entry.task_configs):
+            command = RunTask(name, task, dict(task_config), config, dict(worker), paused=False)
+            desired[Unit(name, task)] = Desired(command, paused, name in drain)
+    return desired
+
+
+def reconcile(desired: Mapping[Unit, Desired], running: Mapping[Unit, Running]) -> list[Action]:
+    """The actions that bring ``running`` nearer to ``desired``, for what is not on its way already.
+
+    A unit whose configuration changed is stopped first and started when it is gone. A failed one stays as it is until
+    somebody restarts it.
+    """
+    actions: list[Action] = [
+        Stop(unit)
+        for unit, now in running.items()
+        if now.phase is not Phase.STOPPING and (unit not in desired or now.command != desired[unit].command)
+    ]
+    for unit, wanted in desired.items():
+        now = running.get(unit)
+        if now is None:
+            actions.append(Start(unit, _to_start(wanted)))
+        elif now.command == wanted.command and now.phase not in (Phase.STOPPING, Phase.FAILED):
+            actions += _tell(unit, wanted, now)
+    return actions
+
+
+def _to_start(wanted: Desired) -> Desired:
+    # A unit cannot be told anything it is not started for yet, so a drain follows with the next look.
+    return replace(wanted, drain=False)
+
+
+def _tell(unit: Unit, wanted: Desired, now: Running) -> Iterator[Tell]:
+    if wanted.paused is not now.paused:
+        yield Tell(unit, Pause() if wanted.paused else Resume())
+    if wanted.drain and not now.drain:
+        yield Tell(unit, Drain())

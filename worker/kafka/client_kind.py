@@ -1,0 +1,44 @@
+"""The three kinds of Kafka client, and what a client is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+__all__ = ["ClientKind", "ClientProperties", "PropertyValue"]
+
+PropertyValue = str | int | bool
+
+
+class ClientKind(Enum):
+    """What a client does; ``value`` is also its prefix in a worker's config (``producer.``, ...)."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+
+    @property
+    def worker_prefix(self) -> str:
+        """The prefix of this kind's settings in the worker's config."""
+        return f"{self.value}."
+
+    @property
+    def override_prefix(self) -> str:
+        """The prefix of this kind's settings in a connector's config."""
+        return f"{self.value}.override."
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProperties:
+    """The settings of one client, sorted by who acts on them."""
+
+    properties: Mapping[str, PropertyValue] = field(repr=False)
+    """What librdkafka is given, by its canonical names. May hold secrets, so it is not shown."""
+
+    runtime: Mapping[str, str]
+    """Java settings that librdkafka does not have and the worker's own loops act on, such as
+    ``max.poll.records``."""
+
+    ignored: Mapping[str, str]
+    """Settings without effect, each with the reason: to be warned about once."""

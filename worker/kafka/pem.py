@@ -1,0 +1,36 @@
+"""Certificates and keys in PEM, as they are written into a properties file."""
+
+from __future__ import annotations
+
+import re
+
+from connect.config.password import HIDDEN
+from connect.errors import ConfigError
+
+__all__ = ["normalized_pem"]
+
+_BLOCK = re.compile(r"-+BEGIN (?P<label>[A-Z0-9 ]+?)-+(?P<body>[A-Za-z0-9+/=\s]+)-+END (?P=label)-+")
+
+_LINE_LENGTH = 64
+
+
+def normalized_pem(key: str, value: str) -> str:
+    """Return the PEM blocks in ``value`` with the line ends that OpenSSL wants.
+
+    A properties file often holds a certificate on one line, with blanks for line ends, and Java reads that.
+    ``key`` is named when there is no block; the value never is.
+    """
+    blocks = [_written_out(match["label"], match["body"]) for match in _BLOCK.finditer(value)]
+    if not blocks:
+        raise ConfigError(
+            key,
+            HIDDEN,
+            "No PEM block found: give the text from -----BEGIN ...----- to -----END ...----- (a private key as PKCS#8)",
+        )
+    return "".join(blocks)
+
+
+def _written_out(label: str, body: str) -> str:
+    base64 = "".join(body.split())
+    lines = [base64[start : start + _LINE_LENGTH] for start in range(0, len(base64), _LINE_LENGTH)]
+    return "\n".join((f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""))

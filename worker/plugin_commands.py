@@ -1,0 +1,54 @@
+"""The commands ``sluice plugins``: what plugins there are, and which keys one has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["plugins"]
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_PLUGIN_PATH = click.option(
+    "--plugin-path", type=_FOLDER, multiple=True, help="A folder of plugins, as in the worker's plugin.path."
+)
+
+
+@click.group()
+def plugins() -> None:
+    """Show the plugins that connectors can be made of."""
+
+
+@plugins.command("list")
+@_PLUGIN_PATH
+def list_plugins(plugin_path: tuple[Path, ...]) -> None:
+    """List every plugin: its kind, and its class."""
+    from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
+
+    for entry in PluginRegistry.discover(plugin_path).entries():
+        kind = entry.type or entry.kind.value
+        click.echo(f"{kind:<17} {entry.class_name}")
+
+
+@plugins.command()
+@click.argument("name")
+@_PLUGIN_PATH
+def describe(name: str, plugin_path: tuple[Path, ...]) -> None:
+    """Describe the plugin NAME: what it does and the keys it has. This runs its code."""
+    from connect.config import to_markdown  # noqa: PLC0415 - only this command needs it
+    from connect.errors import PluginError  # noqa: PLC0415
+    from connect.plugins import PluginKind, PluginRegistry, load_class  # noqa: PLC0415
+
+    registry = PluginRegistry.discover(plugin_path)
+    for kind in PluginKind:
+        try:
+            entry = registry.find(kind, name)
+        except PluginError:
+            continue
+        plugin = load_class(entry)
+        click.echo(f"{entry.class_name} ({entry.type or kind.value})\n")
+        click.echo(f"{(plugin.__doc__ or '').strip()}\n")
+        if (config_class := getattr(plugin, "config_class", None)) is not None:
+            click.echo(to_markdown(config_class))
+        return
+    raise click.ClickException(f"There is no plugin called {name}; `sluice plugins list` lists them.")

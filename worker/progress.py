@@ -1,0 +1,77 @@
+"""How far the work is: a line in the log while records move."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Progress", "ProgressLog"]
+
+logger = logging.getLogger(__name__)
+_INTERVAL: Final = 2.0
+_READ: Final = "source-record-write-total"
+_WRITTEN: Final = "sink-record-send-total"
+_LAG: Final = "sink-record-lag"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The counts of all tasks at one moment."""
+
+    at: float
+    read: float
+    written: float
+    lag: float
+
+    @classmethod
+    def of(cls, totals: Mapping[str, float], at: float) -> Progress:
+        """The progress that the totals of the metrics tell."""
+        return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG, 0.0))
+
+    def line(self, before: Progress) -> str | None:
+        """One line, with the rates since ``before``; none if nothing has moved."""
+        if (self.read, self.written) == (before.read, before.written):
+            return None
+        seconds = max(self.at - before.at, 1e-9)
+        read_rate, written_rate = (
+            (self.read - before.read) / seconds,
+            (self.written - before.written) / seconds,
+        )
+        return (
+            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s), "
+            f"lag {self.lag:,.0f}"
+        )
+
+
+class ProgressLog:
+    """Writes the line every two seconds, from a thread of its own that only asks and logs."""
+
+    def __init__(self, totals: Callable[[], Future[dict[str, float]]]) -> None:
+        self._totals = totals
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="progress", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write a last line if there is anything new to say, and end."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        before = Progress.of({}, time.monotonic())
+        while True:
+            ended = self._stopped.wait(_INTERVAL)
+            now = Progress.of(self._totals().result(), time.monotonic())
+            if (line := now.line(before)) is not None:
+                logger.info("%s", line)
+            before = now
+            if ended:
+                return

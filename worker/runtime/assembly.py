@@ -1,0 +1,150 @@
+"""Making the plugins of a task from its configurations: classes by name, configs by class, secrets filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from connect.config import Config, ConfigProvider, ConfigType, resolve_references
+from connect.connector import Connector
+from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.plugins import PluginKind, PluginRegistry
+from connect.source import SourceConnector
+from worker.config import WorkerConfig
+from worker.connector_config import (
+    ConnectorConfig,
+    SinkConnectorConfig,
+    SourceConnectorConfig,
+    TransformationSpec,
+)
+from worker.runtime.chain import Converters, SinkChain, SourceChain, Step, Steps
+from worker.runtime.log import Redaction
+from worker.runtime.providers import providers_of
+from worker.runtime.tolerance import Tolerance
+
+__all__ = ["Assembly"]
+
+B = TypeVar("B", SourceBatch, SinkBatch)
+R = TypeVar("R", SourceRecord, SinkRecord)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Everything a connector or task process makes from configurations.
+
+    ``props`` is the connector's configuration and ``worker_props`` the worker's, both with their references to config
+    providers resolved: what is in them may be secret.
+    """
+
+    worker_props: Mapping[str, str]
+    props: Mapping[str, str]
+    providers: Mapping[str, ConfigProvider]
+    redaction: Redaction
+
+    @classmethod
+    def resolve(cls, worker: Mapping[str, str], props: Mapping[str, str], redaction: Redaction) -> Assembly:
+        """Fill in what the config providers have; it is hidden by ``redaction`` from now on."""
+        providers = providers_of(worker, redaction)
+        resolved = _resolved(worker, providers)
+        redaction.add(_passwords(WorkerConfig, resolved))
+        return cls(resolved, _resolved(props, providers), providers, redaction)
+
+    def resolved(self, props: Mapping[str, str]) -> dict[str, str]:
+        """Another configuration of the same connector, with its references resolved."""
+        return _resolved(props, self.providers)
+
+    @cached_property
+    def worker(self) -> WorkerConfig:
+        """The worker's configuration."""
+        return WorkerConfig.parse(self.worker_props)
+
+    @cached_property
+    def registry(self) -> PluginRegistry:
+        """The plugins there are."""
+        return PluginRegistry.discover(self.worker.plugin_path or ())
+
+    @cached_property
+    def connector_class(self) -> type[Connector[Any]]:
+        """The class that ``connector.class`` names."""
+        loaded: type[Connector[Any]] = self.registry.load(PluginKind.CONNECTOR, self.props["connector.class"])
+        self.redaction.add(_passwords(loaded.config_class, self.props))
+        return loaded
+
+    @property
+    def is_source(self) -> bool:
+        """Whether the connector is a source."""
+        return issubclass(self.connector_class, SourceConnector)
+
+    @cached_property
+    def config(self) -> ConnectorConfig:
+        """What the framework reads of the connector's configuration."""
+        kind = SourceConnectorConfig if self.is_source else SinkConnectorConfig
+        return kind.parse(self.props)
+
+    @cached_property
+    def connector_config(self) -> Config:
+        """What the connector itself reads of it."""
+        return self.connector_class.config_class.parse(self.props)
+
+    def effective_props(self) -> dict[str, str]:
+        """The connector's configuration with the worker's converters where it names none."""
+        inherited: dict[str, str] = {}
+        for role in ("key", "value", "header"):
+            key = f"{role}.converter"
+            if not self.props.get(key):
+                inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
+                inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
+        return {**self.props, **inherited}
+
+    def source_chain(self, tolerance: Tolerance) -> SourceChain:
+        """The transformations and converters of a source."""
+        steps: Steps[SourceBatch, SourceRecord] = Steps(self._steps(), tolerance)
+        return SourceChain(steps, self.converters(), tolerance)
+
+    def sink_chain(self, tolerance: Tolerance) -> SinkChain:
+        """The converters and transformations of a sink."""
+        steps: Steps[SinkBatch, SinkRecord] = Steps(self._steps(), tolerance)
+        return SinkChain(steps, self.converters(), tolerance)
+
+    def converters(self) -> Converters:
+        """The converters: the connector's own where it names them, else the worker's."""
+        return Converters(
+            self._converter(PluginKind.CONVERTER, "key", is_key=True),
+            self._converter(PluginKind.CONVERTER, "value", is_key=False),
+            self._converter(PluginKind.HEADER_CONVERTER, "header"),
+        )
+
+    def _converter(self, kind: PluginKind, role: str, **given: Any) -> Any:
+        # A connector that names a converter gives all its keys; one that does not takes the worker's with all of them.
+        key = f"{role}.converter"
+        props = self.effective_props()
+        own = {name.removeprefix(f"{key}."): value for name, value in props.items() if name.startswith(f"{key}.")}
+        converter_class = self.registry.load(kind, props[key])
+        self.redaction.add(_passwords(converter_class.config_class, own))
+        return converter_class.configured({**own, "converter.type": role}, **given)
+
+    def _steps(self) -> list[Step]:
+        return [self._step(spec) for spec in self.config.transformations()]
+
+    def _step(self, spec: TransformationSpec) -> Step:
+        transformation = self.registry.load(PluginKind.TRANSFORMATION, spec.type).configured(spec.props)
+        if spec.predicate is None:
+            return Step(transformation)
+        predicate = self.registry.load(PluginKind.PREDICATE, spec.predicate.type).configured(spec.predicate.props)
+        return Step(transformation, predicate, spec.negate)
+
+
+def _resolved(props: Mapping[str, str], providers: Mapping[str, ConfigProvider]) -> dict[str, str]:
+    values = resolve_references(props, providers).values
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _passwords(config_class: type[Config], props: Mapping[str, str]) -> list[str]:
+    keys = (key.name for key in config_class.definitions() if key.type is ConfigType.PASSWORD)
+    return [props[key] for key in keys if props.get(key)]
+
+
+def _belongs(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")

@@ -1,0 +1,222 @@
+"""The loop of a bulk sink task: look where the partitions end, plan ranges, have them loaded, commit.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+before or during ``load``                   the ranges are planned again, from what the target says it has
+after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled
+after the commit                            loading continues after them
+==========================================  ========================================================================
+
+A target that keeps no offsets (``committed`` gives none) is loaded at least once. The group ``connect-NAME`` has no members:
+its offsets only follow, for people and tools that watch them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException
+
+from connect.bulk import BulkSinkTask, OffsetRange
+from connect.data import TopicPartition
+from connect.errors import RetriableError
+from connect.testing.crash import crash_point
+from worker.connector_config import SinkConnectorConfig
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.control import Control
+from worker.runtime.metrics import TaskMetrics
+from worker.runtime.plan import plan_ranges
+from worker.runtime.tolerance import Tolerance
+from worker.supervisor import messages
+
+__all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
+
+logger = logging.getLogger(__name__)
+_TIMEOUT: Final = 30.0
+_RETRY: Final = 5.0
+_REFRESH_TOPICS: Final = 10.0
+
+
+class BulkTaskRuntimeContext:
+    """What a bulk sink task is given of the runtime; see :class:`connect.bulk.BulkSinkTaskContext`."""
+
+    def __init__(self, control: Control, assembly: Assembly, clients: Clients) -> None:
+        self._control = control
+        self.connector_name = assembly.config.name
+        self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
+        self.connector_properties: Mapping[str, str] = assembly.effective_props()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless the task is stopped or paused first."""
+        return self._control.wait(seconds)
+
+    def stopping(self) -> bool:
+        """Whether the task is to stop."""
+        self._control.poll()
+        return self._control.stopping
+
+
+class BulkLoop:
+    """Runs one bulk sink task until it is told to stop. Everything happens in the thread that calls :meth:`run`."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        control: Control,
+        clients: Clients,
+        task: BulkSinkTask[Any],
+        tolerance: Tolerance,
+    ) -> None:
+        config = assembly.config
+        assert isinstance(config, SinkConnectorConfig)
+        self._topics = config.topics
+        self._regex = re.compile(config.topics_regex) if config.topics_regex else None
+        self._control = control
+        self._task = task
+        self._consumer: Consumer = clients.sink_consumer()
+        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._positions: dict[TopicPartition, int] = {}
+        self._partitions: tuple[TopicPartition, ...] = ()
+        self._refresh_due = 0.0
+        self._waiting_since: float | None = None
+        self._drain_ends: dict[TopicPartition, int] | None = None
+
+    def run(self) -> None:
+        """Load ranges until the worker says stop."""
+        self._positions = dict(self._task.committed())
+        while not self._control.stopping:
+            if not self._control.poll():
+                self._pause()
+                continue
+            ends = self._ends()
+            ranges = self._plan(ends)
+            if ranges:
+                self._load(ranges)
+            elif self._drained():
+                self._report(ends)
+                self._await_stop()
+                return
+            else:
+                self._control.wait(self._task.config.poll_interval_ms / 1000)
+            if self._metrics.due():
+                self._report(ends)
+
+    def close(self) -> None:
+        """Release the client."""
+        self._consumer.close()
+
+    def _ends(self) -> dict[TopicPartition, int]:
+        """The end of every partition now; those that were never seen get their first position."""
+        if time.monotonic() >= self._refresh_due or (self._control.draining and self._drain_ends is None):
+            self._refresh_due = time.monotonic() + _REFRESH_TOPICS
+            self._partitions = self._find_partitions()
+        try:
+            ends = {tp: self._watermarks(tp)[1] for tp in self._partitions}
+            self._enter([tp for tp in ends if tp not in self._positions])
+        except KafkaException as error:
+            logger.warning("The ends of the topics cannot be looked up and will be again: %s", error)
+            return {}
+        if self._control.draining and self._drain_ends is None:
+            self._drain_ends = ends
+        return ends
+
+    def _find_partitions(self) -> tuple[TopicPartition, ...]:
+        if self._regex is None:
+            names = [topic for topic in self._topics if self._exists(topic)]
+        else:
+            names = [
+                topic for topic in self._consumer.list_topics(timeout=_TIMEOUT).topics if self._regex.fullmatch(topic)
+            ]
+        found: list[TopicPartition] = []
+        for name in names:
+            partitions = self._consumer.list_topics(name, timeout=_TIMEOUT).topics[name].partitions
+            found += [TopicPartition(name, partition) for partition in partitions]
+        return tuple(sorted(found))
+
+    def _exists(self, topic: str) -> bool:
+        metadata = self._consumer.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
+        if metadata is None or metadata.error is not None:
+            # Look again soon: a topic that is not there yet is usually about to be created by a source.
+            self._refresh_due = time.monotonic() + self._task.config.poll_interval_ms / 1000
+            return False
+        return True
+
+    def _enter(self, partitions: list[TopicPartition]) -> None:
+        if not partitions:
+            return
+        client = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
+        for committed in self._consumer.committed(client, timeout=_TIMEOUT):
+            tp = TopicPartition(committed.topic, committed.partition)
+            low, _ = self._watermarks(tp)
+            self._positions[tp] = committed.offset if committed.offset >= 0 else low
+
+    def _watermarks(self, tp: TopicPartition) -> tuple[int, int]:
+        low, high = self._consumer.get_watermark_offsets(confluent_kafka.TopicPartition(*tp), timeout=_TIMEOUT)
+        return low, high
+
+    def _plan(self, ends: Mapping[TopicPartition, int]) -> tuple[OffsetRange, ...]:
+        config = self._task.config
+        waiting = any(end > self._positions.get(tp, 0) for tp, end in ends.items())
+        if not waiting:
+            self._waiting_since = None
+            return ()
+        now = time.monotonic()
+        self._waiting_since = self._waiting_since or now
+        overdue = self._control.draining or now - self._waiting_since >= config.rotate_interval_ms / 1000
+        ranges = plan_ranges(self._positions, ends, flush_size=config.flush_size, overdue=overdue)
+        if ranges:
+            self._waiting_since = None
+        return ranges
+
+    def _load(self, ranges: tuple[OffsetRange, ...]) -> None:
+        try:
+            self._task.load(ranges)
+        except RetriableError as error:
+            logger.warning("The load will be tried again: %s", error)
+            self._control.wait(error.retry_after or _RETRY)
+            return
+        crash_point("before-offset-commit")
+        self._positions |= {item.topic_partition: item.end for item in ranges}
+        self._metrics.count("sink-record-send-total", sum(map(len, ranges)))
+        self._commit(ranges)
+
+    def _commit(self, ranges: tuple[OffsetRange, ...]) -> None:
+        client = [confluent_kafka.TopicPartition(item.topic, item.partition, item.end) for item in ranges]
+        try:
+            self._consumer.commit(offsets=client, asynchronous=False)
+        except KafkaException as error:
+            # The next commit of these partitions makes up for it; until then a target without offsets may load twice.
+            logger.warning("Offsets were not committed: %s", error)
+
+    def _drained(self) -> bool:
+        if self._drain_ends is None:
+            return False
+        return all(self._positions[tp] >= end for tp, end in self._drain_ends.items())
+
+    def _await_stop(self) -> None:
+        self._control.send(messages.Drained())
+        while not self._control.stopping:
+            self._control.wait_for_command()
+
+    def _pause(self) -> None:
+        if self._control.stopping:
+            return
+        self._control.send(messages.Paused())
+        while self._control.paused and not self._control.stopping:
+            self._control.wait_for_command()
+        if not self._control.stopping:
+            self._control.send(messages.Resumed())
+
+    def _report(self, ends: Mapping[TopicPartition, int]) -> None:
+        self._metrics.gauge(
+            "sink-record-lag", sum(max(0, end - self._positions.get(tp, 0)) for tp, end in ends.items())
+        )
+        self._metrics.gauge("partition-count", len(ends))
+        self._metrics.report()

@@ -1,0 +1,315 @@
+"""The way of records between a connector and the bytes on a topic: transformations and converters, in order.
+
+Whole batches go through by column. When that fails, for whatever reason, the batch goes through again record by record,
+and there, once, tolerance, retries and reports are seen to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, groupby
+from typing import Any, Generic, TypeVar
+
+from connect.converter import Converter, HeaderConverter
+from connect.data import (
+    NO_HEADERS,
+    Column,
+    Constant,
+    Header,
+    Headers,
+    SchemaAndValue,
+    SinkBatch,
+    SinkRecord,
+    SourceBatch,
+    SourceRecord,
+)
+from connect.transformation import Predicate, Transformation
+from worker.runtime.records import ConsumedBatch, EncodedBatch, RawHeaders
+from worker.runtime.tolerance import Failure, Stage, StageError, Tolerance, class_name
+
+__all__ = ["Converters", "SinkChain", "SourceChain", "Step", "Steps"]
+
+R = TypeVar("R", SourceRecord, SinkRecord)
+B = TypeVar("B", SourceBatch, SinkBatch)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transformation, and the predicate that chooses its records."""
+
+    transformation: Transformation[Any]
+    predicate: Predicate[Any] | None = None
+    negate: bool = False
+
+    def apply(self, record: R) -> R | None:
+        """The record after this step; ``None`` if it is dropped."""
+        if self.predicate is not None and self.predicate.test(record) is self.negate:
+            return record
+        return self.transformation.apply(record)
+
+    def apply_batch(self, batch: B) -> list[B]:
+        """The batch after this step, in pieces where topics or schemas now differ."""
+        if self.predicate is None:
+            return list(self.transformation.apply_batch(batch))
+        chosen = [test is not self.negate for test in self.predicate.test_batch(batch)]
+        batches: list[B] = []
+        start = 0
+        for applies, run in groupby(chosen):
+            stop = start + sum(1 for _ in run)
+            part = batch if stop - start == len(batch) else batch.slice(start, stop)
+            batches += self.transformation.apply_batch(part) if applies else [part]
+            start = stop
+        return batches
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self.transformation.close()
+        if self.predicate is not None:
+            self.predicate.close()
+
+
+class Steps(Generic[B, R]):
+    """All the transformations of a connector, in order."""
+
+    def __init__(self, steps: Sequence[Step], tolerance: Tolerance) -> None:
+        self._steps = tuple(steps)
+        self._tolerance = tolerance
+
+    def apply_batch(self, batch: B) -> list[B]:
+        """The batch after all steps."""
+        batches = [batch]
+        for step in self._steps:
+            batches = [new for part in batches for new in step.apply_batch(part) if len(new)]
+        return batches
+
+    def apply(self, record: R) -> R | None:
+        """One record after all steps; ``None`` if it is dropped, :class:`StageError` if one fails."""
+        current: R | None = record
+        for step in self._steps:
+            if current is None:
+                return None
+            call: Callable[[], R | None] = partial(step.apply, current)
+            current = self._tolerance.attempt(Stage.TRANSFORMATION, class_name(step.transformation), call)
+        return current
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        for step in self._steps:
+            step.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Converters:
+    """The converters of a connector."""
+
+    key: Converter[Any]
+    value: Converter[Any]
+    header: HeaderConverter[Any]
+
+    def close(self) -> None:
+        """Release what they hold."""
+        self.key.close()
+        self.value.close()
+        self.header.close()
+
+
+class SourceChain:
+    """From records to bytes: transformations, then converters."""
+
+    def __init__(self, steps: Steps[SourceBatch, SourceRecord], converters: Converters, tolerance: Tolerance) -> None:
+        self._steps = steps
+        self._converters = converters
+        self._tolerance = tolerance
+
+    def process(self, batch: SourceBatch) -> list[EncodedBatch]:
+        """The batch as it is to be produced; records that are dropped or given up are not in it.
+
+        Raises what :meth:`Tolerance.give_up` raises.
+        """
+        try:
+            return [self._encode(part) for part in self._steps.apply_batch(batch)]
+        except Exception:
+            return list(self._by_row(batch))
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self._steps.close()
+        self._converters.close()
+
+    def _encode(self, batch: SourceBatch) -> EncodedBatch:
+        converters = self._converters
+        return EncodedBatch(
+            batch.topic,
+            converters.key.from_connect_column(batch.topic, batch.key),
+            converters.value.from_connect_column(batch.topic, batch.value),
+            batch.partitions,
+            batch.timestamps,
+            self._encode_headers(batch.topic, batch.headers),
+        )
+
+    def _encode_headers(self, topic: str, headers: Sequence[Headers]) -> Sequence[RawHeaders | None]:
+        if isinstance(headers, Constant) and not headers.value:
+            return Constant(None, len(headers))
+        return [self._raw_headers(topic, item) if item else None for item in headers]
+
+    def _raw_headers(self, topic: str, headers: Headers) -> RawHeaders:
+        convert = self._converters.header.from_connect_header
+        return [(header.key, convert(topic, header.key, header.schema, header.value)) for header in headers]
+
+    def _by_row(self, batch: SourceBatch) -> Iterator[EncodedBatch]:
+        rows: list[tuple[SourceRecord, bytes | None, bytes | None, RawHeaders | None]] = []
+        for record in batch:
+            try:
+                new = self._steps.apply(record)
+                if new is not None:
+                    rows.append((new, *self._encode_row(new)))
+            except StageError as error:
+                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
+        for topic, group in groupby(rows, key=lambda row: row[0].topic):
+            records, keys, values, headers = zip(*group, strict=True)
+            partitions = [record.partition for record in records]
+            timestamps = [record.timestamp for record in records]
+            yield EncodedBatch(topic, keys, values, partitions, timestamps, headers)
+
+    def _encode_row(self, record: SourceRecord) -> tuple[bytes | None, bytes | None, RawHeaders | None]:
+        attempt, converters, topic = self._tolerance.attempt, self._converters, record.topic
+        headers: RawHeaders | None = None
+        if record.headers:
+            name = class_name(converters.header)
+            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._raw_headers(topic, record.headers))
+        key = attempt(
+            Stage.KEY_CONVERTER,
+            class_name(converters.key),
+            lambda: converters.key.from_connect(topic, record.key_schema, record.key),
+        )
+        value = attempt(
+            Stage.VALUE_CONVERTER,
+            class_name(converters.value),
+            lambda: converters.value.from_connect(topic, record.value_schema, record.value),
+        )
+        return key, value, headers
+
+
+class SinkChain:
+    """From bytes to records: converters, then transformations."""
+
+    def __init__(self, steps: Steps[SinkBatch, SinkRecord], converters: Converters, tolerance: Tolerance) -> None:
+        self._steps = steps
+        self._converters = converters
+        self._tolerance = tolerance
+
+    def process(self, batch: ConsumedBatch) -> list[SinkBatch]:
+        """The batch as a sink task is given it; records that are dropped or given up are not in it.
+
+        Raises what :meth:`Tolerance.give_up` raises.
+        """
+        try:
+            return [new for part in self._decode(batch) for new in self._steps.apply_batch(part)]
+        except Exception:
+            return self._by_row(batch)
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self._steps.close()
+        self._converters.close()
+
+    def _decode(self, batch: ConsumedBatch) -> Iterator[SinkBatch]:
+        keys = self._converters.key.to_connect_column(batch.topic, batch.keys)
+        values = self._converters.value.to_connect_column(batch.topic, batch.values)
+        headers = self._decode_headers(batch.topic, batch.headers)
+        for start, stop, key, value in _aligned(keys, values):
+            yield SinkBatch(
+                topic=batch.topic,
+                key=key,
+                value=value,
+                partitions=batch.partitions[start:stop],
+                timestamps=batch.timestamps[start:stop],
+                headers=headers[start:stop],
+                offsets=batch.offsets[start:stop],
+                timestamp_types=batch.timestamp_types[start:stop],
+                original_topic=batch.topic,
+                original_partitions=batch.partitions[start:stop],
+                original_offsets=batch.offsets[start:stop],
+            )
+
+    def _decode_headers(self, topic: str, headers: Sequence[RawHeaders | None]) -> Sequence[Headers]:
+        if isinstance(headers, Constant) and not headers.value:
+            return Constant(NO_HEADERS, len(headers))
+        return [self._headers(topic, raw) if raw else NO_HEADERS for raw in headers]
+
+    def _headers(self, topic: str, raw: RawHeaders) -> Headers:
+        convert = self._converters.header.to_connect_header
+        decoded: list[Header] = []
+        for key, data in raw:
+            schema, value = convert(topic, key, data)
+            decoded.append(Header(key, value, schema))
+        return Headers(decoded)
+
+    def _by_row(self, batch: ConsumedBatch) -> list[SinkBatch]:
+        records: list[SinkRecord] = []
+        for index in range(len(batch)):
+            try:
+                new = self._steps.apply(self._decode_row(batch, index))
+                if new is not None:
+                    records.append(new)
+            except StageError as error:
+                raw = batch.raw(index)
+                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, raw=raw))
+        return SinkBatch.from_records(records)
+
+    def _decode_row(self, batch: ConsumedBatch, index: int) -> SinkRecord:
+        attempt, converters, topic = self._tolerance.attempt, self._converters, batch.topic
+        data = batch.keys[index], batch.values[index]
+        key: SchemaAndValue = attempt(
+            Stage.KEY_CONVERTER, class_name(converters.key), lambda: converters.key.to_connect(topic, data[0])
+        )
+        value: SchemaAndValue = attempt(
+            Stage.VALUE_CONVERTER,
+            class_name(converters.value),
+            lambda: converters.value.to_connect(topic, data[1]),
+        )
+        headers, raw = NO_HEADERS, batch.headers[index]
+        if raw:
+            name = class_name(converters.header)
+            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._headers(topic, raw))
+        partition, offset = batch.partitions[index], batch.offsets[index]
+        return SinkRecord(
+            topic,
+            value.value,
+            value.schema,
+            key.value,
+            key.schema,
+            partition,
+            batch.timestamps[index],
+            headers,
+            offset,
+            batch.timestamp_types[index],
+            topic,
+            partition,
+            offset,
+        )
+
+
+def _aligned(keys: Sequence[Column], values: Sequence[Column]) -> Iterator[tuple[int, int, Column, Column]]:
+    """Runs over which both the key schema and the value schema stay the same, with their parts of the columns."""
+    if len(keys) == len(values) == 1:
+        yield 0, len(values[0]), keys[0], values[0]
+        return
+    key_ends, value_ends = [list(accumulate(map(len, columns))) for columns in (keys, values)]
+    start = key_at = value_at = 0
+    for stop in sorted({*key_ends, *value_ends} - {0}):
+        while key_ends[key_at] < stop:
+            key_at += 1
+        while value_ends[value_at] < stop:
+            value_at += 1
+        key_start = key_ends[key_at] - len(keys[key_at])
+        value_start = value_ends[value_at] - len(values[value_at])
+        yield (
+            start,
+            stop,
+            keys[key_at].slice(start - key_start, stop - key_start),
+            values[value_at].slice(start - value_start, stop - value_start),
+        )
+        start = stop

@@ -1,0 +1,123 @@
+"""What runs in a child process: one connector, one task, or one validation, as its first command says."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from connect.bulk import BulkSinkTask
+from connect.connector import Task
+from connect.errors import ConnectError
+from connect.sink import SinkTask
+from connect.source import SourceTask
+from worker.runtime.assembly import Assembly
+from worker.runtime.bulk import BulkLoop, BulkTaskRuntimeContext
+from worker.runtime.clients import Clients
+from worker.runtime.connector import run_connector
+from worker.runtime.control import Control, Link
+from worker.runtime.log import PipeHandler, Redaction
+from worker.runtime.sink import SinkLoop, SinkTaskRuntimeContext
+from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
+from worker.runtime.tolerance import LogReporter, Tolerance, class_name, stack_trace
+from worker.runtime.validate import validate
+from worker.supervisor import messages
+
+__all__ = ["main", "run"]
+
+logger = logging.getLogger(__name__)
+
+
+class Loop(Protocol):
+    """The loop around a task."""
+
+    def run(self) -> None:
+        """Move data until the worker says stop."""
+
+    def close(self) -> None:
+        """Release clients and plugins."""
+
+
+def main(connection: Connection) -> None:
+    """The main function of a child process."""
+    # A terminal sends its signals to every process; only the worker decides what they mean.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    run(Link(connection), log_to_worker=True)
+
+
+def run(link: Link, *, log_to_worker: bool) -> None:
+    """Do what the first command says until it is done, has failed or is stopped."""
+    first = link.open()
+    redaction = Redaction()
+    if log_to_worker:
+        root = logging.getLogger()
+        root.handlers[:] = [PipeHandler(link, redaction)]
+        root.setLevel(logging.INFO)
+    try:
+        match first:
+            case messages.RunConnector():
+                run_connector(first, link, redaction)
+            case messages.RunTask():
+                _run_task(first, link, redaction)
+            case messages.ValidateConfig():
+                link.send(validate(first, redaction))
+            case _:
+                raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
+    except Exception as error:
+        link.send(messages.Failed(redaction.hide(stack_trace(error))))
+
+
+def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
+    assembly = Assembly.resolve(command.worker, command.connector_config, redaction)
+    control = Control(link, paused=command.paused)
+    tolerance = Tolerance(
+        assembly.config, [LogReporter(command.connector, command.task, assembly.config)], control.wait
+    )
+    task, loop = _task_and_loop(
+        assembly, control, Clients(assembly, command.task), tolerance, assembly.resolved(command.config)
+    )
+    try:
+        task.start()
+        control.send(messages.Started(assembly.connector_class.version))
+        loop.run()
+    finally:
+        _stop(task, loop)
+
+
+def _task_and_loop(
+    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, props: Mapping[str, str]
+) -> tuple[Task[Any], Loop]:
+    """The task, made but not started, and the loop of its kind around it."""
+    task_class = assembly.connector_class.task_class
+    config = task_class.config_class.parse(props)
+    name = class_name(task_class)
+    if issubclass(task_class, SourceTask):
+        source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name))
+        return source, SourceLoop(assembly, control, clients, source, tolerance)
+    if issubclass(task_class, BulkSinkTask):
+        bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients))
+        return bulk, BulkLoop(assembly, control, clients, bulk, tolerance)
+    if issubclass(task_class, SinkTask):
+        context = SinkTaskRuntimeContext(control, tolerance, name, reports=_reports(assembly))
+        sink = task_class(config, context)
+        return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
+    raise ConnectError(
+        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask and "
+        "BulkSinkTask; make it a subclass of one."
+    )
+
+
+def _reports(assembly: Assembly) -> bool:
+    """Whether records that a sink reports go anywhere; else it is given no reporter and fails by itself (KIP-610)."""
+    return assembly.config.tolerates_errors or assembly.config.errors_log_enable
+
+
+def _stop(task: Task[Any], loop: Loop) -> None:
+    try:
+        task.stop()
+    except Exception as error:
+        logger.warning("The task failed to stop: %s", error, exc_info=True)
+    loop.close()

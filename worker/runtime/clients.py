@@ -1,0 +1,86 @@
+"""The Kafka clients of one task, made when they are asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from confluent_kafka import Consumer, Producer
+
+from worker.kafka import clients
+from worker.kafka.client_kind import ClientProperties
+from worker.kafka.topic_creation import TopicCreationGroups
+from worker.kafka.topics import TopicCreator
+from worker.runtime.assembly import Assembly
+
+__all__ = ["Clients"]
+
+logger = logging.getLogger(__name__)
+
+
+class Clients:
+    """Makes the clients of one task with the worker's and the connector's settings; each belongs to who asked for it."""
+
+    def __init__(self, assembly: Assembly, task: int) -> None:
+        self._worker = assembly.worker_props
+        self._props = assembly.props
+        self._task = task
+        self._creates_topics = assembly.worker.topic_creation_enable
+
+    def source_producer(self) -> Producer:
+        """The producer of a source task."""
+        properties = clients.source_producer_properties(self._worker, self._props, self._task)
+        return clients.producer(_told(properties))
+
+    def dlq_producer(self) -> Producer:
+        """The producer of a sink task's dead letter queue."""
+        return clients.producer(_told(clients.dlq_producer_properties(self._worker, self._props, self._task)))
+
+    def sink_consumer(self) -> Consumer:
+        """The consumer of a sink task. It says when it is at the end of a partition."""
+        properties = self._sink_consumer_properties
+        with_ends = {**properties.properties, "enable.partition.eof": True}
+        return clients.consumer(_told(replace(properties, properties=with_ends)))
+
+    def topic_creator(self) -> TopicCreator:
+        """What creates the topics of a source task, by ``topic.creation.*``."""
+        groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
+        return TopicCreator(clients.admin(clients.admin_properties(self._worker, self._props, self._task)), groups)
+
+    @property
+    def sink_is_cooperative(self) -> bool:
+        """Whether rebalances of the sink's group take and give partitions one by one."""
+        properties = self._sink_consumer_properties.properties
+        if properties.get("group.protocol") == "consumer":
+            return True
+        return "cooperative" in str(properties.get("partition.assignment.strategy", ""))
+
+    @property
+    def max_poll_records(self) -> int:
+        """Most records of one ``put``."""
+        return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
+
+    def sink_consumer_java_properties(self) -> dict[str, str]:
+        """The settings of the sink's consumer by their Java names, for a client that is not ours."""
+        worker = {key: value for key, value in self._worker.items() if key == "bootstrap.servers"}
+        return {
+            **worker,
+            **_below("consumer.", self._worker),
+            **_below("consumer.override.", self._props),
+        }
+
+    @cached_property
+    def _sink_consumer_properties(self) -> ClientProperties:
+        return clients.sink_consumer_properties(self._worker, self._props, self._task)
+
+
+def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+
+
+def _told(properties: ClientProperties) -> ClientProperties:
+    for key, reason in properties.ignored.items():
+        logger.debug("Client setting %s has no effect: %s", key, reason)
+    return properties

@@ -1,0 +1,92 @@
+"""What runs in the process of a connector: it is started, publishes its task configs, and waits for what comes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from connect.config import restore_references
+from connect.connector import Connector
+from connect.errors import ConnectError
+from worker.runtime.assembly import Assembly
+from worker.runtime.control import Control, ErrorRaised, Link
+from worker.runtime.log import Redaction
+from worker.runtime.offsets import WorkerOffsetReader
+from worker.supervisor import messages
+
+__all__ = ["ConnectorRuntimeContext", "run_connector"]
+
+
+class ConnectorRuntimeContext:
+    """What a connector is given of the runtime; see :class:`connect.connector.ConnectorContext`.
+
+    All but the offset reader may be used from threads of the connector's own.
+    """
+
+    def __init__(self, link: Link, control: Control) -> None:
+        self._link = link
+        self._stopped = threading.Event()
+        self.offset_storage_reader = WorkerOffsetReader(control)
+
+    def request_task_reconfiguration(self) -> None:
+        """Have the task configs computed again."""
+        self._link.inbox.put(messages.Reconfigure())
+
+    def raise_error(self, error: Exception) -> None:
+        """Fail the connector."""
+        self._link.inbox.put(ErrorRaised(error))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless the connector is stopped first."""
+        return not self._stopped.wait(seconds)
+
+    def close(self) -> None:
+        """End every wait."""
+        self._stopped.set()
+
+
+def run_connector(command: messages.RunConnector, link: Link, redaction: Redaction) -> None:
+    """Run one connector until the worker says stop; what it raises is raised."""
+    control = Control(link)
+    assembly = Assembly.resolve(command.worker, command.config, redaction)
+    context = ConnectorRuntimeContext(link, control)
+    connector = assembly.connector_class(assembly.connector_config, context)
+    connector.start()
+    try:
+        _attend(connector, control, assembly, command.config)
+    finally:
+        context.close()
+        connector.stop()
+
+
+def _attend(
+    connector: Connector[object],  # type: ignore[type-var]
+    control: Control,
+    assembly: Assembly,
+    written: Mapping[str, str],
+) -> None:
+    """Publish the task configs, and again whenever that is asked for, until the connector is to stop."""
+    control.send(messages.Started(connector.version))
+    control.reconfiguring = True
+    while control.poll():
+        if control.reconfiguring:
+            control.reconfiguring = False
+            control.send(messages.TaskConfigs(_task_configs(connector, assembly, written)))
+        control.wait_for_command()
+
+
+def _task_configs(
+    connector: Connector[object],  # type: ignore[type-var]
+    assembly: Assembly,
+    written: Mapping[str, str],
+) -> list[dict[str, str]]:
+    most = assembly.config.tasks_max
+    configs = connector.task_configs(most)
+    if len(configs) > most and assembly.config.tasks_max_enforce:
+        raise ConnectError(
+            f"The connector {assembly.config.name} has generated {len(configs)} tasks, which is greater than {most}, the "
+            "maximum number of tasks it is configured to create. Raise tasks.max, or have the connector make fewer."
+        )
+    # A secret is stored as the reference it came from, and resolved again in the task's process (invariant I8).
+    restored = [restore_references(config, written) for config in configs]
+    return [{key: value for key, value in config.items() if value is not None} for config in restored]

@@ -1,0 +1,87 @@
+"""From the client's messages to columns: one batch a topic, and the offsets that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+)
+
+from connect.data import Constant, Lazy, TimestampType, TopicPartition
+from worker.runtime.records import ConsumedBatch
+
+__all__ = ["Message", "by_topic", "next_offsets"]
+
+Message: TypeAlias = Any
+"""A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
+
+_TYPES: Final[Mapping[int, TimestampType]] = {
+    TIMESTAMP_NOT_AVAILABLE: TimestampType.NO_TIMESTAMP_TYPE,
+    TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
+}
+
+
+def by_topic(messages: Sequence[Message], only_topic: str | None) -> list[ConsumedBatch]:
+    """The messages as batches of one topic each, in the order of each topic.
+
+    ``only_topic`` is given when a task consumes one topic: its messages need not be asked for theirs.
+    """
+    if not messages:
+        return []
+    if only_topic is not None:
+        return [_batch(only_topic, messages)]
+    topics: dict[str, list[Message]] = {}
+    for message in messages:
+        topics.setdefault(message.topic(), []).append(message)
+    return [_batch(topic, group) for topic, group in topics.items()]
+
+
+def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
+    """For each partition in the batch, the offset after its last record."""
+    # A later index overwrites an earlier one, so the last record of each partition remains.
+    last = dict(zip(batch.partitions, range(len(batch)), strict=True))
+    return {TopicPartition(batch.topic, partition): batch.offsets[index] + 1 for partition, index in last.items()}
+
+
+def _batch(topic: str, messages: Sequence[Message]) -> ConsumedBatch:
+    length = len(messages)
+    keys = [message.key() for message in messages]
+    headers = [message.headers() for message in messages]
+    stamps: Lazy[tuple[int, int]] = Lazy(length, lambda: [message.timestamp() for message in messages])
+    return ConsumedBatch(
+        topic=topic,
+        keys=keys if keys.count(None) < length else Constant(None, length),
+        values=[message.value() for message in messages],
+        partitions=[message.partition() for message in messages],
+        offsets=Lazy(length, lambda: _Offsets(messages)),
+        timestamps=Lazy(length, lambda: [_timestamp(stamp) for stamp in stamps]),
+        timestamp_types=Lazy(length, lambda: [_TYPES[stamp[0]] for stamp in stamps]),
+        headers=headers if headers.count(None) < length else Constant(None, length),
+    )
+
+
+def _timestamp(stamp: tuple[int, int]) -> int | None:
+    kind, milliseconds = stamp
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else milliseconds
+
+
+class _Offsets(Sequence[int]):
+    """The offsets of messages, asked of each message when it is looked at: mostly only the last one is."""
+
+    __slots__ = ("_messages",)
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return _Offsets(self._messages[index])
+        return self._messages[index].offset()

@@ -1,0 +1,150 @@
+"""The end of the pipe in a child process: commands in, reports out, and where the task stands between them.
+
+Commands arrive in one inbox, which the task's thread empties between two pieces of work and while it waits. So
+pausing, stopping and waiting are one thing, and no flag is shared between threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
+
+from connect.errors import ConnectError
+from worker.supervisor import messages
+from worker.supervisor.messages import Command, Report, decode, encode
+
+__all__ = ["Control", "ErrorRaised", "Link"]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRaised:
+    """Put into the inbox by another thread of this process: something that its task's thread is to fail with."""
+
+    error: Exception
+
+
+class Link:
+    """The pipe to the worker. ``send`` may be called from any thread; commands come out of ``inbox``.
+
+    When the worker is gone, ``on_orphaned`` is called from the reading thread: a process exits at once, because whoever
+    takes over its work must not find it still writing (invariant I6).
+    """
+
+    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = lambda: os._exit(1)) -> None:
+        self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
+        self._connection = connection
+        self._on_orphaned = on_orphaned
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
+
+    def open(self) -> Command:
+        """Wait for the first command, which says what to run, and go on reading in the background."""
+        first: Command = decode(self._connection.recv_bytes())
+        self._reader.start()
+        return first
+
+    def send(self, report: Report) -> None:
+        """Tell the worker something."""
+        data = encode(report)
+        with self._lock:
+            try:
+                self._connection.send_bytes(data)
+            except (BrokenPipeError, ConnectionResetError):
+                self._on_orphaned()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = self._connection.recv_bytes()
+            except (EOFError, OSError):
+                self._on_orphaned()
+                return
+            self.inbox.put(decode(data))
+
+
+class Control:
+    """What the worker wants of this task. Used by the task's thread alone."""
+
+    def __init__(self, link: Link, *, paused: bool = False) -> None:
+        self.stopping = False
+        self.paused = paused
+        self.draining = False
+        self.reconfiguring = False
+        self._link = link
+        self._replies: dict[int, messages.OffsetsRead | messages.OffsetsCommitted] = {}
+        self._requests = itertools.count()
+
+    def send(self, report: Report) -> None:
+        """Tell the worker something."""
+        self._link.send(report)
+
+    def poll(self) -> bool:
+        """Take in what the worker has said so far; whether the task may go on moving data."""
+        while True:
+            try:
+                self._apply(self._link.inbox.get_nowait())
+            except Empty:
+                return not (self.stopping or self.paused)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until the task is to stop or pause; whether it may go on moving data."""
+        deadline = time.monotonic() + seconds
+        while not (self.stopping or self.paused):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            self._take(left)
+        return False
+
+    def wait_for_command(self, seconds: float | None = None) -> None:
+        """Wait until the worker says something, or for so long."""
+        self._take(seconds)
+
+    def request(self) -> int:
+        """A number for a request whose answer :meth:`reply` fetches."""
+        return next(self._requests)
+
+    def reply(self, request: int) -> messages.OffsetsRead | messages.OffsetsCommitted | None:
+        """The answer to a request, once it is there."""
+        return self._replies.pop(request, None)
+
+    def await_reply(self, request: int, seconds: float) -> messages.OffsetsRead | messages.OffsetsCommitted | None:
+        """Wait for the answer to a request; ``None`` when it does not come in time."""
+        deadline = time.monotonic() + seconds
+        while (answer := self.reply(request)) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._take(left)
+        return answer
+
+    def _take(self, seconds: float | None) -> None:
+        try:
+            self._apply(self._link.inbox.get(timeout=seconds))
+        except Empty:
+            return
+
+    def _apply(self, command: Command | ErrorRaised) -> None:
+        match command:
+            case messages.Stop():
+                self.stopping = True
+            case messages.Pause():
+                self.paused = True
+            case messages.Resume():
+                self.paused = False
+            case messages.Drain():
+                self.draining = True
+            case messages.Reconfigure():
+                self.reconfiguring = True
+            case ErrorRaised(error):
+                raise error
+            case messages.OffsetsRead(request) | messages.OffsetsCommitted(request):
+                self._replies[request] = command
+            case _:
+                raise ConnectError(f"A running task was sent {type(command).__name__}, which it does not know.")

@@ -1,0 +1,112 @@
+"""Sending records to Kafka, and hearing what became of each.
+
+Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the broker
+refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.data import Constant
+from worker.runtime.records import EncodedBatch
+from worker.runtime.submitted import Submission
+
+__all__ = ["Delivery", "ProduceFailure"]
+
+ProduceFailure: TypeAlias = Callable[[str, KafkaError], None]
+"""Called with the topic and the error of a record that Kafka did not take; raises to fail the task."""
+
+_SERVE: Final = 0.1
+_ANY_PARTITION: Final = -1
+_NOW: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    submission: Submission
+    topic: str
+    error: KafkaError
+
+
+class Delivery:
+    """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks."""
+
+    def __init__(self, producer: Producer, on_failure: ProduceFailure) -> None:
+        self._producer = producer
+        self._on_failure = on_failure
+        self._refused: list[_Refused] = []
+
+    def send(self, batch: EncodedBatch, submission: Submission) -> None:
+        """Send every record of a batch; their acknowledgements count down ``submission.remaining``.
+
+        Waits while the producer's queue is full. Raises what the failure callback raises.
+        """
+        produce, topic, delivered = self._producer.produce, batch.topic, self._callback(submission)
+        for arguments in _arguments(batch, delivered):
+            try:
+                produce(topic, *arguments)
+            except BufferError:
+                self._produce_later(topic, arguments)
+            except KafkaException as error:
+                self._refused.append(_Refused(submission, topic, error.args[0]))
+        self.serve()
+
+    def serve(self, seconds: float = 0.0) -> None:
+        """Run the callbacks of records that were acknowledged or refused, waiting so long for the first."""
+        self._producer.poll(seconds)
+        self._raise_refused()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until everything sent is acknowledged or refused; whether that came about in time."""
+        left = self._producer.flush(seconds)
+        self._raise_refused()
+        return not left
+
+    def _produce_later(self, topic: str, arguments: tuple[Any, ...]) -> None:
+        while True:
+            self.serve(_SERVE)
+            try:
+                self._producer.produce(topic, *arguments)
+            except BufferError:
+                continue
+            return
+
+    def _callback(self, submission: Submission) -> Callable[[KafkaError | None, Any], None]:
+        refused = self._refused
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                submission.remaining -= 1
+            else:
+                refused.append(_Refused(submission, message.topic(), error))
+
+        return delivered
+
+    def _raise_refused(self) -> None:
+        while self._refused:
+            refused = self._refused.pop(0)
+            self._on_failure(refused.topic, refused.error)
+            # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
+            refused.submission.remaining -= 1
+
+
+def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
+    """The positional arguments of ``Producer.produce`` after the topic, one tuple a record."""
+    plain = all(_is_null(column) for column in (batch.partitions, batch.timestamps, batch.headers))
+    if plain:
+        return zip(batch.values, batch.keys, repeat(_ANY_PARTITION), repeat(delivered), strict=False)
+    partitions = (_ANY_PARTITION if partition is None else partition for partition in batch.partitions)
+    timestamps = (_NOW if timestamp is None else timestamp for timestamp in batch.timestamps)
+    headers = (None if item is None else list(item) for item in batch.headers)
+    rest = (batch.values, batch.keys, partitions, repeat(delivered), repeat(None), timestamps, headers)
+    return zip(*rest, strict=False)
+
+
+def _is_null(column: Iterable[Any]) -> bool:
+    return isinstance(column, Constant) and column.value is None

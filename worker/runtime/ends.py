@@ -1,0 +1,46 @@
+"""Where the topic partitions of a task end: for draining them, and for the lag."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import confluent_kafka
+from confluent_kafka import Consumer
+
+from connect.data import TopicPartition
+
+__all__ = ["EndOffsets", "lag"]
+
+_TIMEOUT: Final = 10.0
+
+
+class EndOffsets:
+    """The ends of partitions as they were when each was first asked about."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._ends: dict[TopicPartition, int] = {}
+
+    def reached(self, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
+        """Whether every partition is consumed up to its end; one that was empty is."""
+        for partition in partitions:
+            if partition not in self._ends:
+                low, high = _watermarks(self._consumer, partition, cached=False)
+                self._ends[partition] = high if high > low else 0
+        return all(positions.get(partition, 0) >= self._ends[partition] for partition in partitions)
+
+
+def lag(consumer: Consumer, positions: Mapping[TopicPartition, int]) -> int:
+    """How many offsets the positions are behind the ends that the client heard of last."""
+    behind = 0
+    for partition, position in positions.items():
+        _, high = _watermarks(consumer, partition, cached=True)
+        behind += max(0, high - position)
+    return behind
+
+
+def _watermarks(consumer: Consumer, partition: TopicPartition, *, cached: bool) -> tuple[int, int]:
+    client = confluent_kafka.TopicPartition(*partition)
+    low, high = consumer.get_watermark_offsets(client, timeout=_TIMEOUT, cached=cached)
+    return low, high

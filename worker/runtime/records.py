@@ -1,0 +1,59 @@
+"""Records as bytes, on either side of the converters: what was consumed, and what is to be produced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from connect.data import TimestampType
+from worker.runtime.tolerance import RawRecord
+
+__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders"]
+
+RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(slots=True)
+class ConsumedBatch:
+    """Records of one topic as they were consumed, by column."""
+
+    topic: str
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    timestamps: Sequence[int | None]
+    timestamp_types: Sequence[TimestampType]
+    headers: Sequence[RawHeaders | None]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def raw(self, index: int) -> RawRecord:
+        """One record whole, for a report."""
+        return RawRecord(
+            self.topic,
+            self.partitions[index],
+            self.offsets[index],
+            self.timestamps[index],
+            self.timestamp_types[index].value,
+            self.keys[index],
+            self.values[index],
+            self.headers[index] or (),
+        )
+
+
+@dataclass(slots=True)
+class EncodedBatch:
+    """Records for one topic as they are to be produced, by column."""
+
+    topic: str
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    partitions: Sequence[int | None]
+    timestamps: Sequence[int | None]
+    headers: Sequence[RawHeaders | None]
+
+    def __len__(self) -> int:
+        return len(self.values)

@@ -1,0 +1,74 @@
+"""Where source offsets are kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import orjson
+
+from connect.errors import DataError
+
+__all__ = [
+    "Offset",
+    "OffsetKey",
+    "OffsetStore",
+    "offset_key",
+    "offset_value",
+    "parse_offset",
+    "parse_offset_key",
+]
+
+Offset: TypeAlias = Mapping[str, Any]
+OffsetKey: TypeAlias = bytes
+"""A connector and one of its source partitions, as the bytes that key them: ``["name",{"filename":"x"}]``."""
+
+
+class OffsetStore(ABC):
+    """Keeps the newest offset of each source partition."""
+
+    @abstractmethod
+    def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
+        """The value kept for each key, ``None`` where none is."""
+
+    @abstractmethod
+    def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
+        """Keep these values; when this returns they survive a crash. ``None`` forgets a key."""
+
+    @abstractmethod
+    def items(self) -> Mapping[OffsetKey, bytes]:
+        """Everything that is kept."""
+
+
+def offset_key(connector: str, partition: Offset) -> OffsetKey:
+    """The key of a source partition, in Kafka Connect's bytes. The order of the partition's members is kept."""
+    return _dump([connector, dict(partition)], partition)
+
+
+def offset_value(offset: Offset | None) -> bytes | None:
+    """The value that stands for an offset; ``None`` forgets it."""
+    return None if offset is None else _dump(dict(offset), offset)
+
+
+def parse_offset(data: bytes | None) -> dict[str, Any] | None:
+    """The inverse of :func:`offset_value`."""
+    if data is None:
+        return None
+    offset: dict[str, Any] = orjson.loads(data)
+    return offset
+
+
+def parse_offset_key(data: OffsetKey) -> tuple[str, dict[str, Any]]:
+    """The connector and the source partition of a key."""
+    connector, partition = orjson.loads(data)
+    return connector, partition
+
+
+def _dump(document: object, shown: Offset) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except TypeError as error:
+        raise DataError(
+            f"Source partition or offset {dict(shown)!r} holds {error}: only strings, numbers, booleans and nulls are kept."
+        ) from error

@@ -1,0 +1,85 @@
+"""The thread that reads and writes source offsets for the tasks of a worker whose store is local."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias
+
+from worker.stores.offset import OffsetStore, offset_key, offset_value, parse_offset
+from worker.supervisor.messages import Command, CommitOffsets, OffsetsCommitted, OffsetsRead, ReadOffsets
+
+__all__ = ["OffsetService"]
+
+logger = logging.getLogger(__name__)
+_MOST_AT_ONCE: Final = 1_000
+
+_Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Callable[[Command], None]]
+
+
+class OffsetService:
+    """Owns an offset store (invariant I6). Commits that wait together are written together, with one sync."""
+
+    def __init__(self, store: OffsetStore) -> None:
+        self._store = store
+        self._inbox: SimpleQueue[_Request | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name="offsets")
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Serve what was asked before, and end."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def submit(self, request: ReadOffsets | CommitOffsets, connector: str, answer: Callable[[Command], None]) -> None:
+        """Take a request of a connector's process; ``answer`` is called from the thread of this service."""
+        self._inbox.put((request, connector, answer))
+
+    def _loop(self) -> None:
+        open_ = True
+        while open_:
+            requests = [self._inbox.get()]
+            while len(requests) < _MOST_AT_ONCE:
+                try:
+                    requests.append(self._inbox.get_nowait())
+                except Empty:
+                    break
+            open_ = None not in requests
+            self._serve([request for request in requests if request is not None])
+
+    def _serve(self, requests: list[_Request]) -> None:
+        commits = [item for item in requests if isinstance(item[0], CommitOffsets)]
+        error = self._commit(commits) if commits else None
+        for request, connector, answer in requests:
+            if isinstance(request, CommitOffsets):
+                answer(OffsetsCommitted(request.request, error))
+            else:
+                answer(self._read(request, connector))
+
+    def _commit(self, commits: list[_Request]) -> str | None:
+        try:
+            self._store.put(
+                {
+                    offset_key(connector, partition): offset_value(offset)
+                    for request, connector, _ in commits
+                    if isinstance(request, CommitOffsets)
+                    for partition, offset in request.offsets
+                }
+            )
+        except Exception as error:
+            logger.exception("Source offsets could not be written")
+            return str(error) or type(error).__name__
+        return None
+
+    def _read(self, request: ReadOffsets, connector: str) -> OffsetsRead:
+        try:
+            keys = [offset_key(connector, partition) for partition in request.partitions]
+            return OffsetsRead(request.request, [parse_offset(data) for data in self._store.get(keys)], None)
+        except Exception as error:
+            logger.exception("Source offsets could not be read")
+            return OffsetsRead(request.request, [], str(error) or type(error).__name__)

@@ -1,0 +1,79 @@
+"""The life of a connector or task as its supervisor sees it: a table of phases and events.
+
+Nothing else decides what may follow what; an event that the table does not have for a phase is a defect of the runtime
+and raises.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+__all__ = ["Event", "Phase", "next_phase"]
+
+
+class Phase(enum.Enum):
+    """Where a connector or task stands."""
+
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    DRAINED = "DRAINED"
+    FAILED = "FAILED"
+    STOPPING = "STOPPING"
+    GONE = "GONE"
+
+
+class Event(enum.Enum):
+    """What happens to it."""
+
+    STARTED = "started"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    DRAINED = "drained"
+    FAILED = "failed"
+    STOP_ASKED = "stop asked"
+    EXITED = "exited"
+
+
+_LIVE: Final = (Phase.STARTING, Phase.RUNNING, Phase.PAUSED, Phase.DRAINED)
+
+_TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
+    (Phase.STARTING, Event.STARTED): Phase.RUNNING,
+    (Phase.STARTING, Event.PAUSED): Phase.PAUSED,
+    (Phase.RUNNING, Event.PAUSED): Phase.PAUSED,
+    (Phase.PAUSED, Event.PAUSED): Phase.PAUSED,
+    (Phase.PAUSED, Event.RESUMED): Phase.RUNNING,
+    (Phase.RUNNING, Event.RESUMED): Phase.RUNNING,
+    (Phase.RUNNING, Event.DRAINED): Phase.DRAINED,
+    (Phase.PAUSED, Event.DRAINED): Phase.DRAINED,
+    (Phase.DRAINED, Event.PAUSED): Phase.DRAINED,
+    (Phase.DRAINED, Event.RESUMED): Phase.DRAINED,
+    **{(phase, Event.FAILED): Phase.FAILED for phase in _LIVE},
+    **{(phase, Event.STOP_ASKED): Phase.STOPPING for phase in _LIVE},
+    # A process that ends without a word has failed; one that was asked to, or had said so before, is gone.
+    **{(phase, Event.EXITED): Phase.FAILED for phase in _LIVE},
+    (Phase.FAILED, Event.EXITED): Phase.FAILED,
+    (Phase.FAILED, Event.STOP_ASKED): Phase.GONE,
+    (Phase.STOPPING, Event.EXITED): Phase.GONE,
+    # What was under way when the stop was asked for may still be reported.
+    **{
+        (Phase.STOPPING, event): Phase.STOPPING
+        for event in (
+            Event.STARTED,
+            Event.PAUSED,
+            Event.RESUMED,
+            Event.DRAINED,
+            Event.FAILED,
+            Event.STOP_ASKED,
+        )
+    },
+}
+
+
+def next_phase(phase: Phase, event: Event) -> Phase:
+    """The phase after ``event``; ``ValueError`` if it cannot happen in ``phase``."""
+    try:
+        return _TABLE[phase, event]
+    except KeyError:
+        raise ValueError(f"a connector or task that is {phase.value} cannot be {event.value}") from None

@@ -1,0 +1,246 @@
+"""What a worker and its child processes say to each other.
+
+Messages are plain data, written as JSON: no class of a plugin ever crosses into the worker (invariant I7).
+Commands go down to a child, reports come up from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from connect.errors import ConnectError
+
+__all__ = [
+    "Command",
+    "CommitOffsets",
+    "Drain",
+    "Drained",
+    "Failed",
+    "LogRecord",
+    "Metrics",
+    "OffsetPairs",
+    "OffsetsCommitted",
+    "OffsetsRead",
+    "Pause",
+    "Paused",
+    "ReadOffsets",
+    "Reconfigure",
+    "Report",
+    "Resume",
+    "Resumed",
+    "RunConnector",
+    "RunTask",
+    "Started",
+    "Stop",
+    "TaskConfigs",
+    "ValidateConfig",
+    "Validated",
+    "decode",
+    "encode",
+]
+
+OffsetPairs: TypeAlias = list[tuple[dict[str, Any], dict[str, Any] | None]]
+"""Source partitions, each with its offset."""
+
+
+# -- commands: from the worker to a child ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunConnector:
+    """The first command of a connector's process: run it, and publish its task configs."""
+
+    connector: str
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """The first command of a task's process. ``config`` is the task's own, ``connector_config`` its connector's."""
+
+    connector: str
+    task: int
+    config: dict[str, str]
+    connector_config: dict[str, str]
+    worker: dict[str, str]
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateConfig:
+    """The only command of a validating process."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Move no data for now, and keep what was assigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Move data again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigure:
+    """Compute the task configs again (connectors only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Deliver what the topics hold by now, report :class:`Drained` and wait (sinks only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Commit what can be committed and exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRead:
+    """The answer to :class:`ReadOffsets`; ``error`` is set when the store could not be read."""
+
+    request: int
+    offsets: list[dict[str, Any] | None]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsCommitted:
+    """The answer to :class:`CommitOffsets`; ``error`` is set when nothing was committed."""
+
+    request: int
+    error: str | None
+
+
+Command: TypeAlias = (
+    RunConnector
+    | RunTask
+    | ValidateConfig
+    | Pause
+    | Resume
+    | Reconfigure
+    | Drain
+    | Stop
+    | OffsetsRead
+    | OffsetsCommitted
+)
+
+
+# -- reports: from a child to the worker --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The plugin's ``start`` has returned; data moves unless the task was started paused."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """No data moves any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Data moves again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The plugin or the runtime gave up; the process ends."""
+
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Everything there was to deliver is delivered and committed; the process waits for :class:`Stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigs:
+    """The task configs a connector wants."""
+
+    configs: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must know of them."""
+
+    infos: dict[str, Any]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOffsets:
+    """A request for the offsets of some source partitions."""
+
+    request: int
+    partitions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """A request to keep source offsets whose records Kafka has acknowledged (invariant I1)."""
+
+    request: int
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Counters and gauges of a task by name; counters only grow while the process lives."""
+
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A line of the child's log; ``text`` holds the traceback, too."""
+
+    logger: str
+    level: int
+    created: float
+    text: str
+
+
+Report: TypeAlias = (
+    Started
+    | Paused
+    | Resumed
+    | Failed
+    | Drained
+    | TaskConfigs
+    | Validated
+    | ReadOffsets
+    | CommitOffsets
+    | Metrics
+    | LogRecord
+)
+
+_TYPES: Final[dict[str, type[Any]]] = {message.__name__: message for message in (*Command.__args__, *Report.__args__)}
+
+
+def encode(message: Command | Report) -> bytes:
+    """One message as bytes for a pipe."""
+    kind = type(message)
+    return orjson.dumps([kind.__name__, {field.name: getattr(message, field.name) for field in fields(kind)}])
+
+
+def decode(data: bytes) -> Any:
+    """The message that :func:`encode` made; :class:`~connect.errors.ConnectError` if there is no such message."""
+    try:
+        name, values = orjson.loads(data)
+        return _TYPES[name](**values)
+    except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
+        raise ConnectError(f"A process of this worker sent something that is not a message: {data[:200]!r}") from error

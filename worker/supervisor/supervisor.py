@@ -1,0 +1,301 @@
+"""The supervisor: one thread that owns the processes of all connectors and tasks of this worker.
+
+It starts, commands, watches and ends them, answers nothing itself, and tells the herder what became of them.
+A child that does not end within ``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one
+that ends unasked has failed. Crash point: if the worker is killed, its children see their pipe end and exit at once, so
+at most what was not yet committed is done again (invariant I3).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+from connect.errors import ConnectError
+from worker.supervisor import messages
+from worker.supervisor.lifecycle import Event, Phase, next_phase
+from worker.supervisor.messages import Command, Report
+from worker.supervisor.process import Child, Launcher
+from worker.unit import Unit
+
+__all__ = ["Changed", "Measured", "Notice", "Published", "Supervisor", "ValidationDone"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A unit entered a phase. ``trace`` says why it failed."""
+
+    unit: Unit
+    phase: Phase
+    trace: str | None
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A connector said which tasks it wants."""
+
+    connector: str
+    configs: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A unit reported its counters and gauges."""
+
+    unit: Unit
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationDone:
+    """What a validation found; ``error`` is set when the validating process could not finish."""
+
+    request: int
+    infos: dict[str, object] | None
+    type: str
+    error: str | None
+
+
+Notice: TypeAlias = Changed | Published | Measured | ValidationDone
+
+
+@dataclass(slots=True)
+class _Running:
+    child: Child
+    phase: Phase = Phase.STARTING
+    trace: str | None = None
+    version: str | None = None
+    deadline: float | None = None
+
+
+class Supervisor:
+    """Runs units in child processes. Its methods may be called from any thread and return at once.
+
+    ``notify`` is called from the supervisor's thread and must not block. ``on_offsets`` is given the reads and
+    commits of source offsets with the means to answer.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        notify: Callable[[Notice], None],
+        on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str, Callable[[Command], None]], None],
+        graceful_timeout: float,
+    ) -> None:
+        self._launcher = launcher
+        self._notify = notify
+        self._on_offsets = on_offsets
+        self._graceful_timeout = graceful_timeout
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._running: dict[Unit, _Running] = {}
+        self._validating: dict[int, Child] = {}
+        self._ending = False
+        self._thread = threading.Thread(target=self._loop, name="supervisor")
+
+    # -- from any thread -----------------------------------------------------------------------------------------
+
+    def start_thread(self) -> None:
+        """Begin to supervise."""
+        self._thread.start()
+
+    def start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
+        """Start a unit that is not running."""
+        self._do(lambda: self._start(unit, command))
+
+    def stop(self, unit: Unit) -> None:
+        """Stop a unit; its ``Changed`` to ``GONE`` tells when it has ended."""
+        self._do(lambda: self._stop(unit))
+
+    def command(self, unit: Unit, command: Command) -> None:
+        """Pass a command on to a unit, if it is running."""
+        self._do(lambda: self._command(unit, command))
+
+    def validate(self, request: int, command: messages.ValidateConfig) -> None:
+        """Validate a config in a process of its own; ``ValidationDone`` brings the outcome."""
+        self._do(lambda: self._validate(request, command))
+
+    def kill(self, unit: Unit) -> None:
+        """End the process of a unit as a crash would."""
+        self._do(lambda: self._running[unit].child.kill() if unit in self._running else None)
+
+    def close(self) -> None:
+        """Stop every unit and end; returns when all processes are gone."""
+        self._do(self._end)
+        self._thread.join()
+
+    # -- in the supervisor's thread ------------------------------------------------------------------------------
+
+    def _do(self, action: Callable[[], None]) -> None:
+        self._inbox.put(action)
+        os.write(self._wake_writer, b"\0")
+
+    def _loop(self) -> None:
+        while not (self._ending and not self._running and not self._validating):
+            connections = {running.child.connection: unit for unit, running in self._running.items() if _alive(running)}
+            validating = {child.connection: request for request, child in self._validating.items()}
+            for ready in wait([self._wake_reader, *connections, *validating], timeout=self._patience()):
+                if ready in connections:
+                    self._hear(connections[ready])
+                elif ready in validating:
+                    self._hear_validation(validating[ready])
+                else:
+                    os.read(self._wake_reader, 4096)
+            self._work_off_inbox()
+            self._kill_overdue()
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+
+    def _work_off_inbox(self) -> None:
+        while True:
+            try:
+                action = self._inbox.get_nowait()
+            except Empty:
+                return
+            action()
+
+    def _patience(self) -> float | None:
+        deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+
+    def _start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
+        if self._ending or unit in self._running:
+            return
+        child = self._launcher.launch(str(unit))
+        self._running[unit] = _Running(child)
+        child.send(command)
+
+    def _stop(self, unit: Unit) -> None:
+        running = self._running.get(unit)
+        if running is None or running.phase is Phase.STOPPING:
+            return
+        if running.phase is Phase.FAILED:
+            if _alive(running):
+                running.child.kill()
+                running.child.join()
+            self._advance(unit, running, Event.STOP_ASKED)
+            return
+        running.deadline = time.monotonic() + self._graceful_timeout
+        self._advance(unit, running, Event.STOP_ASKED)
+        running.child.send(messages.Stop())
+
+    def _command(self, unit: Unit, command: Command) -> None:
+        running = self._running.get(unit)
+        if running is not None and _alive(running):
+            running.child.send(command)
+
+    def _validate(self, request: int, command: messages.ValidateConfig) -> None:
+        child = self._launcher.launch("validate")
+        self._validating[request] = child
+        child.send(command)
+
+    def _end(self) -> None:
+        self._ending = True
+        for unit in list(self._running):
+            self._stop(unit)
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for unit, running in list(self._running.items()):
+            if running.deadline is not None and running.deadline <= now:
+                logger.warning("%s did not stop within %.1f s and is killed", unit, self._graceful_timeout)
+                running.deadline = None
+                running.child.kill()
+
+    def _hear(self, unit: Unit) -> None:
+        running = self._running[unit]
+        try:
+            report = running.child.receive()
+        except ConnectError as error:
+            running.trace = str(error)
+            running.child.kill()
+            return
+        if report is None:
+            self._ended(unit, running)
+        else:
+            self._handle(unit, running, report)
+
+    def _ended(self, unit: Unit, running: _Running) -> None:
+        how = running.child.join()
+        running.deadline = None
+        if _alive(running) and running.phase is not Phase.STOPPING:
+            running.trace = running.trace or f"The process of {unit} {how} without having said why."
+        self._advance(unit, running, Event.EXITED)
+
+    def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
+        match report:
+            case messages.LogRecord(name, level, created, text):
+                _log(unit, name, level, created, text)
+            case messages.Metrics(values):
+                self._notify(Measured(unit, values))
+            case messages.ReadOffsets() | messages.CommitOffsets():
+                self._on_offsets(report, unit.connector, lambda answer: self.command(unit, answer))
+            case messages.TaskConfigs(configs):
+                self._notify(Published(unit.connector, tuple(configs)))
+            case messages.Started(version):
+                running.version = version
+                self._advance(unit, running, Event.STARTED)
+            case messages.Failed(trace):
+                running.trace = trace
+                running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
+                self._advance(unit, running, Event.FAILED)
+            case messages.Paused():
+                self._advance(unit, running, Event.PAUSED)
+            case messages.Resumed():
+                self._advance(unit, running, Event.RESUMED)
+            case messages.Drained():
+                self._advance(unit, running, Event.DRAINED)
+            case messages.Validated():
+                logger.error("%s sent the outcome of a validation that it was not asked for", unit)
+
+    def _advance(self, unit: Unit, running: _Running, event: Event) -> None:
+        before = running.phase
+        running.phase = next_phase(before, event)
+        if running.phase is Phase.GONE:
+            del self._running[unit]
+        if running.phase is not before:
+            trace = running.trace if running.phase is Phase.FAILED else None
+            self._notify(Changed(unit, running.phase, trace, running.version))
+
+    def _hear_validation(self, request: int) -> None:
+        child = self._validating[request]
+        report = child.receive()
+        match report:
+            case messages.LogRecord(name, level, created, text):
+                _log(None, name, level, created, text)
+                return
+            case messages.Validated(infos, kind):
+                self._notify(ValidationDone(request, infos, kind, None))
+            case messages.Failed(trace):
+                self._notify(ValidationDone(request, None, "unknown", trace))
+            case _:
+                self._notify(
+                    ValidationDone(request, None, "unknown", "The validating process ended without an answer.")
+                )
+        del self._validating[request]
+        child.kill()
+        child.join()
+
+
+def _alive(running: _Running) -> bool:
+    return not running.child.connection.closed
+
+
+def _log(unit: Unit | None, name: str, level: int, created: float, text: str) -> None:
+    target = logging.getLogger(name)
+    if target.isEnabledFor(level):
+        record = target.makeRecord(name, level, "", 0, text, (), None)
+        record.created = created
+        record.msecs = created % 1 * 1000
+        record.context = str(unit) if unit is not None else "validate"
+        target.handle(record)
