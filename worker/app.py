@@ -33,11 +33,12 @@ from worker.stores.status import MemoryStatusStore
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
-__all__ = ["COULD_NOT_START", "FAILED", "OK", "run_standalone"]
+__all__ = ["COULD_NOT_START", "DIED", "FAILED", "OK", "run_standalone"]
 
 logger = logging.getLogger(__name__)
 
 OK: Final = 0
+DIED: Final = 1
 COULD_NOT_START: Final = 2
 FAILED: Final = 3
 _CLUSTER_TIMEOUT: Final = 30.0
@@ -47,7 +48,7 @@ _REQUEST_TIMEOUT: Final = 90.0
 def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     """Run connectors in this process's children until all are drained or a signal comes; the exit status.
 
-    0: stopped by a signal, or every connector was drained. 2: the worker could not start. 3: a connector could not be
+    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start. 3: a connector could not be
     created, or failed before it was drained.
     """
     stop = _stop_on_signals()
@@ -77,11 +78,14 @@ def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
             logger.error("Stopping after connector error")  # noqa: TRY400
             return FAILED
         logger.info("Created connector %s", name)
-    herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done.result())))
+    herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
     return stop.result()
 
 
-def _status(outcome: Outcome) -> int:
+def _status(done: Future[Outcome]) -> int:
+    if done.exception() is not None:
+        return DIED
+    outcome = done.result()
     if outcome.failed:
         logger.error("Finished, but these connectors failed: %s", ", ".join(outcome.failed))
         return FAILED

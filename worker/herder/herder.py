@@ -82,6 +82,7 @@ class Herder:
         self._validations: dict[int, Callable[[ValidationDone], None]] = {}
         self._requests = itertools.count()
         self._drain: frozenset[str] = frozenset()
+        self._closing = False
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
 
@@ -94,6 +95,7 @@ class Herder:
 
     def close(self) -> None:
         """Stop every connector and task of this worker, and end; returns when they are gone."""
+        self._inbox.put(self._begin_to_close)
         self._supervisor.close()
         self._inbox.put(None)
         self._thread.join()
@@ -121,7 +123,16 @@ class Herder:
 
     def _loop(self) -> None:
         while (action := self._inbox.get()) is not None:
-            action()
+            try:
+                action()
+            except Exception as error:
+                # A defect of ours. Going on could run a task twice, so the worker is to end (invariant I6).
+                logger.exception("The herder failed; the worker stops")
+                if not self.drained.done():
+                    self.drained.set_exception(error)
+
+    def _begin_to_close(self) -> None:
+        self._closing = True
 
     def _request(self, begin: Callable[[Future[T]], None]) -> Future[T]:
         future: Future[T] = Future()
@@ -246,6 +257,8 @@ class Herder:
     # -- deciding and acting -----------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
+        if self._closing:
+            return
         self._see_to_draining()
         connectors = self._configs.connectors()
         desired = desired_units(connectors, self._worker_props, self._drain)

@@ -201,7 +201,7 @@ def internal_properties(
     )
     forced = {"client.id": client_id}
     if kind is ClientKind.PRODUCER:
-        forced["acks"] = "all"
+        forced |= {"acks": "all", _IN_FLIGHT: "1"}
     if kind is ClientKind.CONSUMER:
         forced |= _reads_a_whole_topic(client_id)
     return librdkafka_properties(layered(kind, java, forced), kind)
@@ -226,6 +226,7 @@ def _is_meant_for_clients(key: str, kind: ClientKind) -> bool:
 def _reads_a_whole_topic(client_id: str) -> dict[str, str]:
     # librdkafka makes no consumer without a group; this one is never joined and nothing is committed to it.
     return {
+        "allow.auto.create.topics": "false",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": "false",
         "enable.auto.offset.store": "false",

@@ -10,7 +10,7 @@ from connect.config.password import HIDDEN
 from connect.errors import ConfigError
 from worker.kafka.pem import normalized_pem
 
-__all__ = ["ssl_properties", "uses_ssl"]
+__all__ = ["OPENSSL_CIPHERS", "ssl_properties", "uses_ssl"]
 
 _TRUSTSTORE_LOCATION = "ssl.truststore.location"
 _TRUSTSTORE_TYPE = "ssl.truststore.type"
@@ -25,7 +25,7 @@ _CIPHER_SUITES = "ssl.cipher.suites"
 _PEM_SUFFIXES = frozenset((".pem", ".crt", ".cer"))
 _PKCS12_SUFFIXES = frozenset((".p12", ".pfx", ".pkcs12"))
 
-_OPENSSL_CIPHERS = {
+OPENSSL_CIPHERS = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
     "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
@@ -52,6 +52,7 @@ _OPENSSL_CIPHERS = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
+"""Java's names of the cipher suites up to TLS 1.2, with OpenSSL's."""
 
 # OpenSSL takes these only through another setting, which librdkafka has not; they are always on.
 _TLS13_SUITES = frozenset(
@@ -182,7 +183,7 @@ def _cipher_suites(java: Mapping[str, str]) -> dict[str, str]:
 def _openssl_cipher(suite: str) -> str:
     if not suite.startswith(("TLS_", "SSL_")):
         return suite
-    cipher = _OPENSSL_CIPHERS.get(suite)
+    cipher = OPENSSL_CIPHERS.get(suite)
     if cipher is None:
         raise ConfigError(_CIPHER_SUITES, suite, "OpenSSL has no such cipher suite: see `openssl ciphers -stdname`")
     return cipher

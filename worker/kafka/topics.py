@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -16,7 +17,15 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, RetriableError
 from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
 
-__all__ = ["TopicCreator", "TopicDescription", "create", "describe", "describe_settings", "ensure_compacted"]
+__all__ = [
+    "Creation",
+    "TopicCreator",
+    "TopicDescription",
+    "create",
+    "describe",
+    "describe_settings",
+    "ensure_compacted",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +58,14 @@ class TopicDescription:
     replication_factor: int
 
 
+class Creation(Enum):
+    """What came of making a topic."""
+
+    CREATED = auto()
+    EXISTED = auto()
+    FORBIDDEN = auto()
+
+
 class TopicCreator:
     """Makes the topics of a source task as its connector's groups say, each when its first record comes.
 
@@ -71,9 +88,10 @@ class TopicCreator:
         if describe(self._admin, topic) is None:
             group = self._groups.group_of(topic)
             new_topic = group.new_topic(topic)
-            if create(self._admin, new_topic):
+            creation = create(self._admin, new_topic)
+            if creation is Creation.CREATED:
                 logger.info("Created topic %s using creation group %s", new_topic, group.name)
-            elif describe(self._admin, topic) is None:
+            elif creation is Creation.FORBIDDEN:
                 raise ConnectError(
                     f"Task failed to create new topic {new_topic}. Ensure that the task is authorized to "
                     "create topics or that the topic exists and restart the task"
@@ -103,8 +121,8 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
     return TopicDescription(topic, len(described.partitions), replication_factor)
 
 
-def create(admin: AdminClient, topic: NewTopic) -> bool:
-    """Make a topic. ``False`` if it exists already or this principal may not make it."""
+def create(admin: AdminClient, topic: NewTopic) -> Creation:
+    """Make a topic, and tell whether it was made, existed already, or may not be made."""
     request = _NewTopicRequest(
         topic.name,
         num_partitions=topic.partitions,
@@ -119,17 +137,16 @@ def create(admin: AdminClient, topic: NewTopic) -> bool:
     except KafkaException as error:
         code = _code(error)
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
-            return False
+            return Creation.EXISTED
         if code in _NOT_AUTHORIZED:
-            logger.warning("Not authorized to create topic '%s'", topic.name)
-            return False
+            return Creation.FORBIDDEN
         if code in _TIMEOUTS:
             raise RetriableError(
                 f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a "
                 "connectivity issue, or that too few brokers are alive"
             ) from error
         raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
-    return True
+    return Creation.CREATED
 
 
 def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
@@ -163,15 +180,16 @@ def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: 
     and task states"): an error tells both.
     """
     compacted = replace(topic, settings={**topic.settings, _CLEANUP_POLICY: _COMPACT})
-    if create(admin, compacted):
+    creation = create(admin, compacted)
+    if creation is Creation.CREATED:
         logger.info("Created topic %s", compacted)
         return _described_when_visible(admin, topic.name)
-    description = describe(admin, topic.name)
-    if description is None:
+    if creation is Creation.FORBIDDEN and describe(admin, topic.name) is None:
         raise ConnectError(
             f"Topic '{topic.name}' of the '{key}' property does not exist, and this principal may not create "
             f"it: create it with {_CLEANUP_POLICY}={_COMPACT}, or allow the principal to Create topics"
         )
+    description = _described_when_visible(admin, topic.name)
     _check_compacted(admin, topic.name, key, purpose)
     return description
 
@@ -200,7 +218,7 @@ def _described_when_visible(admin: AdminClient, topic: str) -> TopicDescription:
     deadline = time.monotonic() + _VISIBLE_AFTER_SECONDS
     while (description := describe(admin, topic)) is None:
         if time.monotonic() > deadline:
-            raise RetriableError(f"Topic '{topic}' was created but the brokers do not show it yet")
+            raise RetriableError(f"Topic '{topic}' exists but the brokers do not show it yet")
         time.sleep(_LOOK_AGAIN_SECONDS)
     return description
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
@@ -124,8 +126,9 @@ class _Thread(_Piped):
         self._thread = thread
 
     def kill(self) -> None:
-        """Close the pipe: a thread cannot be killed, but its next message ends it."""
-        self.connection.close()
+        """Cut the pipe, at both ends: a thread cannot be killed, but it can be left without a worker."""
+        with socket.socket(fileno=os.dup(self.connection.fileno())) as pipe:
+            pipe.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> str:
         self._thread.join(timeout=5)

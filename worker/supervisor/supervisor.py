@@ -9,12 +9,11 @@ at most what was not yet committed is done again (invariant I3).
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import wait
+from multiprocessing.connection import Pipe, wait
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
@@ -97,7 +96,8 @@ class Supervisor:
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._wake_reader, self._wake_writer = os.pipe()
+        # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
+        self._wake_reader, self._wake_writer = Pipe(duplex=False)
         self._running: dict[Unit, _Running] = {}
         self._validating: dict[int, Child] = {}
         self._ending = False
@@ -138,7 +138,7 @@ class Supervisor:
 
     def _do(self, action: Callable[[], None]) -> None:
         self._inbox.put(action)
-        os.write(self._wake_writer, b"\0")
+        self._wake_writer.send_bytes(b"")
 
     def _loop(self) -> None:
         while not (self._ending and not self._running and not self._validating):
@@ -150,11 +150,9 @@ class Supervisor:
                 elif ready in validating:
                     self._hear_validation(validating[ready])
                 else:
-                    os.read(self._wake_reader, 4096)
+                    self._wake_reader.recv_bytes()
             self._work_off_inbox()
             self._kill_overdue()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
 
     def _work_off_inbox(self) -> None:
         while True:
@@ -217,18 +215,18 @@ class Supervisor:
         try:
             report = running.child.receive()
         except ConnectError as error:
-            running.trace = str(error)
+            self._handle(unit, running, messages.Failed(str(error)))
             running.child.kill()
             return
         if report is None:
             self._ended(unit, running)
-        else:
+        elif running.phase is not Phase.FAILED or isinstance(report, messages.LogRecord):
             self._handle(unit, running, report)
 
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
         running.deadline = None
-        if _alive(running) and running.phase is not Phase.STOPPING:
+        if running.phase is not Phase.STOPPING:
             running.trace = running.trace or f"The process of {unit} {how} without having said why."
         self._advance(unit, running, Event.EXITED)
 

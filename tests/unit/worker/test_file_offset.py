@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect.errors import ConnectError, DataError
+from worker.stores.file_offset import FileOffsetStore
+from worker.stores.java_map import read_map, write_map
+from worker.stores.offset import offset_key, offset_value, parse_offset, parse_offset_key
+
+# Written by Apache Kafka Connect's standalone mode.
+JAVA = bytes.fromhex(
+    "aced0005737200116a6176612e7574696c2e486173684d61700507dac1c31660d103000246000a6c6f6164466163746f724900097468"
+    "726573686f6c6478703f4000000000000c77080000001000000001757200025b42acf317f8060854e002000078700000001a5b227361"
+    "2d7473222c7b2266696c656e616d65223a2278227d5d7571007e00020000000e7b22706f736974696f6e223a387d78"
+)
+
+
+def test_a_file_of_java_is_read_and_written_byte_for_byte() -> None:
+    values = read_map(JAVA)
+    assert values == {b'["sa-ts",{"filename":"x"}]': b'{"position":8}'}
+    assert write_map(values) == JAVA
+
+
+@given(st.dictionaries(st.binary(max_size=40), st.binary(max_size=40), max_size=40))
+def test_any_map_survives(values: dict[bytes, bytes]) -> None:
+    assert read_map(write_map(values)) == values
+
+
+@given(st.binary(max_size=200))
+def test_what_is_no_map_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected|ends before"):
+        read_map(data)
+
+
+@given(st.integers(0, len(JAVA) - 1))
+def test_a_cut_off_file_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match="expected|ends before"):
+        read_map(JAVA[:length])
+
+
+def test_offsets_survive_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "offsets"
+    key = offset_key("c", {"filename": "x"})
+    FileOffsetStore(file).put({key: offset_value({"position": 7})})
+    store = FileOffsetStore(file)
+    assert [parse_offset(data) for data in store.get([key, b"other"])] == [{"position": 7}, None]
+    assert [parse_offset_key(item) for item in store.items()] == [("c", {"filename": "x"})]
+    store.put({key: None})
+    assert FileOffsetStore(file).items() == {}
+
+
+def test_a_half_written_file_is_never_seen(tmp_path: Path) -> None:
+    file = tmp_path / "offsets"
+    key = offset_key("c", {"a": 1})
+    FileOffsetStore(file).put({key: b"1"})
+    # A kill while the next version is written leaves it beside the file.
+    (tmp_path / ".offsets.new").write_bytes(JAVA[:20])
+    store = FileOffsetStore(file)
+    assert store.get([key]) == [b"1"]
+    store.put({key: b"2"})
+    assert FileOffsetStore(file).get([key]) == [b"2"]
+
+
+def test_another_file_is_refused_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "offsets"
+    file.write_text("not offsets")
+    with pytest.raises(ConnectError, match=r"offset\.storage\.file\.filename=.*not an offsets file"):
+        FileOffsetStore(file)
+    assert file.read_text() == "not offsets"
+
+
+def test_offsets_hold_only_what_json_can_say() -> None:
+    with pytest.raises(DataError, match="only strings, numbers"):
+        offset_value({"when": object()})

@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.stores.config import ConnectorEntry, TargetState
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages import Drain, Pause, Resume, RunConnector, RunTask
+from worker.unit import Unit
+
+CONNECTOR = Unit("c")
+TASK = Unit("c", 0)
+COMMAND = RunTask("c", 0, {}, {}, {}, paused=False)
+
+
+def test_what_should_run_and_does_not_is_started() -> None:
+    assert reconcile({TASK: Desired(COMMAND, paused=True)}, {}) == [Start(TASK, Desired(COMMAND, paused=True))]
+
+
+def test_what_runs_and_should_not_is_stopped_once() -> None:
+    assert reconcile({}, {TASK: Running(COMMAND, Phase.RUNNING)}) == [Stop(TASK)]
+    assert reconcile({}, {TASK: Running(COMMAND, Phase.STOPPING)}) == []
+
+
+def test_a_changed_configuration_stops_first_and_starts_when_gone() -> None:
+    desired = {TASK: Desired(replace(COMMAND, config={"file": "b"}))}
+    assert reconcile(desired, {TASK: Running(COMMAND, Phase.RUNNING)}) == [Stop(TASK)]
+    assert reconcile(desired, {TASK: Running(COMMAND, Phase.STOPPING)}) == []
+    assert reconcile(desired, {}) == [Start(TASK, desired[TASK])]
+
+
+def test_pause_resume_and_drain_are_told_once() -> None:
+    running = Running(COMMAND, Phase.RUNNING)
+    assert reconcile({TASK: Desired(COMMAND, paused=True)}, {TASK: running}) == [Tell(TASK, Pause())]
+    assert reconcile({TASK: Desired(COMMAND)}, {TASK: replace(running, paused=True)}) == [Tell(TASK, Resume())]
+    assert reconcile({TASK: Desired(COMMAND, drain=True)}, {TASK: running}) == [Tell(TASK, Drain())]
+    assert reconcile({TASK: Desired(COMMAND, drain=True)}, {TASK: replace(running, drain=True)}) == []
+
+
+def test_what_failed_stays_until_somebody_restarts_it() -> None:
+    assert reconcile({TASK: Desired(COMMAND)}, {TASK: Running(COMMAND, Phase.FAILED)}) == []
+
+
+def test_target_states_decide_what_is_desired() -> None:
+    entry = ConnectorEntry({"a": "b"}, task_configs=({"t": "0"}, {"t": "1"}))
+    started = desired_units({"c": entry}, {}, frozenset())
+    assert set(started) == {CONNECTOR, TASK, Unit("c", 1)}
+    assert started[CONNECTOR].command == RunConnector("c", {"a": "b"}, {})
+    paused = desired_units({"c": replace(entry, target=TargetState.PAUSED)}, {}, frozenset({"c"}))
+    assert set(paused) == {TASK, Unit("c", 1)}
+    assert all(item.paused and item.drain for item in paused.values())
+    assert desired_units({"c": replace(entry, target=TargetState.STOPPED)}, {}, frozenset()) == {}
+
+
+units = st.builds(Unit, st.sampled_from("abc"), st.integers(-1, 2))
+commands = st.builds(RunTask, st.just("c"), st.just(0), st.fixed_dictionaries({"v": st.sampled_from("12")}),
+                     st.just({}), st.just({}), st.just(False))  # fmt: skip
+desires = st.dictionaries(units, st.builds(Desired, commands, st.booleans(), st.booleans()))
+worlds = st.dictionaries(units, st.builds(Running, commands, st.sampled_from([Phase.RUNNING, Phase.PAUSED])))
+
+
+@given(desires, worlds)
+def test_carrying_out_the_actions_comes_to_rest_at_what_is_desired(
+    desired: dict[Unit, Desired], running: dict[Unit, Running]
+) -> None:
+    for _ in range(4):
+        for action in reconcile(desired, running):
+            match action:
+                case Start(unit, wanted):
+                    assert unit not in running, "a unit is never started twice"
+                    running[unit] = Running(wanted.command, Phase.RUNNING, wanted.paused)
+                case Stop(unit):
+                    del running[unit]
+                case Tell(unit, Drain()):
+                    running[unit] = replace(running[unit], drain=True)
+                case Tell(unit, command):
+                    running[unit] = replace(running[unit], paused=isinstance(command, Pause))
+    assert reconcile(desired, running) == []
+    assert running.keys() == desired.keys()
+    assert all(running[unit].command == desired[unit].command for unit in desired)

@@ -1,0 +1,165 @@
+"""The supervisor with children that are threads and do as their config says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+
+import pytest
+
+from worker.supervisor import messages
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages import Command, decode, encode
+from worker.supervisor.process import ThreadLauncher
+from worker.supervisor.supervisor import Changed, Measured, Notice, Published, Supervisor, ValidationDone
+from worker.unit import Unit
+
+TASK = Unit("c", 0)
+DEADLINE = 10.0
+
+
+def child(connection: Connection) -> None:
+    """A child that speaks the protocol; the first command's ``does`` says how it behaves."""
+    first = decode(connection.recv_bytes())
+    send = lambda report: connection.send_bytes(encode(report))  # noqa: E731
+    if isinstance(first, messages.ValidateConfig):
+        if first.config["does"] == "validate":
+            send(messages.Validated({"error_count": 0}, "source"))
+        return
+    does = first.config["does"]
+    if does == "vanish":
+        return
+    if does == "fail":
+        send(messages.Failed("Traceback: no file"))
+        return
+    if does == "babble":
+        connection.send_bytes(b"not a message")
+        return
+    send(messages.Started("1.2"))
+    if does == "report":
+        send(messages.Metrics({"n": 1.0}))
+        send(messages.TaskConfigs([{"t": "0"}]))
+        send(messages.LogRecord("a.plugin", logging.WARNING, 1.0, "from the child"))
+        send(messages.ReadOffsets(7, [{"f": 1}]))
+    try:
+        while True:
+            command = decode(connection.recv_bytes())
+            if isinstance(command, messages.Pause):
+                send(messages.Paused())
+            elif isinstance(command, messages.OffsetsRead):
+                send(messages.Failed(f"offsets {command.offsets}"))
+            elif isinstance(command, messages.Stop) and does != "hang":
+                return
+    except (EOFError, OSError):
+        return
+
+
+class World:
+    """A supervisor, and what it has told."""
+
+    def __init__(self) -> None:
+        self.notices: SimpleQueue[Notice] = SimpleQueue()
+        self.offset_requests: list[str] = []
+        self.supervisor = Supervisor(ThreadLauncher(child), self.notices.put, self.serve_offsets, 0.2)
+        self.supervisor.start_thread()
+
+    def serve_offsets(
+        self,
+        request: messages.ReadOffsets | messages.CommitOffsets,
+        connector: str,
+        answer: Callable[[Command], None],
+    ) -> None:
+        self.offset_requests.append(connector)
+        answer(messages.OffsetsRead(request.request, [None], None))
+
+    def start(self, does: str) -> None:
+        self.supervisor.start(TASK, messages.RunTask("c", 0, {"does": does}, {}, {}, paused=False))
+
+    def next(self) -> Notice:
+        return self.notices.get(timeout=DEADLINE)
+
+    def phases(self, count: int) -> list[Phase]:
+        notices = [self.next() for _ in range(count)]
+        return [notice.phase for notice in notices if isinstance(notice, Changed)]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.supervisor.close()
+
+
+def test_a_unit_starts_is_told_things_and_stops(world: World) -> None:
+    world.start("well")
+    assert world.next() == Changed(TASK, Phase.RUNNING, None, "1.2")
+    world.supervisor.command(TASK, messages.Pause())
+    assert world.next() == Changed(TASK, Phase.PAUSED, None, "1.2")
+    world.supervisor.stop(TASK)
+    assert world.phases(2) == [Phase.STOPPING, Phase.GONE]
+
+
+def test_a_unit_that_fails_says_why_and_can_be_cleared_away(world: World) -> None:
+    world.start("fail")
+    assert world.next() == Changed(TASK, Phase.FAILED, "Traceback: no file", None)
+    world.supervisor.stop(TASK)
+    assert world.phases(1) == [Phase.GONE]
+    world.start("well")
+    assert world.phases(1) == [Phase.RUNNING]
+
+
+def test_a_unit_that_ends_without_a_word_has_failed(world: World) -> None:
+    world.start("vanish")
+    notice = world.next()
+    assert isinstance(notice, Changed)
+    assert notice.phase is Phase.FAILED
+    assert notice.trace == "The process of c|task-0 ended without having said why."
+
+
+def test_a_unit_that_does_not_stop_is_killed(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.start("hang")
+    world.supervisor.stop(TASK)
+    seen = []
+    while Phase.GONE not in seen:
+        seen += world.phases(1)
+    assert "did not stop within 0.2 s and is killed" in caplog.text
+
+
+def test_nonsense_on_the_pipe_ends_the_child_not_the_worker(world: World) -> None:
+    world.start("babble")
+    notice = world.next()
+    assert isinstance(notice, Changed)
+    assert notice.phase is Phase.FAILED
+    assert "not a message" in str(notice.trace)
+
+
+def test_reports_reach_who_they_are_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        world.start("report")
+        assert world.next() == Changed(TASK, Phase.RUNNING, None, "1.2")
+        assert world.next() == Measured(TASK, {"n": 1.0})
+        assert world.next() == Published("c", ({"t": "0"},))
+        assert world.next() == Changed(TASK, Phase.FAILED, "offsets [None]", "1.2")
+    assert world.offset_requests == ["c"]
+    [record] = [record for record in caplog.records if record.name == "a.plugin"]
+    assert record.getMessage() == "from the child"
+    assert record.context == "c|task-0"  # type: ignore[attr-defined]
+
+
+def test_validation_answers_even_when_the_process_does_not(world: World) -> None:
+    world.supervisor.validate(1, messages.ValidateConfig({"does": "validate"}, {}))
+    assert world.next() == ValidationDone(1, {"error_count": 0}, "source", None)
+    world.supervisor.validate(2, messages.ValidateConfig({"does": "vanish"}, {}))
+    notice = world.next()
+    assert isinstance(notice, ValidationDone)
+    assert (notice.request, notice.infos) == (2, None)
+
+
+def test_close_stops_everything() -> None:
+    world = World()
+    world.start("well")
+    assert world.phases(1) == [Phase.RUNNING]
+    world.supervisor.close()
+    assert world.phases(2) == [Phase.STOPPING, Phase.GONE]

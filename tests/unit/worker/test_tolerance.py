@@ -1,0 +1,133 @@
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from connect.data import SourceRecord
+from connect.errors import ConnectError, DataError, RetriableError
+from worker.connector_config import SourceConnectorConfig
+from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, Tolerance
+
+
+class Clock:
+    """Time that passes only while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.now += seconds
+        return True
+
+
+class Account:
+    """Keeps what is reported."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+        self.flushed = 0
+
+    def report(self, failure: Failure) -> None:
+        self.failures.append(failure)
+
+    def flush(self) -> None:
+        self.flushed = len(self.failures)
+
+
+def config(**props: str) -> SourceConnectorConfig:
+    named = {key.replace("_", "."): value for key, value in props.items()}
+    return SourceConnectorConfig.parse({"name": "c", "connector.class": "C", **named})
+
+
+def failing(times: int) -> Callable[[], str]:
+    tries = iter(range(times))
+
+    def call() -> str:
+        if next(tries, None) is not None:
+            raise RetriableError("not yet")
+        return "done"
+
+    return call
+
+
+def test_what_may_succeed_later_is_tried_again_until_the_timeout() -> None:
+    clock = Clock()
+    tolerance = Tolerance(config(errors_retry_timeout="10000"), [], clock.wait, lambda: clock.now)
+    assert tolerance.attempt(Stage.TRANSFORMATION, "T", failing(4)) == "done"
+    assert clock.waits == pytest.approx([0.3, 0.6, 1.2, 2.4])
+    assert tolerance.counts.total_retries == 4
+
+
+def test_after_the_timeout_the_stage_has_failed() -> None:
+    clock = Clock()
+    tolerance = Tolerance(config(errors_retry_timeout="1000"), [], clock.wait, lambda: clock.now)
+    with pytest.raises(StageError) as raised:
+        tolerance.attempt(Stage.VALUE_CONVERTER, "C", failing(99))
+    assert clock.now == pytest.approx(1.0)
+    assert raised.value.stage is Stage.VALUE_CONVERTER
+    assert isinstance(raised.value.cause, RetriableError)
+
+
+def test_without_a_timeout_and_for_other_errors_there_is_one_try() -> None:
+    clock = Clock()
+    with pytest.raises(StageError):
+        Tolerance(config(), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", failing(1))
+
+    def broken() -> None:
+        raise DataError("never")
+
+    with pytest.raises(StageError):
+        Tolerance(config(errors_retry_timeout="-1"), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", broken)
+    assert clock.waits == []
+
+
+def test_delays_grow_up_to_the_longest_and_are_random_from_there() -> None:
+    clock = Clock()
+    props = {"errors_retry_timeout": "-1"}
+    tolerance = Tolerance(
+        SourceConnectorConfig.parse({**config(**props).originals, "errors.retry.delay.max.ms": "1000"}),
+        [],
+        clock.wait,
+        lambda: clock.now,
+    )
+    assert tolerance.attempt(Stage.TRANSFORMATION, "T", failing(12)) == "done"
+    assert clock.waits[:2] == pytest.approx([0.3, 0.6])
+    assert all(0 <= wait <= 1.0 for wait in clock.waits)
+    assert len(set(clock.waits[2:])) > 1
+
+
+def test_none_fails_the_task_and_all_leaves_the_record_out() -> None:
+    failure = Failure(Stage.TASK_POLL, "T", DataError("bad line"), record=SourceRecord("t", "x"))
+    account = Account()
+    with pytest.raises(ConnectError, match="Tolerance exceeded in error handler: bad line"):
+        Tolerance(config(), [account], Clock().wait).give_up(failure)
+    tolerant = Tolerance(config(errors_tolerance="all"), [account], Clock().wait)
+    tolerant.give_up(failure)
+    tolerant.flush()
+    assert account.failures == [failure, failure], "it is reported either way"
+    assert account.flushed == 2
+    assert (tolerant.counts.total_record_errors, tolerant.counts.total_records_skipped) == (1, 1)
+
+
+def test_the_log_line_tells_where_the_record_is(caplog: pytest.LogCaptureFixture) -> None:
+    logs = SourceConnectorConfig.parse({**config(errors_tolerance="all").originals, "errors.log.enable": "true"})
+    raw = RawRecord("t", 1, 7, 99, "CreateTime", b"secret-key", b"secret-value", ())
+    with caplog.at_level(logging.ERROR):
+        LogReporter("c", 0, logs).report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), raw=raw))
+    assert caplog.messages == [
+        "Error encountered in task c-0. Executing stage 'VALUE_CONVERTER' with class 'a.B', where consumed record is "
+        "{topic='t', partition=1, offset=7, timestamp=99, timestampType=CreateTime}."
+    ]
+
+
+def test_the_log_holds_records_only_when_asked_to(caplog: pytest.LogCaptureFixture) -> None:
+    failure = Failure(Stage.TRANSFORMATION, "a.B", DataError("no"), record=SourceRecord("t", "payload"))
+    base = {**config(errors_tolerance="all").originals, "errors.log.enable": "true"}
+    with caplog.at_level(logging.ERROR):
+        LogReporter("c", 0, SourceConnectorConfig.parse(base)).report(failure)
+        assert "payload" not in caplog.text
+        with_messages = SourceConnectorConfig.parse({**base, "errors.log.include.messages": "true"})
+        LogReporter("c", 0, with_messages).report(failure)
+    assert "payload" in caplog.text
