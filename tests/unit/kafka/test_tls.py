@@ -11,7 +11,7 @@ from worker.kafka import clients
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.client_properties import librdkafka_properties
 from worker.kafka.pem import normalized_pem
-from worker.kafka.ssl import _OPENSSL_CIPHERS, ssl_properties
+from worker.kafka.ssl import OPENSSL_CIPHERS, ssl_properties
 
 DATA = Path(__file__).parent / "data"
 CERTIFICATE = (DATA / "certificate.pem").read_text()
@@ -80,7 +80,7 @@ def on_one_line(pem: str) -> str:
             {"ssl.cipher.suites": "ECDHE-RSA-AES128-GCM-SHA256"},
             {"ssl.cipher.suites": "ECDHE-RSA-AES128-GCM-SHA256"},
         ),
-        ({"ssl.cipher.suites": ",".join(_OPENSSL_CIPHERS)}, {}),
+        ({"ssl.cipher.suites": ",".join(OPENSSL_CIPHERS)}, {}),
         ({}, {}),
     ],
 )
