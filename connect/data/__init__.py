@@ -1,0 +1,50 @@
+"""The data model: schemas, values, records and batches.
+
+Values are plain Python: a struct is a ``dict``, an array a ``list``, a timestamp an aware ``datetime``, a
+decimal a ``Decimal``. The schema travels beside the value; ``None`` means that there is none.
+"""
+
+from connect.data.batch import Batch, SinkBatch, SourceBatch
+from connect.data.column import ArrowColumn, Column, Constant, Lazy, ValueColumn
+from connect.data.headers import NO_HEADERS, Header, Headers
+from connect.data.logical import date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.data.record import (
+    Offset,
+    Record,
+    SchemaAndValue,
+    SinkRecord,
+    SourceRecord,
+    TimestampType,
+    TopicPartition,
+)
+from connect.data.schema import Field, Schema, Type
+from connect.data.validation import validate
+
+__all__ = [
+    "NO_HEADERS",
+    "ArrowColumn",
+    "Batch",
+    "Column",
+    "Constant",
+    "Field",
+    "Header",
+    "Headers",
+    "Lazy",
+    "Offset",
+    "Record",
+    "Schema",
+    "SchemaAndValue",
+    "SinkBatch",
+    "SinkRecord",
+    "SourceBatch",
+    "SourceRecord",
+    "TimestampType",
+    "TopicPartition",
+    "Type",
+    "ValueColumn",
+    "date_schema",
+    "decimal_schema",
+    "time_schema",
+    "timestamp_schema",
+    "validate",
+]

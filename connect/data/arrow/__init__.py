@@ -1,0 +1,50 @@
+"""Between Connect's schemas and values and Arrow's types and arrays. Importing this needs pyarrow.
+
+=============  =========================================================================
+Connect        Arrow
+=============  =========================================================================
+int8 - int64   int8 - int64
+float32, 64    float32, float64
+boolean        bool
+string         string
+bytes          binary
+array          list
+map            map
+struct         struct
+Decimal        decimal128 or decimal256, the precision from ``connect.decimal.precision``
+Date           date32
+Time           time32[ms]
+Timestamp      timestamp[ms, tz=UTC]
+=============  =========================================================================
+
+An optional schema is a nullable field. What Arrow has no place for (name, version, doc, parameters, default)
+travels in the metadata of the fields, so a schema that went through Arrow comes back as the same object.
+Nothing is coerced in silence (invariant I5): what the schema refuses, and what Arrow cannot hold, is a
+:class:`~connect.errors.DataError` that names the field. As everywhere in Connect, times and timestamps count
+milliseconds: what a Python value has beyond those is cut off.
+"""
+
+from connect.data.arrow.arrays import to_array
+from connect.data.arrow.casting import conform
+from connect.data.arrow.rows import to_values
+from connect.data.arrow.tables import batch_to_table, struct_array
+from connect.data.arrow.types import (
+    arrow_field,
+    arrow_schema,
+    arrow_type,
+    schema_from_arrow,
+    schema_from_arrow_type,
+)
+
+__all__ = [
+    "arrow_field",
+    "arrow_schema",
+    "arrow_type",
+    "batch_to_table",
+    "conform",
+    "schema_from_arrow",
+    "schema_from_arrow_type",
+    "struct_array",
+    "to_array",
+    "to_values",
+]

@@ -1,0 +1,115 @@
+"""What a schema says beyond its Arrow type, as the metadata of an Arrow field.
+
+Each attribute is one key, ``connect.name``, ``connect.doc`` and so on, and holds JSON. Only what cannot be
+read off the type is written, so an ordinary schema needs no metadata at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import decimal
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from connect.data import logical
+from connect.data.arrow.keys import map_key
+from connect.data.schema import Schema, Type
+from connect.errors import SchemaError
+
+__all__ = ["restored", "surplus"]
+
+_PREFIX: Final = "connect."
+_ATTRIBUTES: Final = ("type", "optional", "name", "version", "doc", "parameters", "default")
+
+
+def surplus(schema: Schema, natural: Schema) -> dict[str | bytes, str | bytes]:
+    """The metadata that makes ``schema`` of ``natural``, the schema that the Arrow type alone stands for."""
+    if schema is natural:
+        return {}
+    return {
+        _PREFIX + attribute: json.dumps(_as_json(schema, attribute), separators=(",", ":"))
+        for attribute in _ATTRIBUTES
+        if getattr(schema, attribute) != getattr(natural, attribute)
+    }
+
+
+def restored(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> Schema:
+    """The inverse of :func:`surplus`; metadata of others is passed over."""
+    if not metadata:
+        return natural
+    try:
+        found = {
+            attribute: json.loads(text)
+            for attribute in _ATTRIBUTES
+            if (text := metadata.get((_PREFIX + attribute).encode())) is not None
+        }
+        if "type" in found:
+            found["type"] = Type(found["type"])
+        default = found.pop("default", None)
+        schema = natural.replace(**found) if found else natural
+        return schema if default is None else schema.replace(default=_decoded(schema, default))
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, binascii.Error) as error:
+        raise SchemaError(
+            f"The Arrow field metadata {_PREFIX}* cannot be read: {error}. Remove it to go by the type alone."
+        ) from error
+
+
+def _as_json(schema: Schema, attribute: str) -> object:
+    value = getattr(schema, attribute)
+    if attribute == "type":
+        return schema.type.value
+    if attribute == "parameters":
+        return dict(schema.parameters)
+    return _encoded(schema, value) if attribute == "default" else value
+
+
+def _encoded(schema: Schema, value: Any) -> object:
+    """A default value as JSON that its schema can read."""
+    if value is None:
+        return None
+    if schema.name in logical.LOGICAL_NAMES:
+        return str(value) if schema.name == logical.DECIMAL_NAME else value.isoformat()
+    if schema.type.is_primitive:
+        return base64.b64encode(value).decode() if schema.type is Type.BYTES else value
+    if schema.type is Type.STRUCT:
+        return {name: _encoded(part, value[name]) for name, part in _parts(schema) if name in value}
+    items = [_encoded(_element(schema), item) for item in (value.values() if schema.key_schema else value)]
+    if schema.key_schema is None:
+        return items
+    return list(zip([_encoded(schema.key_schema, key) for key in value], items, strict=True))
+
+
+def _decoded(schema: Schema, data: Any) -> Any:
+    """The inverse of :func:`_encoded`."""
+    if data is None:
+        return None
+    if schema.name in _LOGICAL:
+        return _LOGICAL[schema.name](data)
+    if schema.type.is_primitive:
+        return base64.b64decode(data) if schema.type is Type.BYTES else data
+    if schema.type is Type.STRUCT:
+        return {name: _decoded(part, data[name]) for name, part in _parts(schema) if name in data}
+    element = _element(schema)
+    if schema.key_schema is None:
+        return [_decoded(element, item) for item in data]
+    return {map_key(_decoded(schema.key_schema, key)): _decoded(element, item) for key, item in data}
+
+
+def _parts(schema: Schema) -> list[tuple[str, Schema]]:
+    return [(field.name, field.schema) for field in schema.fields]
+
+
+def _element(schema: Schema) -> Schema:
+    assert schema.value_schema is not None
+    return schema.value_schema
+
+
+_LOGICAL: Final[dict[str, Callable[[str], object]]] = {
+    logical.DECIMAL_NAME: decimal.Decimal,
+    logical.DATE_NAME: dt.date.fromisoformat,
+    logical.TIME_NAME: dt.time.fromisoformat,
+    logical.TIMESTAMP_NAME: dt.datetime.fromisoformat,
+}

@@ -1,0 +1,204 @@
+"""Columns: what the records of a batch have in one place, computed only when somebody looks.
+
+A :class:`Column` holds the keys or the values of a batch with their schema, as plain Python values or as
+Arrow. The sequences beside it (offsets, timestamps, headers) are ordinary sequences, of which
+:class:`Constant` and :class:`Lazy` are the cheap kinds.
+"""
+
+from __future__ import annotations
+
+import builtins
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from connect.data.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ArrowColumn", "Column", "Constant", "Lazy", "ValueColumn", "taken"]
+
+T = TypeVar("T")
+
+
+class Constant(Sequence[T]):
+    """One value, ``length`` times."""
+
+    __slots__ = ("_length", "value")
+
+    def __init__(self, value: T, length: int) -> None:
+        self.value = value
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return repeat(self.value, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return Constant(self.value, len(range(*index.indices(self._length))))
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        return self.value
+
+
+class Lazy(Sequence[T]):
+    """A sequence of known length that is computed on the first look at an element."""
+
+    __slots__ = ("_compute", "_length", "_values")
+
+    def __init__(self, length: int, compute: Callable[[], Sequence[T]]) -> None:
+        self._length = length
+        self._compute: Callable[[], Sequence[T]] | None = compute
+        self._values: Sequence[T] | None = None
+
+    def values(self) -> Sequence[T]:
+        """The elements."""
+        if self._values is None:
+            assert self._compute is not None
+            self._values = self._compute()
+            # What the values were computed from, often the client's messages, may be freed now.
+            self._compute = None
+        return self._values
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.values())
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice) and self._values is None:
+            return Lazy(len(range(*index.indices(self._length))), lambda: self.values()[index])
+        return self.values()[index]
+
+
+def taken(values: Sequence[T], indices: Sequence[int]) -> Sequence[T]:
+    """The elements at these places, in this order; constant if all of them are."""
+    if isinstance(values, Constant):
+        return Constant(values.value, len(indices))
+    known = values.values() if isinstance(values, Lazy) else values
+    return [known[index] for index in indices]
+
+
+class Column(Sequence[Any]):
+    """The keys or the values of a batch: one schema (``None``: schemaless) and a value for each record."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema | None) -> None:
+        self.schema = schema
+
+    @abstractmethod
+    def values(self) -> Sequence[Any]:
+        """The values in plain Python, as :mod:`connect.data` has them."""
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Array[Any]:
+        """The values as an Arrow array of the type that stands for the schema; needs pyarrow.
+
+        Raises :class:`~connect.errors.DataError` when a value does not fit the schema.
+        """
+
+    @abstractmethod
+    def slice(self, start: int, stop: int) -> Column:
+        """The part from ``start`` up to ``stop``."""
+
+    @abstractmethod
+    def take(self, indices: Sequence[int]) -> Column:
+        """The values at these places, in this order."""
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: builtins.slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | builtins.slice) -> Any:
+        return self.values()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values())
+
+
+class ValueColumn(Column):
+    """A column of plain Python values."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Sequence[Any], schema: Schema | None = None) -> None:
+        super().__init__(schema)
+        self._values = values
+
+    def values(self) -> Sequence[Any]:
+        return self._values
+
+    def to_arrow(self) -> pa.Array[Any]:
+        from connect.data.arrow import to_array  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+
+        return to_array(self._values, self.schema)
+
+    def slice(self, start: int, stop: int) -> ValueColumn:
+        return ValueColumn(self._values[start:stop], self.schema)
+
+    def take(self, indices: Sequence[int]) -> ValueColumn:
+        return ValueColumn(taken(self._values, indices), self.schema)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(value) for value in islice(self._values, 3))
+        return f"ValueColumn([{shown}{', ...' if len(self) > 3 else ''}], {self.schema!r})"
+
+
+class ArrowColumn(Column):
+    """A column held in Arrow; its Python values are made when somebody asks for them."""
+
+    __slots__ = ("_array", "_values")
+
+    def __init__(self, array: pa.Array[Any], schema: Schema | None) -> None:
+        super().__init__(schema)
+        self._array = array
+        self._values: Sequence[Any] | None = None
+
+    def values(self) -> Sequence[Any]:
+        if self._values is None:
+            from connect.data.arrow import to_values  # noqa: PLC0415 - as above
+
+            self._values = to_values(self._array, self.schema)
+        return self._values
+
+    def to_arrow(self) -> pa.Array[Any]:
+        if self.schema is not None:
+            from connect.data.arrow import conform  # noqa: PLC0415 - as above
+
+            self._array = conform(self._array, self.schema)
+        return self._array
+
+    def slice(self, start: int, stop: int) -> ArrowColumn:
+        part = ArrowColumn(self._array.slice(start, max(stop - start, 0)), self.schema)
+        if self._values is not None:
+            part._values = self._values[start:stop]
+        return part
+
+    def take(self, indices: Sequence[int]) -> ArrowColumn:
+        # Of an empty list pyarrow cannot tell that it holds integers.
+        array = self._array.take(list(indices)) if len(indices) else self._array.slice(0, 0)
+        return ArrowColumn(array, self.schema)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __repr__(self) -> str:
+        return f"ArrowColumn(<{len(self)} of {self._array.type}>, {self.schema!r})"

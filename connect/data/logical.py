@@ -1,0 +1,157 @@
+"""The logical types: schemas with a well-known name whose values are richer than their base type.
+
+============  ==========================================  ====================================================
+type          base                                        value
+============  ==========================================  ====================================================
+Decimal       bytes, parameter ``scale``                  :class:`decimal.Decimal` of exactly that scale
+Date          int32, days since 1970-01-01                :class:`datetime.date`
+Time          int32, milliseconds since midnight          :class:`datetime.time`, without a time zone
+Timestamp     int64, milliseconds since the epoch         :class:`datetime.datetime`, aware
+============  ==========================================  ====================================================
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from typing import Any, Final
+
+from connect.data.schema import Schema, Type
+from connect.errors import DataError, SchemaError
+
+__all__ = [
+    "DATE_NAME",
+    "DECIMAL_NAME",
+    "EPOCH",
+    "LOGICAL_NAMES",
+    "TIMESTAMP_NAME",
+    "TIME_NAME",
+    "date_from_days",
+    "date_schema",
+    "days_from_date",
+    "decimal_from_unscaled",
+    "decimal_scale",
+    "decimal_schema",
+    "milliseconds_from_time",
+    "milliseconds_from_timestamp",
+    "time_from_milliseconds",
+    "time_schema",
+    "timestamp_from_milliseconds",
+    "timestamp_schema",
+    "unscaled_from_decimal",
+    "whole_decimal",
+]
+
+DECIMAL_NAME: Final = "org.apache.kafka.connect.data.Decimal"
+DATE_NAME: Final = "org.apache.kafka.connect.data.Date"
+TIME_NAME: Final = "org.apache.kafka.connect.data.Time"
+TIMESTAMP_NAME: Final = "org.apache.kafka.connect.data.Timestamp"
+LOGICAL_NAMES: Final = frozenset({DECIMAL_NAME, DATE_NAME, TIME_NAME, TIMESTAMP_NAME})
+
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_DAY: Final = EPOCH.date().toordinal()
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_DAY_MS: Final = 86_400_000
+_EXACT: Final = decimal.Context(decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+
+def decimal_schema(scale: int, **attributes: Any) -> Schema:
+    """Exact decimals with ``scale`` digits after the point (before it, if negative)."""
+    parameters = {"scale": str(scale), **attributes.pop("parameters", {})}
+    return Schema(Type.BYTES, name=DECIMAL_NAME, version=1, parameters=parameters, **attributes)
+
+
+def date_schema(**attributes: Any) -> Schema:
+    """Days of the calendar, without a time or a zone."""
+    return Schema(Type.INT32, name=DATE_NAME, version=1, **attributes)
+
+
+def time_schema(**attributes: Any) -> Schema:
+    """Times of day to the millisecond, without a date or a zone."""
+    return Schema(Type.INT32, name=TIME_NAME, version=1, **attributes)
+
+
+def timestamp_schema(**attributes: Any) -> Schema:
+    """Instants to the millisecond."""
+    return Schema(Type.INT64, name=TIMESTAMP_NAME, version=1, **attributes)
+
+
+def decimal_scale(schema: Schema) -> int:
+    """The scale of a Decimal schema; a :class:`~connect.errors.SchemaError` if it has none."""
+    text = schema.parameters.get("scale")
+    if text is None:
+        raise SchemaError("Invalid Decimal schema: scale parameter not found.")
+    try:
+        return int(text)
+    except ValueError as error:
+        raise SchemaError(f"Invalid scale parameter found in Decimal schema: {text}") from error
+
+
+def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
+    """The two's complement, big-endian bytes of ``value * 10**scale``; it must have exactly that scale."""
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise DataError(f"Decimal value {value} is not finite and has no bytes.")
+    if -exponent != scale:
+        mismatch = f"{-exponent} instead of {scale}"
+        raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {mismatch}")
+    unscaled = int(whole_decimal(value, scale))
+    # One bit more than the magnitude, the sign, save for negative powers of two: Java's BigInteger.
+    length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+    return unscaled.to_bytes(length, "big", signed=True)
+
+
+def whole_decimal(value: decimal.Decimal, scale: int) -> decimal.Decimal:
+    """``value * 10**scale``, exactly."""
+    return value.scaleb(scale, _EXACT)
+
+
+def decimal_from_unscaled(data: bytes, scale: int) -> decimal.Decimal:
+    """The inverse of :func:`unscaled_from_decimal`."""
+    if not data:
+        raise DataError("A Decimal of no bytes at all has no value: zero is one byte.")
+    return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+
+
+def days_from_date(value: dt.date) -> int:
+    """Days since 1970-01-01."""
+    return value.toordinal() - _EPOCH_DAY
+
+
+def date_from_days(days: int) -> dt.date:
+    """The inverse of :func:`days_from_date`; a ``DataError`` outside the years 1 to 9999."""
+    try:
+        return dt.date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"Date {days} days from 1970-01-01 is outside the years 1 to 9999.") from error
+
+
+def milliseconds_from_time(value: dt.time) -> int:
+    """Milliseconds since midnight; what is finer than a millisecond is cut off."""
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
+
+
+def time_from_milliseconds(milliseconds: int) -> dt.time:
+    """The inverse of :func:`milliseconds_from_time`."""
+    if not 0 <= milliseconds < _DAY_MS:
+        raise DataError(f"Time {milliseconds} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
+    seconds, rest = divmod(milliseconds, 1000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return dt.time(hour, minute, second, rest * 1000)
+
+
+def milliseconds_from_timestamp(value: dt.datetime) -> int:
+    """Milliseconds since the epoch, rounded down."""
+    try:
+        return (value - EPOCH) // _MILLISECOND
+    except TypeError as error:
+        raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.") from error
+
+
+def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:
+    """The inverse of :func:`milliseconds_from_timestamp`, in UTC."""
+    try:
+        return EPOCH + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError as error:
+        raise DataError(f"Timestamp {milliseconds} ms from the epoch is outside the years 1 to 9999.") from error

@@ -1,0 +1,118 @@
+"""Numbers as Java writes them, and single precision, which Python has no type for."""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Decimal
+from typing import Final
+
+__all__ = ["double_text", "float_text", "single", "to_single"]
+
+_SINGLE: Final = struct.Struct("<f")
+_SINGLE_BITS: Final = struct.Struct("<I")
+_DOUBLE: Final = struct.Struct("<d")
+_DOUBLE_BITS: Final = struct.Struct("<Q")
+_SMALLEST_NORMAL_SINGLE: Final = 2.0**-126
+_DROPPED: Final = (1 << 29) - 1
+_HALF: Final = 1 << 28
+
+
+def single(value: float) -> float:
+    """The nearest number of single precision; infinite if ``value`` is too large for one."""
+    try:
+        rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return rounded
+
+
+def to_single(value: Decimal | int) -> float:
+    """The number of single precision nearest to an exact number.
+
+    Going through a double would round twice. A double that is rounded to odd keeps what the second rounding
+    needs.
+    """
+    try:
+        double = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if math.isinf(double) or double == value:
+        return single(double)
+    if not _DOUBLE_BITS.unpack(_DOUBLE.pack(double))[0] & 1:
+        double = math.nextafter(double, math.inf if value > double else -math.inf)
+    return single(double)
+
+
+def halves_single(value: float) -> bool:
+    """Whether ``value`` may lie midway between two numbers of single precision.
+
+    If so, the text it was read from must be looked at again to say which of them is nearest.
+    """
+    if abs(value) < _SMALLEST_NORMAL_SINGLE:
+        return value != 0
+    bits: int = _DOUBLE_BITS.unpack(_DOUBLE.pack(value))[0]
+    return bits & _DROPPED == _HALF
+
+
+def double_text(value: float) -> str:
+    """What Java's ``Double.toString`` says: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
+    if math.isfinite(value):
+        # Of numbers with so few bits, Java shows two digits where one would do: 4.9E-324.
+        return _java_text(repr(value) if abs(value) > 1e-321 or value == 0 else f"{value:.1e}")
+    return _not_finite(value)
+
+
+def float_text(value: float) -> str:
+    """What Java's ``Float.toString`` says of ``value`` in single precision."""
+    rounded = single(value)
+    if math.isfinite(rounded):
+        return _java_text(_shortest_single(rounded))
+    return _not_finite(rounded)
+
+
+def _not_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _shortest_single(value: float) -> str:
+    """The shortest decimal that is nearest to ``value`` among the numbers of single precision."""
+    if value == 0:
+        return repr(value)
+    first = 5 if abs(value) >= _SMALLEST_NORMAL_SINGLE else 1
+    for digits in range(first, 9):
+        text = f"{value:.{digits}e}"
+        if single(float(text)) == value:
+            return text
+        # Above a power of two the numbers are twice as far apart: the next decimal may serve where the
+        # nearest does not.
+        if not _SINGLE_BITS.unpack(_SINGLE.pack(value))[0] & 0x7FFFFF:
+            upper = _next_decimal(text, digits)
+            if single(float(upper)) == value:
+                return upper
+    raise AssertionError(f"nine digits do not tell {value!r} from its neighbours")
+
+
+def _next_decimal(text: str, digits: int) -> str:
+    number = Decimal(text)
+    step = Decimal((int(number < 0), (1,), number.adjusted() - digits))
+    return str(number + step)
+
+
+def _java_text(text: str) -> str:
+    """A finite Python numeral in Java's notation: plain from 0.001 up to ten million, else scientific."""
+    sign, digits, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    point = len(digits) + exponent
+    figures = "".join(map(str, digits)).rstrip("0")
+    minus = "-" if sign else ""
+    if not figures:
+        return f"{minus}0.0"
+    if not -3 < point <= 7:
+        return f"{minus}{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{figures}"
+    whole = figures[:point].ljust(point, "0")
+    return f"{minus}{whole}.{figures[point:] or '0'}"

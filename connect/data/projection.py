@@ -1,0 +1,94 @@
+"""Values of one schema read as another: how records written with an old schema meet a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from connect.data import logical
+from connect.data.numerals import single
+from connect.data.schema import Schema, Type
+from connect.errors import SchemaError
+
+__all__ = ["project"]
+
+_WIDENING: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
+
+
+def project(source: Schema, value: Any, target: Schema) -> Any:
+    """The value, which has the schema ``source``, as one of ``target``.
+
+    Numbers may become wider, fields may come (with their default, or null if they are optional) and go, null
+    becomes the default where the target wants a value. Names and parameters must be the same, versions need
+    not.
+    Raises :class:`~connect.errors.SchemaError` if the schemas are not compatible.
+    """
+    _check_compatible(source, target)
+    if source.optional and not target.optional:
+        if target.default is None:
+            raise SchemaError("Writer schema is optional, however, target schema does not provide a default value.")
+        if value is None:
+            return target.default
+    if value is None:
+        return value
+    if target.type is Type.STRUCT:
+        return _struct(source, value, target)
+    if target.name in logical.LOGICAL_NAMES or target.type.is_primitive:
+        return _promoted(source, value, target)
+    assert source.value_schema is not None
+    assert target.value_schema is not None
+    if source.key_schema is None or target.key_schema is None:
+        return [project(source.value_schema, item, target.value_schema) for item in value]
+    keys = [project(source.key_schema, key, target.key_schema) for key in value]
+    items = [project(source.value_schema, item, target.value_schema) for item in value.values()]
+    return dict(zip(keys, items, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _check_compatible(source: Schema, target: Schema) -> None:
+    if source.type is not target.type and not _widens(source.type, target.type):
+        raise SchemaError(f"Schema type mismatch. source type: {source.type.name} and target type: {target.type.name}")
+    if source.name != target.name:
+        raise SchemaError(
+            f"Schema name mismatch. source name: {source.name or 'null'} and target name: {target.name or 'null'}"
+        )
+    if source.parameters != target.parameters:
+        raise SchemaError(
+            f"Schema parameters not equal. source parameters: {dict(source.parameters)}"
+            f" and target parameters: {dict(target.parameters)}"
+        )
+
+
+def _widens(source: Type, target: Type) -> bool:
+    numbers = source in _WIDENING and target in _WIDENING
+    return numbers and _WIDENING.index(source) <= _WIDENING.index(target)
+
+
+def _promoted(source: Schema, value: Any, target: Schema) -> Any:
+    if source.type is target.type or target.name in logical.LOGICAL_NAMES:
+        return value
+    if target.type is Type.FLOAT32:
+        return single(value)
+    if target.type is Type.FLOAT64:
+        return single(value) if source.type is Type.FLOAT32 else float(value)
+    return value
+
+
+def _struct(source: Schema, value: Mapping[str, Any], target: Schema) -> dict[str, Any]:
+    projected: dict[str, Any] = {}
+    for field in target.fields:
+        name, schema = field.name, field.schema
+        written = source.field(name)
+        if written is not None:
+            found = value.get(name)
+            given = written.schema.default if found is None else found
+            try:
+                projected[name] = project(written.schema, given, schema)
+            except SchemaError as error:
+                raise SchemaError(f"Error projecting {name}: {error}") from error
+        elif schema.default is not None or schema.optional:
+            projected[name] = schema.default
+        else:
+            raise SchemaError(f"Required field `{name}` is missing from source schema: {source!r}")
+    return projected

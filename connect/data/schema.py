@@ -1,0 +1,364 @@
+"""Schemas: what a value looks like, in Kafka Connect's types.
+
+A :class:`Schema` is frozen, hashable and interned: two schemas that say the same are one object, in every
+thread and after pickling. So ``is`` compares schemas, and a cache may key on the schema itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from connect.errors import SchemaError
+
+__all__ = ["Field", "Schema", "Type"]
+
+
+class Type(enum.Enum):
+    """The twelve types of Kafka Connect; the value of each is its name in schemas written as JSON."""
+
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    BYTES = "bytes"
+    ARRAY = "array"
+    MAP = "map"
+    STRUCT = "struct"
+
+    @property
+    def is_primitive(self) -> bool:
+        """Whether a value of this type holds no other values."""
+        return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named member of a struct, at ``index`` in its order."""
+
+    name: str
+    schema: Schema
+    index: int
+
+
+_NO_PARAMETERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Schema:
+    """What a value looks like: a type, whether it may be null, and what else is known of it.
+
+    Make one by the class method of its type (``Schema.int32()``, ``Schema.struct({...})``) or take a constant
+    from :mod:`connect.data`. A default of ``None`` is no default. Logical types are schemas with a well-known
+    name; see :mod:`connect.data.logical`.
+
+    Raises :class:`~connect.errors.SchemaError` when its parts, or the default and the type, do not fit.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_by_name",
+        "_hash",
+        "default",
+        "doc",
+        "fields",
+        "key_schema",
+        "name",
+        "optional",
+        "parameters",
+        "type",
+        "value_schema",
+        "version",
+    )
+
+    type: Type
+    optional: bool
+    default: Any
+    name: str | None
+    version: int | None
+    doc: str | None
+    parameters: Mapping[str, str]
+    fields: tuple[Field, ...]
+    key_schema: Schema | None
+    value_schema: Schema | None
+    _by_name: Mapping[str, Field]
+    _hash: int
+
+    def __new__(
+        cls,
+        type: Type,  # noqa: A002 - the name of the attribute
+        *,
+        optional: bool = False,
+        default: object = None,
+        name: str | None = None,
+        version: int | None = None,
+        doc: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+        fields: Mapping[str, Schema] | Iterable[Field] = (),
+        key_schema: Schema | None = None,
+        value_schema: Schema | None = None,
+    ) -> Schema:
+        members = _members(fields)
+        _check_parts(type, members, key_schema, value_schema)
+        key = (
+            type,
+            optional,
+            _frozen(default),
+            name,
+            version,
+            doc,
+            tuple(sorted((parameters or {}).items())),
+            members,
+            key_schema,
+            value_schema,
+        )
+        with _lock:
+            known = _interned.get(key)
+        if known is not None:
+            return known
+        attributes = (type, optional, _owned(default), name, version, doc)
+        fresh = _fresh(cls, key, (*attributes, _read_only(parameters), members, key_schema, value_schema))
+        with _lock:
+            return _interned.setdefault(key, fresh)
+
+    # -- one class method a type ---------------------------------------------------------------------------
+
+    @classmethod
+    def int8(cls, **attributes: Any) -> Schema:
+        """A whole number of 8 bits."""
+        return cls(Type.INT8, **attributes)
+
+    @classmethod
+    def int16(cls, **attributes: Any) -> Schema:
+        """A whole number of 16 bits."""
+        return cls(Type.INT16, **attributes)
+
+    @classmethod
+    def int32(cls, **attributes: Any) -> Schema:
+        """A whole number of 32 bits."""
+        return cls(Type.INT32, **attributes)
+
+    @classmethod
+    def int64(cls, **attributes: Any) -> Schema:
+        """A whole number of 64 bits."""
+        return cls(Type.INT64, **attributes)
+
+    @classmethod
+    def float32(cls, **attributes: Any) -> Schema:
+        """A floating point number of single precision."""
+        return cls(Type.FLOAT32, **attributes)
+
+    @classmethod
+    def float64(cls, **attributes: Any) -> Schema:
+        """A floating point number of double precision."""
+        return cls(Type.FLOAT64, **attributes)
+
+    @classmethod
+    def boolean(cls, **attributes: Any) -> Schema:
+        """True or false."""
+        return cls(Type.BOOLEAN, **attributes)
+
+    @classmethod
+    def string(cls, **attributes: Any) -> Schema:
+        """Unicode text."""
+        return cls(Type.STRING, **attributes)
+
+    @classmethod
+    def bytes(cls, **attributes: Any) -> Schema:
+        """Uninterpreted bytes."""
+        return cls(Type.BYTES, **attributes)
+
+    @classmethod
+    def array(cls, value_schema: Schema, **attributes: Any) -> Schema:
+        """A list whose elements all have ``value_schema``."""
+        return cls(Type.ARRAY, value_schema=value_schema, **attributes)
+
+    @classmethod
+    def map(cls, key_schema: Schema, value_schema: Schema, **attributes: Any) -> Schema:
+        """A map with keys of ``key_schema`` and values of ``value_schema``."""
+        return cls(Type.MAP, key_schema=key_schema, value_schema=value_schema, **attributes)
+
+    @classmethod
+    def struct(cls, fields: Mapping[str, Schema] | Iterable[Field], **attributes: Any) -> Schema:
+        """A record of named fields, in order. Its values are dicts."""
+        return cls(Type.STRUCT, fields=fields, **attributes)
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def field(self, name: str) -> Field | None:
+        """The field of that name, or ``None``."""
+        return self._by_name.get(name)
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of the fields, in order."""
+        return tuple(self._by_name)
+
+    # -- deriving ------------------------------------------------------------------------------------------
+
+    def replace(self, **changes: Any) -> Schema:
+        """This schema with some attributes changed, as :func:`dataclasses.replace` does it."""
+        attributes = {slot: getattr(self, slot) for slot in _ATTRIBUTES}
+        return Schema(**(attributes | changes))
+
+    def as_optional(self) -> Schema:
+        """This schema, with null allowed."""
+        return self if self.optional else self.replace(optional=True)
+
+    def as_required(self) -> Schema:
+        """This schema, with null refused."""
+        return self.replace(optional=False) if self.optional else self
+
+    # -- the protocol of a frozen, interned value ----------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is frozen: use replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Schema is frozen: {name} cannot be deleted")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __copy__(self) -> Schema:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Schema:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        attributes = {slot: getattr(self, slot) for slot in _ATTRIBUTES}
+        attributes["parameters"] = dict(self.parameters)
+        return _rebuilt, (attributes,)
+
+    def __repr__(self) -> str:
+        parts = [self.type.value]
+        if self.name is not None:
+            parts.append(self.name)
+        if self.type is Type.STRUCT:
+            parts.append("{" + ", ".join(f"{field.name}: {field.schema!r}" for field in self.fields) + "}")
+        elif self.type is Type.ARRAY:
+            parts.append(f"of {self.value_schema!r}")
+        elif self.type is Type.MAP:
+            parts.append(f"of {self.key_schema!r} to {self.value_schema!r}")
+        if self.optional:
+            parts.append("optional")
+        if self.default is not None:
+            parts.append(f"default={self.default!r}")
+        return f"Schema({' '.join(parts)})"
+
+
+_ATTRIBUTES: Final = (
+    "type",
+    "optional",
+    "default",
+    "name",
+    "version",
+    "doc",
+    "parameters",
+    "fields",
+    "key_schema",
+    "value_schema",
+)
+_interned: WeakValueDictionary[tuple[object, ...], Schema] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _rebuilt(attributes: dict[str, Any]) -> Schema:
+    return Schema(**attributes)
+
+
+def _fresh(cls: type[Schema], key: tuple[object, ...], attributes: tuple[object, ...]) -> Schema:
+    """A schema of these attributes, checked, that nobody shares yet."""
+    schema = object.__new__(cls)
+    for slot, value in zip(_ATTRIBUTES, attributes, strict=True):
+        object.__setattr__(schema, slot, value)
+    by_name = {field.name: field for field in schema.fields}
+    object.__setattr__(schema, "_by_name", MappingProxyType(by_name))
+    object.__setattr__(schema, "_hash", hash(key))
+    _check_parameters(schema)
+    if schema.default is not None:
+        _check_default(schema, schema.default)
+    return schema
+
+
+def _read_only(parameters: Mapping[str, str] | None) -> Mapping[str, str]:
+    return MappingProxyType(dict(parameters)) if parameters else _NO_PARAMETERS
+
+
+def _members(fields: Mapping[str, Schema] | Iterable[Field]) -> tuple[Field, ...]:
+    pairs = fields.items() if isinstance(fields, Mapping) else ((field.name, field.schema) for field in fields)
+    members: dict[str, Field] = {}
+    for index, (name, schema) in enumerate(pairs):
+        if not name:
+            raise SchemaError(f"Field {index} of the struct has no name; give every field a non-empty name.")
+        if name in members:
+            raise SchemaError(f"Cannot create field because of field name duplication {name}")
+        members[name] = Field(name, schema, index)
+    return tuple(members.values())
+
+
+def _check_parts(
+    type: Type,  # noqa: A002
+    members: tuple[Field, ...],
+    key_schema: Schema | None,
+    value_schema: Schema | None,
+) -> None:
+    if members and type is not Type.STRUCT:
+        raise SchemaError(f"A schema of type {type.value} has no fields; only a struct has.")
+    if (value_schema is None) == (type in (Type.ARRAY, Type.MAP)):
+        raise SchemaError(f"A schema of type {type.value} needs a value schema if and only if it is an array or a map.")
+    if (key_schema is None) == (type is Type.MAP):
+        raise SchemaError(f"A schema of type {type.value} needs a key schema if and only if it is a map.")
+
+
+def _check_parameters(schema: Schema) -> None:
+    for name, value in schema.parameters.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise SchemaError(f"The parameter {name!r} of a schema is {value!r}, but parameters are text: quote it.")
+
+
+def _check_default(schema: Schema, default: object) -> None:
+    # Validation reads schemas, so it cannot be imported before them.
+    from connect.data.validation import validate  # noqa: PLC0415
+    from connect.errors import DataError  # noqa: PLC0415
+
+    try:
+        validate(schema, default)
+    except DataError as error:
+        raise SchemaError(f"Invalid default value: {error}") from error
+
+
+def _owned(value: object) -> object:
+    """A copy of a default value that nobody else can change."""
+    if isinstance(value, Mapping):
+        return {key: _owned(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_owned(item) for item in value]
+    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+
+
+def _frozen(value: object) -> object:
+    """A hashable stand-in for a default value that tells ``1``, ``1.0`` and ``True`` apart."""
+    if isinstance(value, Mapping):
+        return (dict, frozenset((_frozen(key), _frozen(item)) for key, item in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (list, tuple(_frozen(item) for item in value))
+    if isinstance(value, (bytearray, memoryview)):
+        return (bytes, repr(bytes(value)))
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return (dt.datetime, repr(value.astimezone(dt.UTC)))
+    # repr tells Decimal("1.0") from Decimal("1.00") and 0.0 from -0.0, which are equal.
+    return (value.__class__, repr(value))

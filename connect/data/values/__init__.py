@@ -1,0 +1,47 @@
+"""Values as text and as each other, by the rules of Kafka Connect's ``Values``.
+
+These are the rules of the SimpleHeaderConverter and of the transformations that take a literal. They answer
+as Kafka Connect does, which is lenient in places: :func:`parse_string` of ``1,2`` is 1, and
+:func:`convert_to_int8` of 300 is 44. :func:`connect.data.validate` is the strict one.
+"""
+
+from connect.data.values.convert import (
+    convert_to_boolean,
+    convert_to_date,
+    convert_to_decimal,
+    convert_to_float32,
+    convert_to_float64,
+    convert_to_int8,
+    convert_to_int16,
+    convert_to_int32,
+    convert_to_int64,
+    convert_to_list,
+    convert_to_map,
+    convert_to_struct,
+    convert_to_time,
+    convert_to_timestamp,
+)
+from connect.data.values.format import convert_to_string, escape
+from connect.data.values.infer import infer_schema
+from connect.data.values.parse import parse_string
+
+__all__ = [
+    "convert_to_boolean",
+    "convert_to_date",
+    "convert_to_decimal",
+    "convert_to_float32",
+    "convert_to_float64",
+    "convert_to_int8",
+    "convert_to_int16",
+    "convert_to_int32",
+    "convert_to_int64",
+    "convert_to_list",
+    "convert_to_map",
+    "convert_to_string",
+    "convert_to_struct",
+    "convert_to_time",
+    "convert_to_timestamp",
+    "escape",
+    "infer_schema",
+    "parse_string",
+]

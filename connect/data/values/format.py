@@ -1,0 +1,98 @@
+"""Values as text: what :func:`~connect.data.values.parse_string` reads."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from connect.data.logical import EPOCH
+from connect.data.numerals import double_text, float_text
+from connect.data.schema import Field, Schema, Type
+from connect.errors import DataError
+
+__all__ = ["convert_to_string", "escape"]
+
+_ONE_DAY: Final = EPOCH + dt.timedelta(days=1)
+
+
+def convert_to_string(schema: Schema | None, value: Any) -> str | None:
+    """The text of a value, ``None`` for null: ``true``, ``1.0E10``, ``2019-08-23``, ``[1,"a"]``, ``{"k":2}``.
+
+    Text stands for itself at the top and is quoted and escaped within arrays, maps and structs. Bytes are
+    base64. The schema tells a struct from a map and single from double precision; ``None`` does for the rest.
+    Raises :class:`~connect.errors.DataError` for an object of no type of Connect's.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    return _text(schema, value)
+
+
+def escape(value: str) -> str:
+    """The text with a backslash before each quote and each backslash."""
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _text(schema: Schema | None, value: Any) -> str:
+    match value:
+        case bool():
+            text = "true" if value else "false"
+        case int() | decimal.Decimal():
+            text = str(value)
+        case float():
+            single = schema is not None and schema.type is Type.FLOAT32
+            text = float_text(value) if single else double_text(value)
+        case bytes() | bytearray() | memoryview():
+            text = base64.b64encode(value).decode("ascii")
+        case dt.date() | dt.time():
+            text = _time_text(value)
+        case Mapping():
+            text = _entries_text(schema, value)
+        case Sequence():
+            element = schema and schema.value_schema
+            text = f"[{','.join(_embedded(element, item) for item in value)}]"
+        case _:
+            raise DataError(f"A {type(value).__name__} has no text: it is of no type of Kafka Connect's.")
+    return text
+
+
+def _embedded(schema: Schema | None, value: Any) -> str:
+    """The text of a value within an array, a map or a struct."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return f'"{escape(value)}"'
+    text = _text(schema, value)
+    return f'"{text}"' if isinstance(value, (bytes, bytearray, memoryview)) else text
+
+
+def _entries_text(schema: Schema | None, value: Mapping[Any, Any]) -> str:
+    if schema is not None and schema.type is Type.STRUCT:
+        entries = [f'"{escape(field.name)}":{_field_text(field, value)}' for field in schema.fields]
+    else:
+        keys, values = (schema.key_schema, schema.value_schema) if schema is not None else (None, None)
+        entries = [f"{_embedded(keys, key)}:{_embedded(values, item)}" for key, item in value.items()]
+    return f"{{{','.join(entries)}}}"
+
+
+def _field_text(field: Field, struct: Mapping[str, Any]) -> str:
+    value = struct.get(field.name)
+    return _embedded(field.schema, field.schema.default if value is None else value)
+
+
+def _time_text(value: dt.date | dt.time) -> str:
+    if isinstance(value, dt.time):
+        return value.isoformat("milliseconds") + "Z"
+    if not isinstance(value, dt.datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.")
+    instant = value.astimezone(dt.UTC)
+    # Connect has one type for dates, times and timestamps, and tells them apart by what is zero in them.
+    if EPOCH <= instant < _ONE_DAY:
+        return instant.time().isoformat("milliseconds") + "Z"
+    if instant.time().replace(microsecond=instant.microsecond // 1000) == dt.time():
+        return instant.date().isoformat()
+    return instant.replace(tzinfo=None).isoformat("T", "milliseconds") + "Z"

@@ -1,0 +1,52 @@
+"""The schema of a value that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from connect.data.schema import Schema
+
+__all__ = ["infer_schema"]
+
+
+def infer_schema(value: Any) -> Schema | None:
+    """The schema that a value alone tells, ``None`` if it tells none.
+
+    Python's numbers have no width, so they are int64 and float64. Empty or mixed arrays and maps tell no
+    schema, nor do decimals, dates and times, as in Kafka Connect.
+    """
+    schema: Schema | None = None
+    match value:
+        case bool():
+            schema = Schema.boolean()
+        case int():
+            schema = Schema.int64() if -(2**63) <= value < 2**63 else None
+        case float():
+            schema = Schema.float64()
+        case str():
+            schema = Schema.string()
+        case bytes() | bytearray() | memoryview():
+            schema = Schema.bytes()
+        case Mapping():
+            key, element = _common_schema(value.keys()), _common_schema(value.values())
+            schema = Schema.map(key, element) if key is not None and element is not None else None
+        case Sequence():
+            element = _common_schema(value)
+            schema = element and Schema.array(element)
+    return schema
+
+
+def _common_schema(values: Iterable[Any]) -> Schema | None:
+    """The schema of all the values, optional if there is a null among them."""
+    nulls = False
+    common: Schema | None = None
+    for value in values:
+        if value is None:
+            nulls = True
+            continue
+        schema = infer_schema(value)
+        if schema is None or (common is not None and schema is not common):
+            return None
+        common = schema
+    return common.as_optional() if common is not None and nulls else common

@@ -1,0 +1,317 @@
+"""Text as values: numbers, dates, arrays and maps are recognised, everything else is a string."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from connect.data.logical import (
+    date_schema,
+    decimal_schema,
+    time_from_milliseconds,
+    time_schema,
+    timestamp_from_milliseconds,
+    timestamp_schema,
+)
+from connect.data.numerals import single, to_single
+from connect.data.record import SchemaAndValue
+from connect.data.schema import Schema, Type
+from connect.errors import DataError
+
+__all__ = ["exact_number", "parse_string"]
+
+_STRING: Final = Schema.string()
+_BOOLEAN: Final = Schema.boolean()
+_FLOAT32: Final = Schema.float32()
+_FLOAT64: Final = Schema.float64()
+_INTEGERS: Final = (
+    (2**7, Schema.int8()),
+    (2**15, Schema.int16()),
+    (2**31, Schema.int32()),
+    (2**63, Schema.int64()),
+)
+_DATE: Final = date_schema()
+_TIME: Final = time_schema()
+_TIMESTAMP: Final = timestamp_schema()
+
+_DEEPEST: Final = 100
+_TOKEN: Final = re.compile(r'[:,{}\[\]"]|(?:\\(?:.|\Z)|[^\\:,{}\[\]"])+', re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
+_CLOCK: Final = r"(\d+):(\d+):(\d+)\.(\d+)Z"
+_TIMES: Final = {
+    10: re.compile(r"(\d+)-(\d+)-(\d+)"),
+    13: re.compile(_CLOCK),
+    24: re.compile(r"(\d+)-(\d+)-(\d+)T" + _CLOCK),
+}
+_BLANKS: Final = "".join(map(chr, range(33)))
+_STARTS: Final = frozenset(_BLANKS + "[{+-ntf")
+"""What a text begins with that may be something else than a string; digits too."""
+_NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
+
+
+def parse_string(text: str | None) -> SchemaAndValue:
+    """The schema and value that ``text`` stands for: itself, as a string, if for nothing else.
+
+    Whole numbers get the smallest of Connect's types that holds them, others single precision, then double,
+    then Decimal. ``2019-08-23``, ``14:34:54.346Z`` and ``2019-08-23T14:34:54.346Z`` are Date, Time and
+    Timestamp. ``[1,2]`` and ``{"a":1}`` get a schema if their elements have one in common, else ``None``,
+    as null has. Text within them must be quoted, and keeps its backslashes.
+    """
+    if text is None:
+        return SchemaAndValue(None, None)
+    first = text[:1]
+    if first not in _STARTS and not first.isdigit():
+        return SchemaAndValue(_STRING, text)
+    parsed = _Parser(text).value(0)
+    return parsed if parsed is not None else SchemaAndValue(None, None)
+
+
+def exact_number(text: str) -> Decimal | None:
+    """The number that the text is, as Java's ``BigDecimal`` reads it, or ``None``."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = Decimal(text)
+    exponent = number.as_tuple().exponent
+    return number if isinstance(exponent, int) and -(2**31) < exponent < 2**31 else None
+
+
+class _Parser:
+    """Reads one text, token by token. ``None`` for a value is null."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _TOKEN.findall(text)
+        self._next = 0
+
+    def value(self, depth: int) -> SchemaAndValue | None:
+        """The next value; at depth 0 what follows it is passed over."""
+        if depth and self._take('"'):
+            return self._quoted()
+        start = self._next
+        for literal, parsed in _LITERALS.items():
+            if self._take(literal) and (depth or self._next == len(self._tokens)):
+                return parsed
+            self._next = start
+        try:
+            if self._take("["):
+                return self._array(depth + 1)
+            if self._take("{"):
+                return self._map(depth + 1)
+        except DataError:
+            self._next = start
+        return self._scalar(depth)
+
+    def _scalar(self, depth: int) -> SchemaAndValue:
+        self._skip_blanks()
+        token = self._tokens[self._next].strip(_BLANKS) if self._next < len(self._tokens) else ""
+        self._next += 1
+        parsed = None
+        if token[:1].isdigit():
+            parsed = self._time(token)
+        if parsed is None and (token[:1].isdigit() or token[:1] in ("+", "-")):
+            parsed = _number(token)
+        if parsed is not None:
+            return parsed
+        if depth:
+            raise DataError("Failed to parse embedded value")
+        return SchemaAndValue(_STRING, self._text)
+
+    def _quoted(self) -> SchemaAndValue:
+        parts = []
+        while self._next < len(self._tokens) and not self._take('"'):
+            parts.append(self._tokens[self._next])
+            self._next += 1
+        content = "".join(parts)
+        return _time_of(content) or SchemaAndValue(_STRING, content)
+
+    def _time(self, token: str) -> SchemaAndValue | None:
+        # The colons of a time are tokens of their own: four more belong to it.
+        rest = self._tokens[self._next : self._next + 4]
+        parsed = _time_of(token + "".join(rest)) if len(rest) == 4 else None
+        if parsed is not None:
+            self._next += 4
+            return parsed
+        return _time_of(token)
+
+    def _array(self, depth: int) -> SchemaAndValue:
+        _check_depth(depth)
+        elements: list[SchemaAndValue | None] = []
+        while self._next < len(self._tokens):
+            if self._take("]"):
+                return _array_of(elements)
+            if self._take(","):
+                raise DataError("Unable to parse an empty array element")
+            elements.append(self.value(depth))
+            if not self._take(","):
+                if self._take("]"):
+                    return _array_of(elements)
+                raise DataError("Array elements missing ',' delimiter")
+        raise DataError("Array is missing terminating ']'")
+
+    def _map(self, depth: int) -> SchemaAndValue:
+        _check_depth(depth)
+        keys: list[SchemaAndValue | None] = []
+        values: list[SchemaAndValue | None] = []
+        while self._next < len(self._tokens):
+            if self._take("}"):
+                return _map_of(keys, values)
+            if self._take(","):
+                raise DataError("Unable to parse a map entry with no key or value")
+            key = self.value(depth)
+            if key is None or isinstance(key.value, (list, dict)):
+                raise DataError("Map entry may not have a null key, nor an array or a map for one")
+            if not self._take(":"):
+                raise DataError("Map entry is missing ':'")
+            keys.append(key)
+            values.append(self.value(depth))
+            self._take(",")
+        raise DataError("Map is missing terminating '}'")
+
+    def _take(self, expected: str) -> bool:
+        """Whether the next token, past blanks, is the expected one; it is then consumed."""
+        self._skip_blanks()
+        if self._next < len(self._tokens) and self._tokens[self._next].strip(_BLANKS) == expected:
+            self._next += 1
+            return True
+        return False
+
+    def _skip_blanks(self) -> None:
+        while self._next + 1 < len(self._tokens) and not self._tokens[self._next].strip(_BLANKS):
+            self._next += 1
+
+
+_LITERALS: Final = {
+    "null": None,
+    "true": SchemaAndValue(_BOOLEAN, True),
+    "false": SchemaAndValue(_BOOLEAN, False),
+}
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise DataError(f"Arrays and maps are nested deeper than {_DEEPEST}")
+
+
+# -- numbers and times -------------------------------------------------------------------------------------
+
+
+def _number(token: str) -> SchemaAndValue | None:
+    number = exact_number(token)
+    if number is None:
+        return None
+    # Not before the size is known: the integer of 1e100000000 fills the memory.
+    if not number or (number.adjusted() < 19 and number == number.to_integral_value()):
+        integer = int(number) if number else 0
+        for limit, schema in _INTEGERS:
+            if -limit <= integer < limit:
+                return SchemaAndValue(schema, integer)
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if exponent:
+        if math.isfinite(as_single := to_single(number)):
+            return SchemaAndValue(_FLOAT32, as_single)
+        if math.isfinite(as_double := float(number)):
+            return SchemaAndValue(_FLOAT64, as_double)
+    return SchemaAndValue(decimal_schema(-exponent), number)
+
+
+def _time_of(token: str) -> SchemaAndValue | None:
+    """The Date, Time or Timestamp that the token is. The 32nd of a month is in the next, as in Java."""
+    token = token.replace("\\:", ":")
+    pattern = _TIMES.get(len(token))
+    found = pattern.match(token) if pattern else None
+    if found is None:
+        return None
+    numbers = [int(group) for group in found.groups()]
+    try:
+        if len(numbers) == 4:
+            return SchemaAndValue(_TIME, time_from_milliseconds(_milliseconds(*numbers)))
+        day = _day(*numbers[:3])
+        if len(numbers) == 3:
+            return SchemaAndValue(_DATE, day)
+        midnight = dt.datetime.combine(day, dt.time(), dt.UTC)
+        instant = timestamp_from_milliseconds(_milliseconds(*numbers[3:])) - timestamp_from_milliseconds(0)
+        return SchemaAndValue(_TIMESTAMP, midnight + instant)
+    except (DataError, ValueError, OverflowError):
+        return None
+
+
+def _milliseconds(hours: int, minutes: int, seconds: int, milliseconds: int) -> int:
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
+
+
+def _day(year: int, month: int, day: int) -> dt.date:
+    years, month = divmod(month - 1, 12)
+    return dt.date(year + years, month + 1, 1) + dt.timedelta(days=day - 1)
+
+
+# -- arrays and maps ---------------------------------------------------------------------------------------
+
+
+def _array_of(elements: list[SchemaAndValue | None]) -> SchemaAndValue:
+    schema = _common_schema(elements)
+    if schema is None:
+        return SchemaAndValue(None, [_value(element) for element in elements])
+    return SchemaAndValue(Schema.array(schema), [_aligned(schema, _value(element)) for element in elements])
+
+
+def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | None]) -> SchemaAndValue:
+    key_schema, value_schema = _common_schema(keys), _common_schema(values)
+    pairs = zip(map(_value, keys), map(_value, values), strict=True)
+    if value_schema is None:
+        return SchemaAndValue(None, dict(pairs))
+    aligned = ((key, _aligned(value_schema, value)) for key, value in pairs)
+    if key_schema is None:
+        return SchemaAndValue(None, dict(aligned))
+    entries = {_aligned(key_schema, key): value for key, value in aligned}
+    return SchemaAndValue(Schema.map(key_schema, value_schema), entries)
+
+
+def _value(element: SchemaAndValue | None) -> Any:
+    return None if element is None else element.value
+
+
+def _common_schema(elements: list[SchemaAndValue | None]) -> Schema | None:
+    """The schema of all elements but the nulls, ``None`` if they have none in common."""
+    schemas = [element.schema for element in elements if element is not None]
+    common = schemas[0] if schemas else None
+    for schema in schemas:
+        common = _wider(common, schema)
+        if common is None:
+            return None
+    return common
+
+
+def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
+    """Of two schemas the one that holds the values of both, ``None`` if none does."""
+    if first is second or first is None or second is None:
+        return first if second is not None else None
+    if first.name is not None or second.name is not None:
+        return None
+    if first.type in _NUMBERS and second.type in _NUMBERS:
+        return max(first, second, key=lambda schema: _NUMBERS.index(schema.type))
+    if first.type is not second.type or first.type.is_primitive:
+        return None
+    element = _wider(first.value_schema, second.value_schema)
+    if element is None or first.type is Type.ARRAY:
+        return element and Schema.array(element)
+    key = _wider(first.key_schema, second.key_schema)
+    return key and Schema.map(key, element)
+
+
+def _aligned(schema: Schema, value: Any) -> Any:
+    """The value in the type of the common schema."""
+    if value is None:
+        raise DataError("Unable to convert a null value to a schema that requires a value")
+    if schema.type is Type.FLOAT32:
+        return single(value)
+    if schema.type is Type.FLOAT64:
+        return float(value)
+    if schema.value_schema is None:
+        return value
+    if schema.key_schema is None:
+        return [_aligned(schema.value_schema, item) for item in value]
+    return {_aligned(schema.key_schema, key): _aligned(schema.value_schema, item) for key, item in value.items()}
