@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from connect.errors import ConnectError
 from connect.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.standalone import StandaloneWorker
 from worker.kafka import broker as broker_module
 from worker.kafka.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
 
@@ -49,3 +50,17 @@ def topic(request: pytest.FixtureRequest) -> str:
     """The name of a topic that no other test uses; the topic itself is yet to be made."""
     readable = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in request.node.name)
     return f"{readable[:60]}-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def standalone(bootstrap: str, tmp_path: Path) -> Iterator[Callable[..., StandaloneWorker]]:
+    """Makes standalone workers on the run's broker, from worker keys with underscores for dots."""
+    workers: list[StandaloneWorker] = []
+
+    def make(**props: str) -> StandaloneWorker:
+        workers.append(StandaloneWorker(tmp_path / f"worker-{len(workers)}", bootstrap, **props))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.close()

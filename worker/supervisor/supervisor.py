@@ -171,6 +171,7 @@ class Supervisor:
             return
         child = self._launcher.launch(str(unit))
         self._running[unit] = _Running(child)
+        logger.info("process %s runs %s", child.pid, unit)
         child.send(command)
 
     def _stop(self, unit: Unit) -> None:

@@ -1,0 +1,72 @@
+"""Runs a Spark sink task as the worker does, in little: plan a small range, load, commit the group's offsets.
+
+python spark_driver.py '{"name": ..., "topic": ..., "bootstrap": ..., "flush": ..., "props": {...}}'
+
+It writes a line "ready" when the task has started, and ends when the topic is drained.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+
+import confluent_kafka
+from confluent_kafka import Consumer
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.testing.crash import crash_point
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.sink import SparkSinkTask
+
+
+class Context:
+    """What the worker gives a bulk sink task."""
+
+    def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
+        self.connector_name = name
+        self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
+        self.connector_properties = props
+
+    def wait(self, seconds: float) -> bool:
+        time.sleep(seconds)
+        return True
+
+    def stopping(self) -> bool:
+        return False
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    topic, props = order["topic"], order["props"]
+    context = Context(order["name"], order["bootstrap"], props)
+    consumer = Consumer({**context.consumer_properties, "enable.auto.commit": "false"})
+    partitions = sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+    ends = {
+        TopicPartition(topic, number): consumer.get_watermark_offsets(
+            confluent_kafka.TopicPartition(topic, number), timeout=30
+        )[1]
+        for number in partitions
+    }
+    task = SparkSinkTask(SparkSinkConfig.parse(props), context)
+    task.start()
+    positions = {tp: task.committed().get(tp, 0) for tp in ends}
+    os.write(1, b"ready\n")
+    while any(positions[tp] < end for tp, end in ends.items()):
+        ranges = [OffsetRange(*tp, positions[tp], min(end, positions[tp] + order["flush"])) for tp, end in ends.items()]
+        task.load([item for item in ranges if len(item)])
+        crash_point("before-offset-commit")
+        positions |= {item.topic_partition: item.end for item in ranges}
+        consumer.commit(
+            offsets=[confluent_kafka.TopicPartition(*tp, offset) for tp, offset in positions.items()],
+            asynchronous=False,
+        )
+    task.stop()
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()

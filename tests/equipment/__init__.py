@@ -1,0 +1,1 @@
+"""What tests of whole workers are made with."""

@@ -1,0 +1,174 @@
+"""A real ``sluice standalone`` process, with its files in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from equipment.waiting import wait_until
+
+__all__ = ["StandaloneWorker", "descendants", "runs"]
+
+_COMMAND = Path(sys.executable).parent / "sluice"
+_UP = re.compile(r"REST API is at (http://[^ ]+:\d+/)")
+
+
+class StandaloneWorker:
+    """One worker. It may be started again after it has ended, and then goes on where it stopped."""
+
+    def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
+        self.folder = folder
+        self.log_file = folder / "worker.log"
+        self._connectors: list[Path] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        defaults = {
+            "bootstrap.servers": bootstrap,
+            "key.converter": "StringConverter",
+            "value.converter": "StringConverter",
+            "offset.storage.file.filename": str(folder / "offsets"),
+            "offset.flush.interval.ms": "100",
+            "listeners": "http://127.0.0.1:0",
+            # A killed consumer is missed after this; by default that takes 45 s.
+            "consumer.session.timeout.ms": "2000",
+            "consumer.heartbeat.interval.ms": "500",
+        }
+        self._worker_file = self._write("worker.properties", defaults | _dotted(props))
+
+    def connector(self, name: str, **props: str) -> None:
+        """Add a connector, or change it for the next start."""
+        file = self._write(f"{name}.properties", {"name": name, **_dotted(props)})
+        if file not in self._connectors:
+            self._connectors.append(file)
+
+    def start(self, environ: Mapping[str, str] | None = None) -> StandaloneWorker:
+        """Start the process."""
+        arguments = [str(_COMMAND), "standalone", str(self._worker_file), *map(str, self._connectors)]
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **(environ or {})}
+            )
+        return self
+
+    def wait(self, seconds: float = 60.0) -> int:
+        """The exit status, once the process has ended by itself."""
+        assert self._process is not None
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the worker did not end within {seconds} s; its log:\n{self.log()}") from None
+
+    def run(self, environ: Mapping[str, str] | None = None, seconds: float = 60.0) -> int:
+        """Start the process and wait for its end."""
+        return self.start(environ).wait(seconds)
+
+    def terminate(self) -> int:
+        """Stop the process as an operator does, with SIGTERM."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        """Kill the worker's process alone; returns when its children are gone, too."""
+        orphans = descendants(self.pid)
+        self.signal(signal.SIGKILL)
+        self.wait()
+        wait_until("the children of a killed worker are gone", lambda: not any(map(runs, orphans)))
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the worker's process."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    @property
+    def pid(self) -> int:
+        """The worker's process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def get(self, path: str) -> requests.Response:
+        """Ask the REST API, once it is up."""
+        return requests.get(self.url() + path.lstrip("/"), timeout=10)
+
+    def url(self) -> str:
+        """Where the REST API is."""
+        match = wait_until("the worker is up", lambda: _UP.findall(self.log()))
+        return str(match[-1])
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The status of a connector."""
+        return dict(self.get(f"connectors/{name}/status").json())
+
+    def wait_for_states(self, name: str, *states: str) -> dict[str, Any]:
+        """Wait until the connector and its tasks have these states."""
+
+        def reached() -> dict[str, Any] | None:
+            status = self.status(name)
+            if "connector" not in status:
+                return None
+            seen = (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
+            return status if seen == states else None
+
+        return wait_until(f"{name} is {states}", reached)
+
+    def task_pid(self, name: str, task: int = 0) -> int:
+        """The process of a task."""
+        title = f"{name}|task-{task}"
+        found = wait_until(f"{title} runs", lambda: self._titled(title))
+        return found[0]
+
+    def log(self) -> str:
+        """Everything logged so far."""
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    def _titled(self, title: str) -> list[int]:
+        pattern = re.compile(rf"process (\d+) runs {re.escape(title)} ")
+        return [int(pid) for pid in pattern.findall(self.log()) if runs(int(pid))][-1:]
+
+    def _write(self, name: str, props: Mapping[str, str]) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / name
+        lines = [f"{key}={value}" for key, value in props.items()]
+        file.write_text("\n".join(lines).replace("\\", "\\\\") + "\n")
+        return file
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below a process."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+    below, found = [pid], []
+    while below:
+        parent = below.pop()
+        children = [child for child, its_parent in parents.items() if its_parent == parent]
+        found += children
+        below += children
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _dotted(props: Mapping[str, str]) -> dict[str, str]:
+    return {key.replace("_", "."): value for key, value in props.items()}

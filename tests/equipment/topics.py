@@ -1,0 +1,64 @@
+"""What is on a topic, read with a client of its own."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+__all__ = ["committed", "create_topic", "produce", "read_topic"]
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    """Create a topic and wait for it."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+
+
+def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0) -> None:
+    """Produce values, in order."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(30) == 0
+
+
+def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str = "read_committed") -> list[Any]:
+    """Every message of a topic, partition by partition, in order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-{uuid.uuid4().hex}",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+        }
+    )
+    try:
+        metadata = consumer.list_topics(topic, timeout=seconds).topics[topic]
+        messages: list[Any] = []
+        for partition in sorted(metadata.partitions):
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(seconds)
+                assert message is not None, f"{topic} could not be read to its end within {seconds} s"
+                if message.error() is not None:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    break
+                messages.append(message)
+        return messages
+    finally:
+        consumer.close()
+
+
+def committed(bootstrap: str, group: str, topic: str, partitions: int = 1) -> list[int]:
+    """The offsets a group has committed, -1001 where it has none."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        asked = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return [item.offset for item in consumer.committed(asked, timeout=30)]
+    finally:
+        consumer.close()

@@ -1,0 +1,220 @@
+"""Standalone mode as its users have it: a process, properties files, a broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipment.standalone import StandaloneWorker, descendants, runs
+from equipment.topics import committed, create_topic, produce, read_topic
+from equipment.waiting import wait_until
+
+MakeWorker = Callable[..., StandaloneWorker]
+
+
+def lines(count: int, start: int = 0) -> str:
+    return "".join(f"line {number}\n" for number in range(start, start + count))
+
+
+def file_pipeline(worker: StandaloneWorker, topic: str, tmp_path: Path, **both: str) -> tuple[Path, Path]:
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    worker.connector("source", connector_class="FileStreamSource", file=str(source), topic=topic, **both)
+    worker.connector(f"sink-{topic}", connector_class="FileStreamSink", file=str(sink), topics=topic, **both)
+    return source, sink
+
+
+def test_a_file_goes_through_a_topic_into_a_file_and_the_worker_ends(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    worker = standalone()
+    source, sink = file_pipeline(worker, topic, tmp_path, run_until="drained")
+    source.write_text(lines(20_000))
+    assert worker.run() == 0
+    assert sink.read_text() == lines(20_000)
+    assert committed(bootstrap, f"connect-sink-{topic}", topic) == [20_000]
+
+
+def test_a_second_run_goes_on_where_the_first_stopped(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone()
+    source, sink = file_pipeline(worker, topic, tmp_path, run_until="drained")
+    source.write_text(lines(100))
+    assert worker.run() == 0
+    with source.open("a") as stream:
+        stream.write(lines(50, start=100) + "half a li")
+    assert worker.run() == 0
+    assert sink.read_text() == lines(150), "nothing is doubled, and a half-written line waits for its end"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_worker_in_good_order(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, number: signal.Signals
+) -> None:
+    worker = standalone(offset_flush_interval_ms="60000")
+    source, sink = file_pipeline(worker, topic, tmp_path)
+    source.write_text(lines(1000))
+    worker.start()
+    wait_until("the lines have arrived", lambda: sink.exists() and sink.read_text() == lines(1000))
+    children = descendants(worker.pid)
+    worker.signal(number)
+    assert worker.wait() == 0
+    assert committed(bootstrap, f"connect-sink-{topic}", topic) == [1000], "what was put is committed at the end"
+    wait_until("its processes are gone", lambda: not any(map(runs, children)))
+
+
+def test_the_rest_api_tells_what_runs(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone()
+    source, _ = file_pipeline(worker, topic, tmp_path)
+    source.write_text(lines(10))
+    worker.start()
+    root = worker.get("/").json()
+    assert root.keys() == {"version", "commit", "kafka_cluster_id"}
+    names = [f"sink-{topic}", "source"]
+    wait_until("both are created", lambda: sorted(worker.get("/connectors").json()) == names)
+    assert worker.get("/connectors/").json() == worker.get("/connectors").json()
+    status = worker.wait_for_states("source", "RUNNING", "RUNNING")
+    assert status["type"] == "source"
+    assert status["tasks"][0]["worker_id"] == status["connector"]["worker_id"]
+    missing = worker.get("/connectors/nobody/status")
+    assert missing.status_code == 404
+    assert missing.json() == {"error_code": 404, "message": "No status found for connector nobody"}
+    assert worker.get("/nothing").json() == {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+
+def test_a_wrong_connector_stops_the_worker_and_names_the_key(standalone: MakeWorker, tmp_path: Path) -> None:
+    worker = standalone()
+    worker.connector("bad", connector_class="FileStreamSource", file=str(tmp_path / "x"))
+    assert worker.run() == 3
+    assert 'Missing required configuration "topic" which has no default value.' in worker.log()
+    assert "Stopping after connector error" in worker.log()
+
+
+def test_an_unknown_class_is_refused_with_what_there_is(standalone: MakeWorker) -> None:
+    worker = standalone()
+    worker.connector("bad", connector_class="NoSuchConnector")
+    assert worker.run() == 3
+    assert "Failed to find any class that implements Connector and which name matches NoSuchConnector" in worker.log()
+    assert "connectors.file.FileStreamSourceConnector" in worker.log()
+
+
+def test_a_worker_without_its_broker_or_keys_does_not_start(tmp_path: Path) -> None:
+    unreachable = StandaloneWorker(tmp_path / "a", "127.0.0.1:1")
+    assert unreachable.run() == 2
+    assert "Failed to connect to and describe Kafka cluster" in unreachable.log()
+    incomplete = StandaloneWorker(tmp_path / "b", "127.0.0.1:1", value_converter="")
+    (tmp_path / "b" / "worker.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
+    assert incomplete.run() == 2
+    assert 'Missing required configuration "key.converter"' in incomplete.log()
+
+
+def test_a_task_that_fails_shows_its_trace_and_the_others_go_on(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    worker = standalone()
+    source, sink = file_pipeline(worker, topic, tmp_path)
+    source.write_text(lines(5))
+    worker.connector(
+        f"bad-{topic}",
+        connector_class="FileStreamSink",
+        file=str(tmp_path / "bad.txt"),
+        topics=topic,
+        value_converter="JsonConverter",
+    )
+    worker.start()
+    status = worker.wait_for_states(f"bad-{topic}", "RUNNING", "FAILED")
+    assert "Tolerance exceeded in error handler" in status["tasks"][0]["trace"]
+    assert "DataError" in status["tasks"][0]["trace"]
+    with source.open("a") as stream:
+        stream.write(lines(5, start=5))
+    wait_until("the other sink goes on", lambda: sink.read_text() == lines(10))
+    assert committed(bootstrap, f"connect-bad-{topic}", topic) == [-1001]
+    assert worker.terminate() == 0
+
+
+def test_a_drained_run_with_a_failure_says_so(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone()
+    source, _ = file_pipeline(worker, topic, tmp_path, run_until="drained")
+    source.write_text(lines(5))
+    worker.connector(
+        f"bad-{topic}",
+        connector_class="FileStreamSink",
+        file=str(tmp_path / "bad.txt"),
+        topics=topic,
+        value_converter="JsonConverter",
+        run_until="drained",
+    )
+    assert worker.run() == 3
+    assert f"Finished, but these connectors failed: bad-{topic}" in worker.log()
+
+
+def test_tolerated_records_are_left_out_and_logged(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    worker = standalone()
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b'{"a":1}', b"{half", b'{"a":2}'])
+    worker.connector(
+        f"sink-{topic}",
+        connector_class="FileStreamSink",
+        file=str(tmp_path / "out.txt"),
+        topics=topic,
+        value_converter="JsonConverter",
+        **{"value.converter.schemas.enable": "false"},
+        errors_tolerance="all",
+        errors_log_enable="true",
+        run_until="drained",
+    )
+    assert worker.run() == 0
+    assert (tmp_path / "out.txt").read_text().count("\n") == 2
+    assert "Executing stage 'VALUE_CONVERTER' with class 'converters.json" in worker.log()
+    assert f"topic='{topic}', partition=0, offset=1" in worker.log()
+    assert committed(bootstrap, f"connect-sink-{topic}", topic) == [3]
+
+
+@pytest.mark.parametrize("victim", ["worker", "source", "sink"])
+def test_a_kill_loses_nothing(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, victim: str
+) -> None:
+    """kill -9 in mid-stream: the lines that were under way come again, none is missing (I1, I2, I3)."""
+    total = 200_000 if victim == "source" else 30_000
+    worker = standalone(consumer_max_poll_records="50")
+    source, sink = file_pipeline(worker, topic, tmp_path, batch_size="20", run_until="drained")
+    source.write_text(lines(total))
+    worker.start()
+    pid = worker.pid if victim == "worker" else worker.task_pid("source" if victim == "source" else f"sink-{topic}")
+    wait_until("lines are on their way", lambda: sink.exists() and sink.stat().st_size > 1000)
+    if victim == "worker":
+        worker.kill()
+    else:
+        os.kill(pid, signal.SIGKILL)
+        assert worker.wait() == 3, "a task that dies has failed"
+    assert worker.run() == 0
+    assert sorted(set(sink.read_text().splitlines())) == sorted(lines(total).splitlines())
+    values = [message.value().decode() for message in read_topic(bootstrap, topic)]
+    assert set(values) == set(lines(total).splitlines())
+
+
+def test_a_worker_that_dies_takes_its_children_with_it(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone()
+    source, _ = file_pipeline(worker, topic, tmp_path)
+    source.write_text(lines(10))
+    worker.start()
+    worker.wait_for_states("source", "RUNNING", "RUNNING")
+    assert len(descendants(worker.pid)) >= 5, "a process for each of two connectors and two tasks, and the fork server"
+    worker.kill()
+
+
+def test_a_stuck_task_is_killed_after_the_graceful_timeout(
+    standalone: MakeWorker, topic: str, tmp_path: Path
+) -> None:
+    worker = standalone(task_shutdown_graceful_timeout_ms="300")
+    source, _ = file_pipeline(worker, topic, tmp_path)
+    source.write_text(lines(10))
+    worker.start()
+    worker.wait_for_states("source", "RUNNING", "RUNNING")
+    os.kill(worker.task_pid("source"), signal.SIGSTOP)
+    assert worker.terminate() == 0
+    assert "source|task-0 did not stop within 0.3 s and is killed" in worker.log()

@@ -1,0 +1,414 @@
+"""The ledger on a real folder: crashes at every step, two drivers at once, and what a reader sees meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connect.data import Schema, TopicPartition
+from connect.testing.crash import CRASH_POINT_VARIABLE
+from connectors.spark.filesystem import LocalFileSystem
+from connectors.spark.ledger import FencedError, Ledger
+from connectors.spark.manifest import LedgerError, Move
+
+PARTITIONS = (0, 1)
+SCHEMA = Schema.struct({"number": Schema.int64(optional=True)})
+
+
+class Crash(BaseException):
+    """A kill, as far as the code is concerned: nothing that handles errors handles it."""
+
+
+class SteppedFileSystem(LocalFileSystem):
+    """A folder that calls ``before`` and ``after`` around everything that changes or lists it."""
+
+    def __init__(self, root: Path, step: Callable[[], None]) -> None:
+        super().__init__(root)
+        self.step = step
+
+    def create(self, path: str, data: bytes) -> None:
+        self.step()
+        super().create(path, data)
+        self.step()
+
+    def rename(self, source: str, target: str) -> None:
+        self.step()
+        super().rename(source, target)
+        self.step()
+
+    def names(self, path: str) -> list[str]:
+        self.step()
+        return super().names(path)
+
+    def size(self, path: str) -> int | None:
+        self.step()
+        return super().size(path)
+
+    def remove_tree(self, path: str) -> None:
+        self.step()
+        super().remove_tree(path)
+        self.step()
+
+    def remove(self, path: str) -> None:
+        self.step()
+        super().remove(path)
+        self.step()
+
+
+def crash_at(number: int) -> Callable[[], None]:
+    """A step that crashes when it is taken for that time."""
+    taken = 0
+
+    def step() -> None:
+        nonlocal taken
+        taken += 1
+        if taken == number:
+            raise Crash(number)
+
+    return step
+
+
+def load(ledger: Ledger, files: LocalFileSystem, count: int = 3) -> None:
+    """Load the next ``count`` numbers of each partition, as the sink does with records."""
+    staging = ledger.new_staging()
+    moves: list[Move] = []
+    offsets: dict[TopicPartition, int] = {}
+    for partition in PARTITIONS:
+        tp = TopicPartition("t", partition)
+        first = ledger.offsets.get(tp, 0)
+        source = f"{staging}/part-{partition}"
+        target = f"topics/t/partition={partition}/t+{partition}+{first}+{first + count - 1}.txt"
+        text = "".join(f"{number}\n" for number in range(first, first + count))
+        place = files.root / source
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        moves.append(Move(source, target, len(text), count))
+        offsets[tp] = first + count
+    ledger.commit(staging, moves, offsets, {"t": SCHEMA})
+
+
+def visible(root: Path) -> dict[int, list[int]]:
+    """The numbers a reader finds, by partition."""
+    found: dict[int, list[int]] = {partition: [] for partition in PARTITIONS}
+    for partition in PARTITIONS:
+        for file in (root / f"topics/t/partition={partition}").glob("*.txt"):
+            found[partition] += map(int, file.read_text().split())
+    return {partition: sorted(numbers) for partition, numbers in found.items()}
+
+
+def assert_no_row_twice(root: Path) -> None:
+    for numbers in visible(root).values():
+        assert len(numbers) == len(set(numbers))
+
+
+def assert_exact(root: Path, ledger: Ledger) -> None:
+    for partition, numbers in visible(root).items():
+        assert numbers == list(range(ledger.offsets.get(TopicPartition("t", partition), 0)))
+
+
+def opened(root: Path) -> tuple[Ledger, LocalFileSystem]:
+    files = LocalFileSystem(root)
+    ledger = Ledger(files, "sink")
+    ledger.open()
+    return ledger, files
+
+
+def staging_folders(root: Path) -> list[str]:
+    folder = root / "_sluice/sink/staging"
+    return [entry.name for entry in folder.iterdir()] if folder.exists() else []
+
+
+def test_a_load_is_seen_and_its_offsets_survive_a_restart(tmp_path: Path) -> None:
+    ledger, files = opened(tmp_path)
+    assert ledger.offsets == {}
+    load(ledger, files)
+    load(ledger, files, 2)
+    again, _ = opened(tmp_path)
+    assert again.offsets == {TopicPartition("t", 0): 5, TopicPartition("t", 1): 5}
+    assert again.tables == {"t": SCHEMA}
+    assert_exact(tmp_path, again)
+    assert staging_folders(tmp_path) == []
+
+
+@pytest.mark.parametrize("loads_before", [0, 1, 21])
+def test_a_crash_at_every_step_loses_and_doubles_nothing(tmp_path: Path, loads_before: int) -> None:
+    crashes = 0
+    before = tmp_path / "before"
+    ledger, files = opened(before)
+    for _ in range(loads_before):
+        load(ledger, files)
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        shutil.copytree(before, root)
+        stepped = SteppedFileSystem(root, crash_at(number))
+        try:
+            driver = Ledger(stepped, "sink")
+            driver.open()
+            load(driver, stepped)
+            load(driver, stepped)
+            finished = True
+        except Crash:
+            finished = False
+            crashes += 1
+        assert_no_row_twice(root)
+        survivor, files = opened(root)
+        assert_exact(root, survivor)
+        load(survivor, files)
+        assert_exact(root, survivor)
+        assert staging_folders(root) == []
+        if finished:
+            break
+    assert crashes > 30
+    assert finished
+
+
+def test_an_error_at_every_step_is_recovered_from_by_the_same_driver(tmp_path: Path) -> None:
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        ledger, files = opened(root)
+        load(ledger, files)
+        stepped = SteppedFileSystem(root, crash_at(10**9))
+        driver = Ledger(stepped, "sink")
+        driver.open()
+        stepped.step = crash_at(number)
+        try:
+            load(driver, stepped)
+            finished = True
+        except Crash:
+            finished = False
+        stepped.step = crash_at(10**9)
+        driver.recover()
+        assert_exact(root, driver)
+        load(driver, stepped)
+        assert_exact(root, driver)
+        assert staging_folders(root) == []
+        if finished:
+            break
+    assert finished
+
+
+class PausedFileSystem(SteppedFileSystem):
+    """A folder whose user falls asleep at one step until it is woken."""
+
+    def __init__(self, root: Path, number: int) -> None:
+        super().__init__(root, self._pause)
+        self._number = number
+        self._taken = 0
+        self.asleep = threading.Event()
+        self.wake = threading.Event()
+
+    def _pause(self) -> None:
+        self._taken += 1
+        if self._taken == self._number:
+            self.asleep.set()
+            self.wake.wait()
+
+
+def _run(driver: Ledger, files: PausedFileSystem, outcome: list[object]) -> None:
+    try:
+        driver.open()
+        load(driver, files)
+        load(driver, files)
+        outcome.append("done")
+    except (FencedError, LedgerError, OSError) as error:
+        outcome.append(error)
+    finally:
+        files.asleep.set()
+
+
+@pytest.mark.parametrize("loads_meanwhile", [0, 2])
+def test_of_two_drivers_one_is_fenced_wherever_it_slept(tmp_path: Path, loads_meanwhile: int) -> None:
+    fenced = taken_over = 0
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        first, files = opened(root)
+        load(first, files)
+        paused = PausedFileSystem(root, number)
+        outcome: list[object] = []
+        thread = threading.Thread(target=_run, args=(Ledger(paused, "sink"), paused, outcome))
+        thread.start()
+        paused.asleep.wait()
+        slept_through = bool(outcome)
+        other, files = opened(root)
+        for _ in range(loads_meanwhile):
+            load(other, files)
+            assert_exact(root, other)
+        paused.wake.set()
+        thread.join()
+        assert_no_row_twice(root)
+        if slept_through:
+            assert outcome == ["done"]
+            break
+        if isinstance(outcome[0], FencedError):
+            fenced += 1
+            other.recover()
+            load(other, files)
+            assert_exact(root, other)
+        else:
+            # It slept before its claim, and so it is the newer one; or after all its commits.
+            assert outcome == ["done"], outcome
+            try:
+                load(other, files)
+            except FencedError:
+                taken_over += 1
+        newest, files = opened(root)
+        load(newest, files)
+        assert_exact(root, newest)
+        assert staging_folders(root) == []
+    assert fenced > 10
+    assert taken_over > 1
+
+
+def test_a_fenced_driver_deletes_nothing_of_the_winner(tmp_path: Path) -> None:
+    loser, files = opened(tmp_path)
+    winner, _ = opened(tmp_path)
+    staged = tmp_path / winner.new_staging() / "part-0"
+    staged.parent.mkdir(parents=True)
+    staged.write_text("1\n")
+    with pytest.raises(FencedError, match="taken over"):
+        load(loser, files)
+    with pytest.raises(FencedError):
+        loser.recover()
+    with pytest.raises(FencedError):
+        loser.check_fence()
+    assert staged.exists()
+
+
+def test_what_a_zombie_writes_after_its_driver_died_is_removed_before_the_next_load(tmp_path: Path) -> None:
+    zombie, _ = opened(tmp_path)
+    late = tmp_path / zombie.new_staging()
+    ledger, files = opened(tmp_path)
+    late.mkdir(parents=True)
+    (late / "part-0").write_text("7\n")
+    ledger.recover()
+    assert not late.exists()
+    load(ledger, files)
+    assert_exact(tmp_path, ledger)
+
+
+def test_a_number_that_was_pruned_is_not_used_again(tmp_path: Path) -> None:
+    sleeper, files = opened(tmp_path)
+    other, _ = opened(tmp_path)
+    for _ in range(40):
+        load(other, files)
+    kept = [name for name in os.listdir(tmp_path / "_sluice/sink/manifests") if name.endswith(".json")]
+    assert len(kept) <= 21
+    before = visible(tmp_path)
+    with pytest.raises(FencedError):
+        load(sleeper, files)
+    with pytest.raises(FencedError):
+        # No file in the way and its next number free again: only the higher numbers tell.
+        sleeper.commit(sleeper.new_staging(), [], {TopicPartition("t", 0): 10**6}, {})
+    assert visible(tmp_path) == before
+    again, _ = opened(tmp_path)
+    assert_exact(tmp_path, again)
+
+
+def test_a_file_of_somebody_else_is_neither_replaced_nor_taken_for_ours(tmp_path: Path) -> None:
+    ledger, files = opened(tmp_path)
+    foreign = tmp_path / "topics/t/partition=1/t+1+0+2.txt"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("0\n1\n2\n")
+    with pytest.raises(LedgerError, match="topics.dir"):
+        load(ledger, files)
+    assert foreign.read_text() == "0\n1\n2\n"
+    assert opened(tmp_path)[0].offsets == {}
+
+
+@pytest.mark.parametrize("damage", ["gone", "shorter"])
+def test_a_committed_file_that_was_damaged_before_it_was_done_is_told(tmp_path: Path, damage: str) -> None:
+    stepped = SteppedFileSystem(tmp_path, crash_at(10**9))
+    ledger = Ledger(stepped, "sink")
+    ledger.open()
+    renames = 0
+
+    def crash_after_rename(source: str, target: str) -> None:
+        nonlocal renames
+        LocalFileSystem.rename(stepped, source, target)
+        renames += 1
+        if renames == len(PARTITIONS):
+            raise Crash
+
+    stepped.rename = crash_after_rename  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        load(ledger, stepped)
+    file = tmp_path / "topics/t/partition=0/t+0+0+2.txt"
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_text("0\n")
+    with pytest.raises(LedgerError, match="Restore it"):
+        opened(tmp_path)
+
+
+def test_a_manifest_that_is_no_manifest_is_told(tmp_path: Path) -> None:
+    ledger, files = opened(tmp_path)
+    load(ledger, files)
+    (tmp_path / "_sluice/sink/manifests/0000000002.json").write_text("{")
+    with pytest.raises(LedgerError, match="Restore it from a backup"):
+        opened(tmp_path)
+
+
+def test_connectors_have_a_ledger_each_whatever_their_names(tmp_path: Path) -> None:
+    files = LocalFileSystem(tmp_path)
+    for name in ("a/b", "..", "ü", "a b"):
+        Ledger(files, name).open()
+    assert files.names("_sluice") == ["%2E.", "%C3%BC", "a%20b", "a%2Fb"]
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_spark_ledger import load, opened
+ledger, files = opened(Path({root!r}))
+load(ledger, files)
+load(ledger, files)
+"""
+
+
+@pytest.mark.parametrize(
+    "point", ["after-manifest", "mid-rename", "mid-rename:2", "mid-rename:3", "before-done", "before-done:2"]
+)
+def test_a_kill_at_every_named_point_loses_and_doubles_nothing(tmp_path: Path, point: str) -> None:
+    code = DRIVER.format(tests=str(Path(__file__).parent), root=str(tmp_path))
+    environ = {**os.environ, CRASH_POINT_VARIABLE: point}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert_no_row_twice(tmp_path)
+    ledger, files = opened(tmp_path)
+    assert_exact(tmp_path, ledger)
+    load(ledger, files)
+    assert_exact(tmp_path, ledger)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(crashes=st.lists(st.integers(1, 60), max_size=8), counts=st.lists(st.integers(1, 4), min_size=1))
+def test_any_number_of_crashes_loses_and_doubles_nothing(
+    tmp_path_factory: pytest.TempPathFactory, crashes: list[int], counts: list[int]
+) -> None:
+    root = tmp_path_factory.mktemp("store")
+    for number in crashes:
+        stepped = SteppedFileSystem(root, crash_at(number))
+        try:
+            driver = Ledger(stepped, "sink")
+            driver.open()
+            for count in counts:
+                load(driver, stepped, count)
+        except Crash:
+            pass
+        assert_no_row_twice(root)
+    ledger, files = opened(root)
+    assert_exact(root, ledger)
+    load(ledger, files)
+    assert_exact(root, ledger)
