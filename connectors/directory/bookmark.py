@@ -1,0 +1,131 @@
+"""Where reading of a file stands, and the source offsets of its rows."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self, overload
+
+from connect.data import Offset
+from connect.errors import ConnectError
+
+__all__ = ["HEAD_BYTES", "Bookmark", "RowOffsets", "check_offset", "fingerprint_of", "has_fingerprint"]
+
+HEAD_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """A place in a file: the byte after the last row that was read, and the rows and lines before it.
+
+    ``fingerprint`` tells the file from another one of the same name. ``finished`` is the size of a compressed
+    file of which this is the end, so that it need not be read to know that nothing follows.
+    """
+
+    position: int = 0
+    row: int = 0
+    line: int = 0
+    fingerprint: str = ""
+    finished: int | None = None
+
+    @classmethod
+    def from_offset(cls, offset: Offset | None) -> Self | None:
+        """The bookmark of a source offset; ``row`` and ``line``, which only tell people, may be missing."""
+        if offset is None:
+            return None
+        check_offset(offset)
+        given = {name: offset[name] for name in ("row", "line", "fingerprint", "finished") if name in offset}
+        return cls(position=offset["position"], **given)
+
+    def to_offset(self) -> dict[str, Any]:
+        """The source offset of the last row before this place."""
+        offset: dict[str, Any] = {
+            "position": self.position,
+            "row": self.row,
+            "line": self.line,
+            "fingerprint": self.fingerprint,
+        }
+        if self.finished is not None:
+            offset["finished"] = self.finished
+        return offset
+
+
+class RowOffsets(Sequence[Offset]):
+    """The source offsets of rows, made when one is looked at."""
+
+    __slots__ = ("_fingerprint", "_finished", "_lines", "_positions", "_rows")
+
+    def __init__(
+        self,
+        rows: Sequence[int],
+        positions: Sequence[int],
+        lines: Sequence[int],
+        fingerprint: str,
+        finished: int | None = None,
+    ) -> None:
+        self._rows = rows
+        self._positions = positions
+        self._lines = lines
+        self._fingerprint = fingerprint
+        self._finished = finished
+
+    def bookmark(self, index: int) -> Bookmark:
+        """The place after a row."""
+        finished = self._finished if index in (-1, len(self) - 1) else None
+        position, row, line = self._positions[index], self._rows[index], self._lines[index]
+        return Bookmark(position, row, line, self._fingerprint, finished)
+
+    def take(self, indices: Sequence[int]) -> RowOffsets:
+        """The offsets of some rows, in their order."""
+        last = bool(indices) and indices[-1] == len(self) - 1
+        return RowOffsets(
+            [self._rows[index] for index in indices],
+            [self._positions[index] for index in indices],
+            [self._lines[index] for index in indices],
+            self._fingerprint,
+            self._finished if last else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Offset: ...
+    @overload
+    def __getitem__(self, index: slice) -> RowOffsets: ...
+    def __getitem__(self, index: int | slice) -> Offset | RowOffsets:
+        if isinstance(index, slice):
+            last = index.indices(len(self))[1] == len(self)
+            return RowOffsets(
+                self._rows[index],
+                self._positions[index],
+                self._lines[index],
+                self._fingerprint,
+                self._finished if last else None,
+            )
+        return self.bookmark(index).to_offset()
+
+
+def check_offset(offset: Offset) -> None:
+    """Refuse an offset that is none of this connector's."""
+    position = offset.get("position")
+    if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+        raise ConnectError(
+            f"The value for the 'position' key in the offset is {position!r}: give the byte position in the file "
+            "after the last row that is not to be read again, 0 to read it from the beginning."
+        )
+
+
+def fingerprint_of(head: bytes) -> str:
+    """What tells a file that begins with ``head`` from others: length and checksum of up to 1024 bytes."""
+    head = head[:HEAD_BYTES]
+    return f"{len(head)}:{zlib.crc32(head):08x}"
+
+
+def has_fingerprint(head: bytes, fingerprint: str) -> bool:
+    """Whether a file that begins with ``head`` is the one with that fingerprint, perhaps grown since."""
+    length, _, _ = fingerprint.partition(":")
+    if not length.isdecimal():
+        return fingerprint == ""
+    return len(head) >= int(length) and fingerprint_of(head[: int(length)]) == fingerprint

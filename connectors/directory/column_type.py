@@ -1,0 +1,185 @@
+"""The types a column of a CSV file can have, and how the text of a value is read.
+
+This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White
+space around numbers, dates and times is allowed. Nothing is rounded or cut (I5), but for what a float cannot
+hold.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Final
+
+from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.errors import SchemaError
+
+__all__ = ["DECIMAL_DIGITS", "ColumnType", "column_type"]
+
+DECIMAL_DIGITS: Final = 38
+
+_BLANK: Final = " \t"
+_INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
+_FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE: Final = re.compile(r"([+-]?)(?:(inf(?:inity)?)|nan(?:\([0-9A-Za-z_]*\))?)", re.IGNORECASE)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]*))?)?")
+_TIMESTAMP: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?"
+    r"(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "True", "TRUE", "1"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "0"), False),
+}
+_DECIMAL_TYPE: Final = re.compile(r"decimal\(([0-9]{1,2})\)")
+_EXPONENT_LIMIT: Final = 1000
+_INT64_DIGITS: Final = 19
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type: its name, its schema, which allows null, and its reader, whose ``ValueError`` says why not."""
+
+    name: str
+    schema: Schema
+    parse: Callable[[str], Any]
+
+
+@lru_cache(maxsize=128)
+def column_type(name: str) -> ColumnType:
+    """The type of that name; a :class:`~connect.errors.SchemaError` if there is none."""
+    if name in _TYPES:
+        return _TYPES[name]
+    scale = _DECIMAL_TYPE.fullmatch(name)
+    if scale is not None and int(scale[1]) <= DECIMAL_DIGITS:
+        schema = decimal_schema(int(scale[1]), optional=True)
+        return ColumnType(name, schema, partial(_parse_decimal, int(scale[1])))
+    raise SchemaError(f"There is no type {name}: name one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
+
+
+def _parse_integer(bits: int, text: str) -> int:
+    match = _INTEGER.fullmatch(text.strip(_BLANK))
+    # The length first: Python refuses to read thousands of digits.
+    if match is None or len(match[2]) > _INT64_DIGITS:
+        raise ValueError(f"it is not a whole number of {bits} bits")
+    number = int(match[1] + match[2])
+    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise ValueError(f"it is not a whole number of {bits} bits")
+    return number
+
+
+def _parse_float64(text: str) -> float:
+    stripped = text.strip(_BLANK)
+    if _FLOAT.fullmatch(stripped):
+        number = float(stripped)
+        if math.isinf(number):
+            raise ValueError("it is too large for a float")
+        return number
+    if match := _NOT_FINITE.fullmatch(stripped):
+        return (-math.inf if match[1] == "-" else math.inf) if match[2] else math.nan
+    raise ValueError("it is not a number")
+
+
+def _parse_float32(text: str) -> float:
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", _parse_float64(text)))[0]
+    except OverflowError as error:
+        raise ValueError("it is too large for a float32") from error
+    return single
+
+
+def _parse_boolean(text: str) -> bool:
+    if text not in _BOOLEANS:
+        raise ValueError("it is neither true nor false")
+    return _BOOLEANS[text]
+
+
+def _parse_date(text: str) -> dt.date:
+    stripped = text.strip(_BLANK)
+    if not _DATE.fullmatch(stripped):
+        raise ValueError("it is not a date of the form 2013-12-31")
+    return dt.date.fromisoformat(stripped)
+
+
+def _parse_time(text: str) -> dt.time:
+    match = _TIME.fullmatch(text.strip(_BLANK))
+    if match is None:
+        raise ValueError("it is not a time of the form 23:59:59.999")
+    return dt.time(int(match[1]), int(match[2]), int(match[3] or 0), 1000 * _milliseconds(match[4]))
+
+
+def _parse_timestamp(text: str) -> dt.datetime:
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANK))
+    if match is None:
+        raise ValueError("it is not a timestamp of the form 2013-12-31 23:59:59.999Z")
+    day, hour, minute, second, fraction, zone = match.groups()
+    time = dt.time(int(hour or 0), int(minute or 0), int(second or 0), 1000 * _milliseconds(fraction))
+    local = dt.datetime.combine(dt.date.fromisoformat(day), time, dt.UTC)
+    try:
+        return local - _zone_offset(zone)
+    except OverflowError as error:
+        raise ValueError("it is outside the years 1 to 9999") from error
+
+
+def _zone_offset(zone: str | None) -> dt.timedelta:
+    if zone is None or zone == "Z":
+        return dt.timedelta()
+    hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError("its zone is not an offset of the form +02:00")
+    offset = dt.timedelta(hours=hours, minutes=minutes)
+    return -offset if zone[0] == "-" else offset
+
+
+def _milliseconds(fraction: str | None) -> int:
+    digits = (fraction or "").rstrip("0")
+    if len(digits) > 3:
+        raise ValueError("it is finer than a millisecond; declare the column as a string to keep that")
+    return int(digits.ljust(3, "0"))
+
+
+def _parse_decimal(scale: int, text: str) -> decimal.Decimal:
+    stripped = text.strip(_BLANK)
+    if not _FLOAT.fullmatch(stripped):
+        raise ValueError("it is not a decimal number")
+    number = decimal.Decimal(stripped)
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _EXPONENT_LIMIT:
+        raise ValueError(f"it has more than {DECIMAL_DIGITS} digits")
+    context = decimal.Context(prec=DECIMAL_DIGITS, traps=[decimal.Inexact, decimal.InvalidOperation])
+    try:
+        exact = number.quantize(decimal.Decimal((0, (1,), -scale)), context=context)
+    except decimal.Inexact as error:
+        raise ValueError(f"it has more than {scale} digits after the point") from error
+    except decimal.InvalidOperation as error:
+        raise ValueError(f"it has more than {DECIMAL_DIGITS} digits") from error
+    # Minus zero has no place in a Decimal of Connect.
+    return abs(exact) if exact.is_zero() else exact
+
+
+def _types() -> dict[str, ColumnType]:
+    integers = {8: Schema.int8, 16: Schema.int16, 32: Schema.int32, 64: Schema.int64}
+    types = [
+        ColumnType("string", Schema.string(optional=True), str),
+        ColumnType("boolean", Schema.boolean(optional=True), _parse_boolean),
+        *(
+            ColumnType(f"int{bits}", schema(optional=True), partial(_parse_integer, bits))
+            for bits, schema in integers.items()
+        ),
+        ColumnType("float32", Schema.float32(optional=True), _parse_float32),
+        ColumnType("float64", Schema.float64(optional=True), _parse_float64),
+        ColumnType("date", date_schema(optional=True), _parse_date),
+        ColumnType("time", time_schema(optional=True), _parse_time),
+        ColumnType("timestamp", timestamp_schema(optional=True), _parse_timestamp),
+    ]
+    return {each.name: each for each in types}
+
+
+_TYPES: Final = _types()

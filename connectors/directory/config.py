@@ -1,0 +1,226 @@
+"""The options of the directory source."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from connect.config import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    Config,
+    ConfigRuleError,
+    Long,
+    at_least,
+    between,
+    invalid_value,
+    non_empty,
+    option,
+    validator,
+)
+from connect.errors import ConfigError, SchemaError
+from connectors.directory.column_type import ColumnType, column_type
+
+__all__ = ["DirectorySourceConfig", "DirectoryTaskConfig", "FileFormat", "FinishedAction"]
+
+_TAB_NAMES: Final = ("\\t", "tab")
+
+
+class FileFormat(StrEnum):
+    """What the files hold."""
+
+    AUTO = "auto"
+    CSV = "csv"
+    TSV = "tsv"
+    JSONL = "jsonl"
+    TEXT = "text"
+
+
+class FinishedAction(StrEnum):
+    """What becomes of a file whose last record is published and its offset committed."""
+
+    LEAVE = "leave"
+    MOVE = "move"
+    DELETE = "delete"
+
+
+@validator("one ASCII character, or \\t or tab for a tab")
+def _one_character(key: str, value: str) -> None:
+    if value not in _TAB_NAMES and not (len(value) == 1 and value.isascii() and value not in "\r\n"):
+        raise invalid_value(key, value, "It must be one ASCII character, or tab")
+
+
+@validator("one ASCII character, or nothing")
+def _one_character_or_none(key: str, value: str) -> None:
+    if value:
+        _one_character(key, value)
+
+
+@validator("encoding known to Python in which line ends and ASCII characters are the bytes they are in ASCII")
+def _ascii_encoding(key: str, value: str) -> None:
+    ascii_text = "".join(map(chr, range(128)))
+    try:
+        compatible = ascii_text.encode(value) == ascii_text.encode("ascii")
+    except (LookupError, UnicodeError) as error:
+        raise invalid_value(key, value, f"Name an encoding, such as utf-8 or cp1252: {error}") from error
+    if not compatible:
+        raise invalid_value(key, value, "Convert the files to UTF-8: this encoding has other bytes for ASCII")
+
+
+@validator("list of name:type")
+def _typed_columns(key: str, value: tuple[str, ...]) -> None:
+    for item in value:
+        name, colon, type_name = item.rpartition(":")
+        if not (name and colon):
+            raise invalid_value(key, item, "Write each column as name:type")
+        try:
+            column_type(type_name)
+        except SchemaError as error:
+            raise invalid_value(key, item, str(error)) from error
+
+
+class DirectorySourceConfig(Config):
+    """Which files to read, how, and where to publish their rows."""
+
+    path: str = option(importance=HIGH, validator=non_empty, doc="Folder that the files are in.")
+    pattern: str = option(
+        default="*",
+        importance=HIGH,
+        validator=non_empty,
+        doc="Which files to read: a pattern of their names with *, ? and [...]. With a slash in it, of their paths "
+        "in the folder. Names that begin with a dot are never read. Of a zip archive of several files "
+        "those are read whose names match, as they are or with .zip after them.",
+    )
+    recursive: bool = option(
+        default=False, importance=MEDIUM, doc="Whether files in folders of the folder are read too."
+    )
+    topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the rows to.")
+    format: FileFormat = option(
+        default=FileFormat.AUTO,
+        importance=HIGH,
+        doc="What the files hold. With auto the name says it: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt or "
+        ".log, each also with .gz or .zip after it; other files are left out with a warning.",
+    )
+    header: bool = option(
+        default=True, importance=MEDIUM, doc="Whether the first row of a CSV or TSV file has the names."
+    )
+    columns: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Names of the columns, in order, in place of those of the header. Without them and without a header the "
+        "columns are column_1, column_2 and so on.",
+    )
+    types: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        validator=_typed_columns,
+        doc="Types of columns, as name:type: string, boolean, int8, int16, int32, int64, float32, float64, "
+        "decimal(SCALE), date, time, timestamp. Other columns are strings unless infer.rows says otherwise.",
+    )
+    infer_rows: int = option(
+        default=0,
+        importance=MEDIUM,
+        validator=between(0, 100_000),
+        doc="From how many rows at the beginning of each file the types of its columns are inferred, where types "
+        "does not give them. With 0 they are strings. Inferred are boolean, int64, float64, date and timestamp.",
+    )
+    delimiter: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=_one_character,
+        doc="What stands between columns: by default a comma in CSV, a tab in TSV. Write a tab as \\t or tab.",
+    )
+    quote: str = option(
+        default='"',
+        importance=LOW,
+        validator=_one_character_or_none,
+        doc="What stands around values that hold delimiters, line ends or quotes (doubled). Empty: nothing does.",
+    )
+    null_tokens: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Values of CSV and TSV files that stand for null, such as NA. They do so in every column.",
+    )
+    empty_as_null: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether an empty value of a CSV or TSV file, quoted or not, is null. If not, it is an empty string in a "
+        "column of strings and a malformed row elsewhere.",
+    )
+    encoding: str = option(
+        default="utf-8", importance=LOW, validator=_ascii_encoding, doc="Character encoding of the files."
+    )
+    batch_size: int = option(default=5000, importance=LOW, validator=at_least(1), doc="Most records in one poll.")
+    record_max_bytes: int = option(
+        default=16 * 1024 * 1024,
+        importance=LOW,
+        validator=at_least(1024),
+        doc="Longest row in bytes. A file with a longer one is reported and not read further.",
+    )
+    scan_interval_ms: Long = option(
+        default=1000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="How often the folder is looked at while there is nothing to read.",
+    )
+    settle_ms: Long = option(
+        default=5000,
+        importance=MEDIUM,
+        validator=at_least(0),
+        doc="How long a file must not have changed to be complete. Only then a last row without a line end is "
+        "read, a compressed file is begun, and a file is moved or deleted.",
+    )
+    finished_action: FinishedAction = option(
+        default=FinishedAction.LEAVE,
+        importance=MEDIUM,
+        doc="What becomes of a file when all its records are published and its offset is committed.",
+    )
+    finished_folder: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        doc="Where finished.action=move puts files, on the same file system. Folders in it are made as needed.",
+    )
+
+    def check(self) -> Iterable[ConfigError]:
+        """Rules over several options."""
+        if self.finished_action is FinishedAction.MOVE and not self.finished_folder:
+            yield ConfigRuleError("finished.action=move needs finished.folder: name a folder", "finished.folder")
+        if self.finished_folder and Path(self.finished_folder).absolute() == Path(self.path).absolute():
+            yield ConfigRuleError("finished.folder must be another folder than path", "finished.folder")
+        if len(set(self.columns)) < len(self.columns):
+            yield ConfigRuleError("columns must not have a name twice", "columns")
+        if self.quote and self.quote == (self.delimiter or ","):
+            yield ConfigRuleError("quote and delimiter must be different characters", "quote")
+
+    @property
+    def column_types(self) -> dict[str, ColumnType]:
+        """The types given by ``types``, by the names of the columns."""
+        pairs = (item.rpartition(":") for item in self.types)
+        return {name: column_type(type_name) for name, _, type_name in pairs}
+
+    @property
+    def null_texts(self) -> frozenset[str]:
+        """The texts that stand for null."""
+        return frozenset((*self.null_tokens, "") if self.empty_as_null else self.null_tokens)
+
+    def delimiter_of(self, file_format: FileFormat) -> str:
+        """The delimiter of CSV or TSV files."""
+        if self.delimiter is None:
+            return "\t" if file_format is FileFormat.TSV else ","
+        return "\t" if self.delimiter in _TAB_NAMES else self.delimiter
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether files are in UTF-8, or in the part of it that is ASCII."""
+        return codecs.lookup(self.encoding).name in ("utf-8", "ascii")
+
+
+class DirectoryTaskConfig(DirectorySourceConfig):
+    """A task's share: the files whose paths it is responsible for."""
+
+    task_index: int = option(default=0, importance=LOW, internal=True, doc="Which of the tasks this is.")
+    task_count: int = option(default=1, importance=LOW, internal=True, doc="How many tasks there are.")

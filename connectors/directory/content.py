@@ -1,0 +1,138 @@
+"""Opens files, plain or compressed, as streams of the bytes of their rows."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Final
+
+from connect.errors import DataError
+from connectors.directory.bookmark import HEAD_BYTES, fingerprint_of, has_fingerprint
+from connectors.directory.listing import NANOSECONDS, is_hidden, modified_ns
+
+__all__ = ["Content", "file_errors", "is_compressed", "members"]
+
+_VERIFY_BYTES: Final = 1024 * 1024
+_CORRUPT: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
+
+
+class Content:
+    """The bytes of a file, or of a member of a zip archive, from any position on.
+
+    Positions count uncompressed bytes. Going to one in a compressed file reads what is before it.
+    """
+
+    def __init__(self, path: str, member: str | None) -> None:
+        self.path = path
+        self.member = member
+        self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115, PTH123 - it is closed by close()
+        try:
+            self._head = os.pread(self._file.fileno(), HEAD_BYTES, 0)
+            self._stream = self._opened()
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The file, and the member in it, as errors name it."""
+        return f"{self.path}!{self.member}" if self.member is not None else self.path
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the file from others of its name."""
+        return fingerprint_of(self._head)
+
+    def has_fingerprint(self, fingerprint: str) -> bool:
+        """Whether it is the file with that fingerprint, which may have grown since."""
+        return has_fingerprint(self._head, fingerprint)
+
+    @property
+    def size(self) -> int:
+        """The size of the file now, as it is on the disk."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def is_settled(self, settle_seconds: float) -> bool:
+        """Whether it has not changed for so long."""
+        return time.time() - modified_ns(os.fstat(self._file.fileno())) / NANOSECONDS >= settle_seconds
+
+    def seek(self, position: int) -> bool:
+        """Go to a position; whether there are so many bytes."""
+        if self._stream is self._file:
+            self._stream.seek(position)
+            return position <= self.size
+        return self._stream.seek(position) == position
+
+    def verify(self) -> None:
+        """Unpack all of it, to find damage before any row is published: checksums are at the end."""
+        self._stream.seek(0)
+        while self._stream.read(_VERIFY_BYTES):
+            pass
+
+    def read(self, size: int) -> bytes:
+        """Up to ``size`` bytes; fewer only at the end, as it is now."""
+        parts: list[bytes] = []
+        while size > 0 and (data := self._stream.read(size)):
+            parts.append(data)
+            size -= len(data)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._stream is not self._file:
+            self._stream.close()
+        self._file.close()
+
+    def _opened(self) -> IO[bytes]:
+        if self.member is not None:
+            archive = zipfile.ZipFile(self._file)
+            return archive.open(self.member)
+        if self.path.endswith(".gz"):
+            return gzip.GzipFile(fileobj=self._file)  # type: ignore[return-value]
+        return self._file
+
+
+def is_compressed(path: str) -> bool:
+    """Whether the file must be complete before any of it can be read."""
+    return path.endswith((".gz", ".zip"))
+
+
+def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
+    """The parts to read of a file: the file itself, or of a zip archive the only member or those that match.
+
+    A member matches by its name, and by its name with .zip, so that ``*.csv.zip`` finds the CSV files in
+    archives.
+    """
+    if not path.endswith(".zip"):
+        return [None]
+    with zipfile.ZipFile(path) as archive:
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+    named = [name for name in names if not name.startswith("__MACOSX/") and not is_hidden(name)]
+    wanted = (name for name in named if matches(name) or matches(f"{name}.zip"))
+    chosen = named if len(named) == 1 else list(wanted)
+    if not chosen:
+        raise DataError(
+            f"{path} has no member that matches the pattern; it has {', '.join(named[:5]) or 'none'}. "
+            "Adapt 'pattern', or take the archive out of the folder."
+        )
+    return [*chosen]
+
+
+@contextmanager
+def file_errors(name: str) -> Iterator[None]:
+    """Turn what may be wrong with a file as a whole into a ``DataError`` that names it."""
+    try:
+        yield
+    except _CORRUPT as error:
+        raise DataError(f"{name} is corrupt: {error or type(error).__name__}. Replace it with a whole one.") from error
+    except (NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{name} cannot be unpacked: {error}. Pack it without encryption, with deflate.") from error
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error}. Let the worker's user read it.") from error

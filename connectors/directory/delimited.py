@@ -1,0 +1,145 @@
+"""CSV and TSV files: rows of named columns, each of a type."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from connect.data import Schema
+from connect.errors import DataError
+from connectors.directory.column_type import ColumnType, column_type
+from connectors.directory.config import DirectorySourceConfig, FileFormat
+from connectors.directory.inference import inferred_type
+from connectors.directory.layout import Parsed, parse_rows
+from connectors.directory.records import Records, quoted_cutter
+
+if TYPE_CHECKING:
+    from connectors.directory.columns import ColumnReader
+
+__all__ = ["Delimited", "Dialect"]
+
+
+class Dialect:
+    """How one line of a file is taken apart."""
+
+    def __init__(self, config: DirectorySourceConfig, file_format: FileFormat) -> None:
+        self.delimiter = config.delimiter_of(file_format)
+        self.quote = config.quote
+        self.encoding = config.encoding
+        self.cut = quoted_cutter(self.delimiter, self.quote, config.record_max_bytes)
+        # The module refuses fields longer than 128 KiB otherwise.
+        csv.field_size_limit(max(csv.field_size_limit(), config.record_max_bytes))
+
+    def texts(self, records: Records, index: int) -> list[str]:
+        """The texts of a record's columns; a ``ValueError`` says why it has none."""
+        if index in records.damaged:
+            raise ValueError("its quotes are not closed, or something follows a closing quote")
+        text = records.raw(index).decode(self.encoding)
+        if self.quote:
+            reader = csv.reader([text], delimiter=self.delimiter, quotechar=self.quote, strict=True)
+        else:
+            reader = csv.reader([text], delimiter=self.delimiter, quoting=csv.QUOTE_NONE, strict=True)
+        try:
+            return next(reader)
+        except csv.Error as error:
+            raise ValueError(str(error)) from error
+
+
+class Delimited:
+    """Rows become structs of the columns, each of which may be null."""
+
+    def __init__(
+        self, config: DirectorySourceConfig, dialect: Dialect, names: Sequence[str], types: Sequence[ColumnType]
+    ) -> None:
+        self.cut = dialect.cut
+        self.schema = Schema.struct(
+            {name: each.schema for name, each in zip(names, types, strict=True)}, name=_schema_name(config.topic)
+        )
+        self._names = names
+        self._types = types
+        self._dialect = dialect
+        self._nulls = config.null_texts
+        self._columns = self._column_reader(config) if names and find_spec("pyarrow") else None
+
+    @classmethod
+    def of(cls, config: DirectorySourceConfig, dialect: Dialect, first: list[list[str]], name: str) -> Delimited:
+        """The layout of a file by its first rows, the header included if there is one."""
+        header = first[0] if config.header and first else None
+        rows = first[1:] if config.header else first
+        names = _names(config, header, rows, name)
+        given = config.column_types
+        if unknown := given.keys() - set(names):
+            raise DataError(
+                f"{name} has no column {min(unknown)}, which 'types' names; it has {', '.join(names)}. "
+                "Correct 'types', or leave the file out by 'pattern'."
+            )
+        nulls = config.null_texts
+        types = [
+            given.get(column)
+            or inferred_type(row[index] for row in rows if index < len(row) and row[index] not in nulls)
+            if column in given or config.infer_rows
+            else column_type("string")
+            for index, column in enumerate(names)
+        ]
+        return cls(config, dialect, names, types)
+
+    def parse(self, records: Records) -> Parsed:
+        """The rows, by column where that gives the same."""
+        if self._columns is not None and len(records):
+            column = self._columns.read(records)
+            if column is not None:
+                return Parsed(column)
+        return parse_rows(records, self.schema, lambda index: self._row(records, index))
+
+    def _row(self, records: Records, index: int) -> dict[str, Any]:
+        texts = self._dialect.texts(records, index)
+        if len(texts) != len(self._names):
+            raise ValueError(f"it has {len(texts)} columns, not {len(self._names)}")
+        row: dict[str, Any] = {}
+        for name, each, text in zip(self._names, self._types, texts, strict=True):
+            try:
+                row[name] = None if text in self._nulls else each.parse(text)
+            except ValueError as error:
+                advice = f"correct it, or declare the column in 'types', for example as {name}:string"
+                raise ValueError(f"{name} is {text!r} where {each.name} is expected: {error}; {advice}") from error
+        return row
+
+    def _column_reader(self, config: DirectorySourceConfig) -> ColumnReader:
+        from connectors.directory.columns import ColumnReader  # noqa: PLC0415 - pyarrow may be missing
+
+        return ColumnReader(
+            self.schema,
+            self._types,
+            texts=self._dialect.texts,
+            delimiter=self._dialect.delimiter,
+            quote=self._dialect.quote,
+            nulls=self._nulls,
+            encoding=None if config.is_utf8 else config.encoding,
+        )
+
+
+def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[list[str]], file: str) -> list[str]:
+    width = len(header) if header is not None else max(map(len, rows[:1]), default=0)
+    if not config.columns:
+        names = header if header is not None else [f"column_{index + 1}" for index in range(width)]
+    elif width not in (0, len(config.columns)):
+        raise DataError(
+            f"{file} has {width} columns, but 'columns' names {len(config.columns)}. Name them all, in order."
+        )
+    else:
+        names = list(config.columns)
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if "" in names or twice:
+        what = f"the column {twice[0]!r} twice" if twice else "a column without a name"
+        raise DataError(f"{file} has {what} in its header. Name the columns with 'columns', or correct the header.")
+    return names
+
+
+def _schema_name(topic: str) -> str:
+    """The topic as a name that every converter's schemas allow."""
+    name = re.sub(r"[^A-Za-z0-9_.]", "_", topic)
+    return f"_{name}" if name[0].isdigit() else name

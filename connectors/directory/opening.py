@@ -1,0 +1,108 @@
+"""Finds out how a file is to be read: its format by its name, its columns and types by its first rows."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Final
+
+from connect.errors import DataError
+from connectors.directory.bookmark import Bookmark
+from connectors.directory.config import DirectorySourceConfig, FileFormat
+from connectors.directory.content import Content
+from connectors.directory.delimited import Delimited, Dialect
+from connectors.directory.layout import Layout
+from connectors.directory.lines import JsonLines, TextLines
+from connectors.directory.records import Records
+
+__all__ = ["Opened", "file_format", "open_layout"]
+
+_HEAD_BYTES: Final = 64 * 1024
+_FORMATS: Final = {
+    "csv": FileFormat.CSV,
+    "tsv": FileFormat.TSV,
+    "tab": FileFormat.TSV,
+    "jsonl": FileFormat.JSONL,
+    "ndjson": FileFormat.JSONL,
+    "json": FileFormat.JSONL,
+    "txt": FileFormat.TEXT,
+    "log": FileFormat.TEXT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How a file is read, and where its first row begins."""
+
+    layout: Layout
+    first_row: Bookmark
+
+
+def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
+    """The format of a file of that name; ``None`` if neither the configuration nor the name says it."""
+    if config.format is not FileFormat.AUTO:
+        return config.format
+    plain = name.lower().removesuffix(".gz").removesuffix(".zip")
+    return _FORMATS.get(plain.rpartition(".")[2])
+
+
+def open_layout(config: DirectorySourceConfig, content: Content, form: FileFormat) -> Opened | None:
+    """How to read a file, by its beginning; ``None`` if too little of it has been written to tell."""
+    content.seek(0)
+    mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
+    start = Bookmark(position=mark, fingerprint=content.fingerprint)
+    if form is FileFormat.TEXT:
+        return Opened(TextLines(config.encoding), start)
+    if form is FileFormat.JSONL:
+        return Opened(JsonLines(config.encoding, is_utf8=config.is_utf8), start)
+    return _open_delimited(config, content, form, start)
+
+
+def _open_delimited(
+    config: DirectorySourceConfig, content: Content, form: FileFormat, start: Bookmark
+) -> Opened | None:
+    dialect = Dialect(config, form)
+    count = config.infer_rows + 1 if config.infer_rows or config.header else 1
+    records = _first_records(config, content, dialect, start.position, count)
+    if records is None:
+        return None
+    first: list[list[str]] = []
+    for index in range(min(count, len(records))):
+        try:
+            first.append(dialect.texts(records, index))
+        except ValueError as error:
+            if index == 0 and config.header:
+                raise DataError(
+                    f"The header of {content.name} cannot be read: {error}. Correct it, or give 'columns' and "
+                    "header=false."
+                ) from error
+            # A malformed row tells nothing of types; it is reported when it is read.
+            first.append([])
+    layout = Delimited.of(config, dialect, first, content.name)
+    if not config.header or not len(records):
+        return Opened(layout, start)
+    header = Bookmark(start.position + records.ends[0], 0, records.lines[0], content.fingerprint)
+    return Opened(layout, header)
+
+
+def _first_records(
+    config: DirectorySourceConfig, content: Content, dialect: Dialect, start: int, count: int
+) -> Records | None:
+    """The first ``count`` records, or all when the file is complete; ``None`` if more may come."""
+    content.seek(start)
+    data, size = b"", _HEAD_BYTES
+    while True:
+        more = content.read(size)
+        data += more
+        ended = len(more) < size
+        records = dialect.cut(data, ended and content.is_settled(config.settle_ms / 1000))
+        if len(records) >= count:
+            return records
+        if ended:
+            return records if content.is_settled(config.settle_ms / 1000) else None
+        if not len(records) and len(data) > config.record_max_bytes:
+            raise DataError(
+                f"The first row of {content.name} is longer than record.max.bytes={config.record_max_bytes}. "
+                "Raise it, or leave the file out by 'pattern'."
+            )
+        size *= 2

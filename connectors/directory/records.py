@@ -1,0 +1,135 @@
+"""Cuts bytes into records: at every line end, or at those that are not inside of quotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Final
+
+__all__ = ["Cutter", "Records", "line_cutter", "quoted_cutter"]
+
+_BLANK: Final = (b"\n", b"\r")
+_BLANK_BYTES: Final = 2
+_BLANK_LINES: Final = (b"\n", b"\r\n", b"\r")
+_NEWLINE: Final = 0x0A
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records in ``data``: where each begins and ends, with its line end, and the lines up to there.
+
+    Blank lines between records belong to none. ``damaged`` are the records whose quotes are broken.
+    """
+
+    data: bytes
+    starts: Sequence[int]
+    ends: Sequence[int]
+    lines: Sequence[int]
+    consumed: int
+    damaged: frozenset[int] = field(default_factory=frozenset)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def raw(self, index: int) -> bytes:
+        """The bytes of a record without its line end."""
+        return self.data[self.starts[index] : self.ends[index]].removesuffix(b"\n").removesuffix(b"\r")
+
+    def raws(self) -> list[bytes]:
+        """The bytes of all records without their line ends."""
+        data, spans = self.data, zip(self.starts, self.ends, strict=True)
+        return [data[start:end].removesuffix(b"\n").removesuffix(b"\r") for start, end in spans]
+
+    def first_line(self, index: int) -> int:
+        """How many lines come before a record."""
+        return self.data.count(b"\n", 0, self.starts[index])
+
+
+Cutter = Callable[[bytes, bool], Records]
+"""Cuts the records that are whole from the front of some bytes; the second argument says that nothing follows
+them.
+"""
+
+
+def line_cutter(*, keep_blank: bool) -> Cutter:
+    """A record is a line; blank lines are records too if they are kept."""
+
+    def cut(data: bytes, final: bool) -> Records:
+        consumed = len(data) if final else data.rfind(b"\n") + 1
+        lengths = [length + 1 for length in map(len, data[:consumed].split(b"\n"))]
+        # Nothing ends the last piece, and behind a line end it is none.
+        lengths[-1] -= 1
+        if not lengths[-1]:
+            lengths.pop()
+        ends = list(accumulate(lengths))
+        records = Records(data, [0, *ends][:-1], ends, range(1, len(ends) + 1), consumed)
+        return records if keep_blank else _without_blank_lines(records)
+
+    return cut
+
+
+def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
+    """A record is a line, or several where a line end is inside of quotes.
+
+    Without a quote character a record is a line. A record whose quotes are broken, or not closed within
+    ``max_bytes``, is damaged: it is one line long, so that no good record after it is taken for a part of it.
+    """
+    by_line = line_cutter(keep_blank=False)
+    if not quote:
+        return by_line
+    mark = quote.encode()
+    whole, opened = _patterns(delimiter.encode(), mark)
+
+    def cut(data: bytes, final: bool) -> Records:
+        if mark not in data:
+            return by_line(data, final)
+        starts: list[int] = []
+        ends: list[int] = []
+        damaged: set[int] = set()
+        position = 0
+        while position < len(data):
+            match = whole.match(data, position)
+            end = match.end() if match else data.find(b"\n", position) + 1 or len(data)
+            if not final:
+                grows = match is None and len(data) - position <= max_bytes and opened.fullmatch(data, position)
+                if grows or data[end - 1] != _NEWLINE:
+                    break
+            if end - position > _BLANK_BYTES or data[position:end] not in _BLANK_LINES:
+                if match is None:
+                    damaged.add(len(ends))
+                starts.append(position)
+                ends.append(end)
+            position = end
+        return Records(data, starts, ends, _lines(data, ends), position, frozenset(damaged))
+
+    return cut
+
+
+def _lines(data: bytes, ends: list[int]) -> list[int]:
+    return list(accumulate(data.count(b"\n", start, end) for start, end in pairwise([0, *ends])))
+
+
+def _patterns(delimiter: bytes, quote: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """What a whole record is, and what the beginning of a record is whose last quotes are not closed."""
+    mark, comma = re.escape(quote), re.escape(delimiter)
+    inside = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark, mark)
+    value = rb"(?:%b%b|[^%b%b\r\n][^%b\r\n]*+|)" % (inside, mark, mark, comma, comma)
+    whole = rb"%b(?:%b%b)*+\r?(?:\n|\Z)" % (value, comma, value)
+    opened = rb"(?:%b%b)*%b" % (value, comma, inside)
+    return re.compile(whole), re.compile(opened)
+
+
+def _without_blank_lines(records: Records) -> Records:
+    data = records.data
+    if not (data.startswith(_BLANK) or b"\n\n" in data or b"\n\r" in data):
+        return records
+    kept = [index for index in range(len(records)) if records.raw(index)]
+    return Records(
+        data,
+        [records.starts[index] for index in kept],
+        [records.ends[index] for index in kept],
+        [records.lines[index] for index in kept],
+        records.consumed,
+    )

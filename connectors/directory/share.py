@@ -1,0 +1,110 @@
+"""A task's share of the folder: which of its files have something to read, and what was read of each."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+from connectors.directory.bookmark import Bookmark
+from connectors.directory.config import DirectoryTaskConfig
+from connectors.directory.content import is_compressed
+from connectors.directory.finishing import FinishedFile
+from connectors.directory.listing import Listing, SourceFile
+from connectors.directory.opening import Opened, file_format
+
+__all__ = ["FileState", "Share"]
+
+# I9: names are not kept for ever. A file of an older name is known from the one before it by its fingerprint.
+_REMEMBERED: Final = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class FileState:
+    """What a task knows of a file: how it was when last read, and the last place by member."""
+
+    file: SourceFile
+    is_complete: bool = False
+    is_refused: bool = False
+    is_new: bool = False
+    """Whether a file of this name was finished before, so that the offset that is kept is that one's."""
+    places: dict[str | None, Bookmark] = field(default_factory=dict)
+    opened: dict[str | None, Opened] = field(default_factory=dict)
+
+
+class Share:
+    """The files of one task."""
+
+    def __init__(self, config: DirectoryTaskConfig) -> None:
+        self._config = config
+        self._settle_seconds = config.settle_ms / 1000
+        self._states: dict[str, FileState] = {}
+        self._finished_names: dict[str, None] = {}
+        self._unknown: set[str] = set()
+        self._missing = False
+        self.listing = Listing(
+            config.path,
+            config.pattern,
+            recursive=config.recursive,
+            index=config.task_index,
+            count=config.task_count,
+            left_out=config.finished_folder,
+        )
+
+    def to_read(self) -> list[FileState]:
+        """Look at the folder: the files that have something to read now, in order of their names."""
+        try:
+            listed = self.listing.files()
+        except FileNotFoundError:
+            if not self._missing:
+                _log.warning("Couldn't find folder %s, waiting for it to be created.", self._config.path)
+            self._missing = True
+            return []
+        self._missing = False
+        names = {file.name for file in listed}
+        self._unknown &= names
+        files = [file for file in listed if self._has_format(file)]
+        self._states = {name: state for name, state in self._states.items() if name in names}
+        now = time.time()
+        return [state for file in files if self._is_wanted(state := self._state(file), file, now)]
+
+    def is_drained(self) -> bool:
+        """Whether at the last look every file had been read to its end, with nothing left to wait for."""
+        return not self._missing and all(state.is_complete or state.is_refused for state in self._states.values())
+
+    def forget(self, finished: FinishedFile) -> None:
+        """The file was moved or deleted: another one of its name is read from its beginning."""
+        self._finished_names[finished.file.name] = None
+        if len(self._finished_names) > _REMEMBERED:
+            del self._finished_names[next(iter(self._finished_names))]
+        self._states.pop(finished.file.name, None)
+
+    def _state(self, file: SourceFile) -> FileState:
+        state = self._states.get(file.name)
+        if state is None:
+            state = FileState(file, is_new=file.name in self._finished_names)
+            self._finished_names.pop(file.name, None)
+            self._states[file.name] = state
+        elif state.file != file:
+            state.file, state.is_complete, state.is_refused = file, False, False
+        return state
+
+    def _is_wanted(self, state: FileState, file: SourceFile, now: float) -> bool:
+        if state.is_complete or state.is_refused:
+            return False
+        return not is_compressed(file.path) or file.is_settled(now, self._settle_seconds)
+
+    def _has_format(self, file: SourceFile) -> bool:
+        """I4: a file that is not read is told of, once."""
+        if file.path.endswith(".zip") or file_format(self._config, file.name) is not None:
+            return True
+        if file.name not in self._unknown:
+            self._unknown.add(file.name)
+            _log.warning(
+                "%s is not read: its name does not say what it holds. Set 'format', or leave it out by 'pattern'.",
+                file.path,
+            )
+        return False

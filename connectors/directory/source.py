@@ -1,0 +1,194 @@
+"""The directory source: each row of the files in a folder becomes a record."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from connect.data import Offset, SourceBatch, SourceRecord
+from connect.errors import ConnectError, DataError
+from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.directory.bookmark import Bookmark, check_offset
+from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConfig
+from connectors.directory.finishing import FinishedFile, Finisher
+from connectors.directory.reader import Rows
+from connectors.directory.share import FileState, Share
+from connectors.directory.visit import Visit, source_partition, visit
+
+__all__ = ["DirectorySourceConnector", "DirectorySourceTask"]
+
+_log = logging.getLogger(__name__)
+
+
+class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
+    """Reads its share of the files, one after the other, and looks for more when it is through.
+
+    Crash points: a file is read on from the last committed offset, so rows that were published after it come
+    again. A file is moved or deleted only when the offsets that are kept are those of its last rows (I1); a
+    kill between the commit and the move leaves it in the folder, and the next start moves it without reading
+    it again.
+    """
+
+    def start(self) -> None:
+        self._share = Share(self.config)
+        self._finisher = Finisher(self.config)
+        self._waiting: deque[FileState] = deque()
+        self._visit: Visit | None = None
+        self._rows: Rows | None = None
+        self._member: str | None = None
+        self._failure: Exception | None = None
+        self._finished: dict[str, FinishedFile] = {}
+        self._drained = False
+
+    def poll(self) -> SourceBatch | None:
+        self._drained = False
+        looked = False
+        while True:
+            if self._rows is not None:
+                return self._batch(self._rows)
+            if self._failure is not None:
+                raise self._failure
+            if self._visit is not None:
+                self._read_on(self._visit)
+            elif self._waiting:
+                self._begin_visit(self._waiting[0])
+            elif not looked:
+                # Once a poll: a file that is not complete is to read at every look.
+                self._waiting.extend(self._share.to_read())
+                looked = True
+            else:
+                self._idle()
+                return None
+
+    def commit(self) -> None:
+        """Move or delete the files whose last offsets are committed now."""
+        self._finish()
+
+    def drained(self) -> bool:
+        """Whether every file was read to its end; files that are not complete are waited for."""
+        return self._drained
+
+    def stop(self) -> None:
+        if self._visit is not None:
+            self._visit.close()
+            self._visit = None
+
+    def _begin_visit(self, state: FileState) -> None:
+        self._visit = visit(self.config, state, self._share.listing.matches, self._kept_place)
+
+    def _kept_place(self, partition: Offset) -> Bookmark | None:
+        return Bookmark.from_offset(self.context.offset_storage_reader.offset(partition))
+
+    def _read_on(self, rows: Visit) -> None:
+        """Take the next rows of the file, or leave it at its end."""
+        state = self._waiting[0]
+        try:
+            self._member, more = next(rows)
+        except StopIteration:
+            self._leave()
+            if state.is_complete:
+                self._finished[state.file.name] = _finished(state)
+        except FileNotFoundError:
+            # It was taken away since the folder was looked at.
+            self._leave()
+        except DataError as error:
+            self._leave()
+            state.is_refused = True
+            self._report(SourceRecord(self.config.topic, state.file.path), state, None, error)
+        else:
+            self._take(more, state)
+
+    def _leave(self) -> None:
+        self._visit = None
+        self._waiting.popleft()
+
+    def _take(self, rows: Rows, state: FileState) -> None:
+        """Report the malformed rows. If that fails the task, the rows before are published first."""
+        stop = len(rows)
+        for before, malformed in rows.malformed:
+            record = SourceRecord(self.config.topic, malformed.text, source_offset=malformed.after.to_offset())
+            try:
+                self._report(record, state, self._member, malformed.error)
+            except Exception as error:
+                # The next poll raises it.
+                self._failure, stop = error, before
+                break
+        self._rows = rows.slice(0, stop) if stop else None
+
+    def _report(self, record: SourceRecord, state: FileState, member: str | None, error: DataError) -> None:
+        record = record.replace(source_partition=source_partition(state, member))
+        self.context.errant_record_reporter.report(record, error)
+
+    def _batch(self, rows: Rows) -> SourceBatch:
+        state, size = self._waiting[0], self.config.batch_size
+        batch = rows.slice(0, size)
+        self._rows = rows.slice(size, len(rows)) if len(rows) > size else None
+        state.places[self._member] = batch.offsets.bookmark(-1)
+        return SourceBatch.of(
+            self.config.topic,
+            batch.column,
+            source_partition=source_partition(state, self._member),
+            source_offsets=batch.offsets,
+        )
+
+    def _idle(self) -> None:
+        """Everything was read that could be: wait before the folder is looked at again."""
+        self._finish()
+        now, settle_seconds = time.time(), self.config.settle_ms / 1000
+        self._drained = self._share.is_drained() and (
+            self._finisher.leaves
+            or all(finished.file.is_settled(now, settle_seconds) for finished in self._finished.values())
+        )
+        self.context.wait(self.config.scan_interval_ms / 1000)
+
+    def _finish(self) -> None:
+        """I1: what is asked is the store of the offsets itself, whatever was published meanwhile."""
+        if self._finisher.leaves:
+            self._finished.clear()
+            return
+        now, settle_seconds = time.time(), self.config.settle_ms / 1000
+        ready = [each for each in self._finished.values() if each.file.is_settled(now, settle_seconds)]
+        partitions = [partition for each in ready for partition, _ in each.places]
+        kept = iter(self.context.offset_storage_reader.offsets(partitions) if partitions else ())
+        for finished in ready:
+            if finished.is_committed([next(kept) for _ in finished.places]):
+                del self._finished[finished.file.name]
+                if self._finisher.finish(finished.file):
+                    self._share.forget(finished)
+
+
+def _finished(state: FileState) -> FinishedFile:
+    places = [(source_partition(state, member), place) for member, place in state.places.items()]
+    return FinishedFile(state.file, places)
+
+
+class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
+    """Reads CSV, TSV, JSON lines and text files in a folder, plain, .gz or .zip, row by row."""
+
+    task_class = DirectorySourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Tasks that share the files by their paths, those included that are still to come."""
+        props = {key: value for key, value in self.config.originals.items() if value is not None}
+        return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
+
+    @classmethod
+    def exactly_once_support(cls, config: DirectorySourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Supported, as long as files are only added or appended to."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: DirectorySourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Allow any file and any position from 0 on, which must be the beginning of a row."""
+        for partition, offset in offsets.items():
+            if offset is None:
+                continue
+            check_offset(offset)
+            if "filename" not in (json.loads(partition) or ()):
+                raise ConnectError(
+                    "Partition objects should contain the key 'filename', and 'member' for a file in a zip archive"
+                )
+        return True

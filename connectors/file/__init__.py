@@ -1,0 +1,14 @@
+"""Files line by line: each line of a file becomes a record, each record a line of a file."""
+
+from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig
+from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
+from connectors.file.source import FileStreamSourceConnector, FileStreamSourceTask
+
+__all__ = [
+    "FileStreamSinkConfig",
+    "FileStreamSinkConnector",
+    "FileStreamSinkTask",
+    "FileStreamSourceConfig",
+    "FileStreamSourceConnector",
+    "FileStreamSourceTask",
+]

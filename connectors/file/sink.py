@@ -1,0 +1,103 @@
+"""The file sink: each record becomes a line at the end of a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Final
+
+from connect.data import SinkBatch, TopicPartition
+from connect.errors import ConnectError
+from connect.sink import SinkConnector, SinkTask
+from connectors.file.config import FileStreamSinkConfig
+from connectors.file.rendering import renderer
+
+__all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
+
+_MODE: Final = 0o666
+_STANDARD_OUTPUT: Final = 1
+
+
+class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
+    """Appends the values of records to a file, one a line, as Java writes them; syncs it before a commit.
+
+    The lines of one ``put`` are one write at the end of the file, so that tasks that share a file do not mix
+    lines.
+
+    Crash points: lines are written in ``put`` and synced in ``flush``, and offsets are committed after that
+    (I2). A task killed after ``put`` and before the commit writes the same lines again: at least once (I3).
+    Where a disk fills up in the middle of a write, the file ends with half a line, and the whole line comes
+    again after it.
+    """
+
+    def start(self) -> None:
+        self._unsynced = False
+        if not self.config.file:
+            self._file = _STANDARD_OUTPUT
+            return
+        try:
+            self._file = os.open(self.config.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
+        except OSError as error:
+            raise ConnectError(
+                f"Couldn't find or create file '{self.config.file}' for FileStreamSinkTask: {error}. "
+                "Make its folder, and let the worker's user write there."
+            ) from error
+
+    def put(self, records: SinkBatch) -> None:
+        if not len(records):
+            return
+        lines = memoryview(_lines(records).encode(errors="replace"))
+        try:
+            while lines:
+                # A regular file takes all of it at once unless the disk is full.
+                lines = lines[os.write(self._file, lines) :]
+        except OSError as error:
+            raise ConnectError(
+                f"Cannot write to {self._name}: {error}. Free space or repair it and restart the task; "
+                "the records that were not committed are written again."
+            ) from error
+        self._unsynced = True
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002
+        if not self._unsynced:
+            return
+        try:
+            if stat.S_ISREG(os.fstat(self._file).st_mode):
+                os.fsync(self._file)
+        except OSError as error:
+            raise ConnectError(f"Cannot sync {self._name}: {error}. Its disk may be failing; check it.") from error
+        self._unsynced = False
+
+    def stop(self) -> None:
+        if self.config.file and hasattr(self, "_file"):
+            os.close(self._file)
+            del self._file
+
+    @property
+    def _name(self) -> str:
+        return f"file {self.config.file}" if self.config.file else "the standard output"
+
+
+class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
+    """Appends records to a file, or to the standard output, one a line."""
+
+    task_class = FileStreamSinkTask
+
+    @classmethod
+    def alter_offsets(
+        cls,
+        config: FileStreamSinkConfig,  # noqa: ARG003
+        offsets: Mapping[TopicPartition, int | None],  # noqa: ARG003
+    ) -> bool:
+        return True
+
+
+def _lines(records: SinkBatch) -> str:
+    values = records.value.values()
+    try:
+        return "\n".join([*values, ""])
+    except TypeError:
+        # Something is not a string; the batch tells what by its schema.
+        render = renderer(records.value_schema)
+        return "\n".join([*map(render, values), ""])

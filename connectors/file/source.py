@@ -1,0 +1,170 @@
+"""The file source: each line that is added to a file becomes a record."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from connect.data import Constant, Offset, Schema, SourceBatch, SourceRecord, ValueColumn
+from connect.errors import ConnectError, DataError
+from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.file.config import FileStreamSourceConfig
+from connectors.file.lines import Lines, LongLine
+from connectors.file.tail import LineInput, StandardInput, Tail
+
+__all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
+
+_VALUE_SCHEMA: Final = Schema.string()
+_MISSING_SECONDS: Final = 1.0
+_IDLE_SECONDS: Final = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
+    """Reads the lines of a file, or of the standard input, and waits for more at its end.
+
+    The value of a record is the line without its end (``\\n``, ``\\r\\n`` or ``\\r``), read as UTF-8:
+    malformed bytes become U+FFFD, as Java reads them. Its offset is the byte position after the line. A line
+    without an end is not read until the end is there.
+
+    Crash points: the offset is kept by the runtime after the records, so lines whose offset was not committed
+    are read again. A file that is replaced while the task does not run, or whose rotation was not committed,
+    is recognised only if it is shorter than the committed position.
+    """
+
+    def start(self) -> None:
+        self._input: LineInput | None = None
+        self._missing = False
+        self._told_unfinished = False
+        self._source_partition: Offset = {"filename": self.config.file} if self.config.file else {}
+
+    def poll(self) -> SourceBatch | None:
+        source = self._input or self._open()
+        if source is None:
+            self.context.wait(_MISSING_SECONDS)
+            return None
+        try:
+            lines = source.take(max(1, self.config.batch_size))
+        except OSError as error:
+            raise ConnectError(f"Cannot read {self._name}: {error}. Repair it and restart the task.") from error
+        if lines is None:
+            self.context.wait(_IDLE_SECONDS)
+            return None
+        if isinstance(lines, LongLine):
+            self._report(lines)
+            return None
+        return self._batch(lines)
+
+    def drained(self) -> bool:
+        """Whether the end of the file is reached; that half a line is left there is told in the log."""
+        if self._input is None or not self._input.drained():
+            return False
+        if self._input.unfinished and not self._told_unfinished:
+            self._told_unfinished = True
+            unread = self._input.unfinished
+            _log.warning("The last %d bytes of %s are a line without an end and are not read.", unread, self._name)
+        return True
+
+    def stop(self) -> None:
+        if self._input is not None:
+            self._input.close()
+            self._input = None
+
+    @property
+    def _name(self) -> str:
+        return f"file {self.config.file}" if self.config.file else "the standard input"
+
+    def _open(self) -> LineInput | None:
+        path, line_max_bytes = self.config.file, self.config.line_max_bytes
+        if not path:
+            self._input = StandardInput(line_max_bytes)
+            return self._input
+        try:
+            self._input = Tail(path, self._committed_position(), line_max_bytes)
+        except FileNotFoundError:
+            if not self._missing:
+                _log.warning("Couldn't find file %s, waiting for it to be created.", path)
+            self._missing = True
+        except OSError as error:
+            raise ConnectError(f"Cannot open {self._name}: {error}. Let the worker's user read it.") from error
+        return self._input
+
+    def _committed_position(self) -> int:
+        offset = self.context.offset_storage_reader.offset(self._source_partition)
+        position = offset.get("position") if offset else None
+        if position is None:
+            return 0
+        if not isinstance(position, int) or position < 0:
+            raise ConnectError(
+                f"Offset position is the incorrect type: {position!r} is kept for {self._name}. "
+                "Alter or reset the connector's offsets."
+            )
+        return position
+
+    def _batch(self, lines: Lines) -> SourceBatch:
+        length = len(lines.values)
+        return SourceBatch.of(
+            self.config.topic,
+            ValueColumn(lines.values, _VALUE_SCHEMA),
+            source_partition=self._source_partition,
+            source_offsets=lines.source_offsets if self.config.file else Constant({}, length),
+            timestamps=Constant(time.time_ns() // 1_000_000, length),
+        )
+
+    def _report(self, line: LongLine) -> None:
+        """I4: a line that is not read is told of. Its value is its beginning."""
+        position = line.start if line.end is None else line.end
+        record = SourceRecord(
+            self.config.topic,
+            line.head,
+            _VALUE_SCHEMA,
+            source_partition=self._source_partition,
+            source_offset={"position": position} if self.config.file else {},
+        )
+        error = DataError(
+            f"The line at byte {line.start} of {self._name} is longer than "
+            f"line.max.bytes={self.config.line_max_bytes}. Raise it if such lines are to be read."
+        )
+        self.context.errant_record_reporter.report(record, error)
+
+
+class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
+    """Tails a text file, or reads the standard input; each line becomes one record."""
+
+    task_class = FileStreamSourceTask
+
+    @classmethod
+    def exactly_once_support(cls, config: FileStreamSourceConfig) -> ExactlyOnceSupport:
+        """Supported for a file, as long as it is only appended to; the standard input has no offsets."""
+        return ExactlyOnceSupport.SUPPORTED if config.file else ExactlyOnceSupport.UNSUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: FileStreamSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
+        """Allow any file and any position from 0 on; an offset of any form may be reset."""
+        if not config.file:
+            raise ConnectError(
+                "Offsets cannot be modified if the 'file' configuration is unspecified. "
+                "This is because stdin is used for input and offsets are not tracked."
+            )
+        for partition, offset in offsets.items():
+            if offset is not None:
+                _check_offset(json.loads(partition), offset)
+        return True
+
+
+def _check_offset(partition: Any, offset: Offset) -> None:
+    if "position" not in offset:
+        raise ConnectError("Offset objects should either be null or contain the key 'position'")
+    position = offset["position"]
+    if not isinstance(position, int) or isinstance(position, bool):
+        raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
+    if position < 0:
+        raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+    if partition is None:
+        raise ConnectError("Partition objects cannot be null")
+    if "filename" not in partition:
+        raise ConnectError("Partition objects should contain the key 'filename'")
