@@ -48,8 +48,8 @@ _REQUEST_TIMEOUT: Final = 90.0
 def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     """Run connectors in this process's children until all are drained or a signal comes; the exit status.
 
-    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start. 3: a connector could not be
-    created, or failed before it was drained.
+    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
+    3: a connector could not be created, or failed before it was drained.
     """
     stop = _stop_on_signals()
     try:

@@ -73,8 +73,8 @@ class ConnectorConfig(Config):
         group=_COMMON,
         width=Width.LONG,
         display_name="Connector class",
-        doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java class "
-        "that it stands for.",
+        doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
+        "class that it stands for.",
     )
     tasks_max: int = option(
         default=1,
@@ -169,6 +169,25 @@ class ConnectorConfig(Config):
         doc="What becomes of a record that cannot be processed: none fails the task, all leaves the record out and "
         "reports it.",
     )
+    errors_tolerance_limit: Long = option(
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Error Tolerance Limit",
+        doc="Most records that a task may leave out before it fails, with errors.tolerance=all; -1 is any number.",
+    )
+    errors_tolerance_rate: Long = option(
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Error Tolerance Rate",
+        doc="Most records that a task may leave out within one minute before it fails, with errors.tolerance=all; -1 "
+        "is any number.",
+    )
     errors_log_enable: bool = option(
         default=False,
         importance=MEDIUM,
@@ -184,6 +203,31 @@ class ConnectorConfig(Config):
         width=Width.SHORT,
         display_name="Log Error Details",
         doc="Let that log line hold the key and value of a source record, too.",
+    )
+
+    errors_deadletterqueue_topic_name: str = option(
+        default="",
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Name",
+        doc="Topic that records go to that cannot be processed, of sinks and of sources; none when empty.",
+    )
+    errors_deadletterqueue_topic_replication_factor: Short = option(
+        default=3,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Replication Factor",
+        doc="Replication factor of that topic when it has to be created.",
+    )
+    errors_deadletterqueue_context_headers_enable: bool = option(
+        default=False,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Enable Error Context Headers",
+        doc="Give records in that topic headers that tell where they come from and what went wrong.",
     )
 
     @property
@@ -271,30 +315,6 @@ class SinkConnectorConfig(ConnectorConfig):
         width=Width.LONG,
         display_name="Topics regex",
         doc="Regular expression of the topics to consume, in place of topics.",
-    )
-    errors_deadletterqueue_topic_name: str = option(
-        default="",
-        importance=MEDIUM,
-        group=_ERRORS,
-        width=Width.MEDIUM,
-        display_name="Dead Letter Queue Topic Name",
-        doc="Topic that records go to that cannot be processed; none when empty.",
-    )
-    errors_deadletterqueue_topic_replication_factor: Short = option(
-        default=3,
-        importance=MEDIUM,
-        group=_ERRORS,
-        width=Width.MEDIUM,
-        display_name="Dead Letter Queue Topic Replication Factor",
-        doc="Replication factor of that topic when it has to be created.",
-    )
-    errors_deadletterqueue_context_headers_enable: bool = option(
-        default=False,
-        importance=MEDIUM,
-        group=_ERRORS,
-        width=Width.MEDIUM,
-        display_name="Enable Error Context Headers",
-        doc="Give records in that topic headers that tell where they come from and what went wrong.",
     )
 
     def check(self) -> Iterable[ConfigError]:

@@ -17,8 +17,8 @@ __all__ = ["read_connector"]
 def read_connector(file: Path) -> tuple[str, dict[str, str]]:
     """The name and the configuration of a connector.
 
-    A file is tried as a JSON object of configuration keys, then as ``{"name": ..., "config": {...}}`` (KIP-993), then as
-    Java properties. Raises :class:`~connect.errors.ConnectError` when it cannot be read or gives no name.
+    A file is tried as a JSON object of configuration keys, then as ``{"name": ..., "config": {...}}`` (KIP-993), then
+    as Java properties. Raises :class:`~connect.errors.ConnectError` when it cannot be read or gives no name.
     """
     try:
         data = file.read_bytes()

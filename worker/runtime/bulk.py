@@ -8,8 +8,8 @@ after ``load``, before the commit           the target is ahead of Kafka's offse
 after the commit                            loading continues after them
 ==========================================  ========================================================================
 
-A target that keeps no offsets (``committed`` gives none) is loaded at least once. The group ``connect-NAME`` has no members:
-its offsets only follow, for people and tools that watch them.
+A target that keeps no offsets (``committed`` gives none) is loaded at least once. The group ``connect-NAME`` has no
+members: its offsets only follow, for people and tools that watch them.
 """
 
 from __future__ import annotations

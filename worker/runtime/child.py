@@ -13,15 +13,18 @@ from connect.connector import Task
 from connect.errors import ConnectError
 from connect.sink import SinkTask
 from connect.source import SourceTask
+from worker.connector_config import ConnectorConfig
+from worker.kafka.topic_creation import NewTopic
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
+from worker.runtime.dead_letter_queue import DeadLetterQueue
 from worker.runtime.log import PipeHandler, Redaction
 from worker.runtime.sink import SinkLoop, SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
-from worker.runtime.tolerance import LogReporter, Tolerance, class_name, stack_trace
+from worker.runtime.tolerance import LogReporter, Reporter, Tolerance, class_name, stack_trace
 from worker.runtime.validate import validate
 from worker.supervisor import messages
 
@@ -73,18 +76,32 @@ def run(link: Link, *, log_to_worker: bool) -> None:
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
     assembly = Assembly.resolve(command.worker, command.connector_config, redaction)
     control = Control(link, paused=command.paused)
-    tolerance = Tolerance(
-        assembly.config, [LogReporter(command.connector, command.task, assembly.config)], control.wait
-    )
-    task, loop = _task_and_loop(
-        assembly, control, Clients(assembly, command.task), tolerance, assembly.resolved(command.config)
-    )
+    clients = Clients(assembly, command.task)
+    tolerance = Tolerance(assembly.config, _reporters(command, assembly.config, clients), control.wait)
+    task, loop = _task_and_loop(assembly, control, clients, tolerance, assembly.resolved(command.config))
     try:
         task.start()
         control.send(messages.Started(assembly.connector_class.version))
         loop.run()
     finally:
         _stop(task, loop)
+
+
+def _reporters(command: messages.RunTask, config: ConnectorConfig, clients: Clients) -> list[Reporter]:
+    """Who is told of records that are given up: the log, and the dead letter queue if there is one."""
+    reporters: list[Reporter] = [LogReporter(command.connector, command.task, config)]
+    topic = config.errors_deadletterqueue_topic_name
+    if topic:
+        try:
+            clients.dlq_topic(NewTopic(topic, 1, config.errors_deadletterqueue_topic_replication_factor))
+        except ConnectError as error:
+            raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from error
+        with_context = config.errors_deadletterqueue_context_headers_enable
+        queue = DeadLetterQueue(
+            clients.dlq_producer(), topic, command.connector, command.task, with_context=with_context
+        )
+        reporters.append(queue)
+    return reporters
 
 
 def _task_and_loop(
@@ -112,7 +129,8 @@ def _task_and_loop(
 
 def _reports(assembly: Assembly) -> bool:
     """Whether records that a sink reports go anywhere; else it is given no reporter and fails by itself (KIP-610)."""
-    return assembly.config.tolerates_errors or assembly.config.errors_log_enable
+    config = assembly.config
+    return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
 
 
 def _stop(task: Task[Any], loop: Loop) -> None:

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, Producer
 
 from worker.kafka import clients
 from worker.kafka.client_kind import ClientProperties
-from worker.kafka.topic_creation import TopicCreationGroups
-from worker.kafka.topics import TopicCreator
+from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
+from worker.kafka.topics import TopicCreator, create, describe
 from worker.runtime.assembly import Assembly
 
 __all__ = ["Clients"]
@@ -21,7 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 class Clients:
-    """Makes the clients of one task with the worker's and the connector's settings; each belongs to who asked for it."""
+    """Makes the clients of one task with the worker's and the connector's settings; each belongs to who
+    asked for it.
+    """
 
     def __init__(self, assembly: Assembly, task: int) -> None:
         self._worker = assembly.worker_props
@@ -37,6 +39,12 @@ class Clients:
     def dlq_producer(self) -> Producer:
         """The producer of a sink task's dead letter queue."""
         return clients.producer(_told(clients.dlq_producer_properties(self._worker, self._props, self._task)))
+
+    def dlq_topic(self, topic: NewTopic) -> None:
+        """Create the topic of the dead letter queue, unless it is there."""
+        client = clients.admin(clients.dlq_admin_properties(self._worker, self._props, self._task))
+        if describe(client, topic.name) is None:
+            create(client, topic)
 
     def sink_consumer(self) -> Consumer:
         """The consumer of a sink task. It says when it is at the end of a partition."""

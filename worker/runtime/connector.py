@@ -84,8 +84,8 @@ def _task_configs(
     configs = connector.task_configs(most)
     if len(configs) > most and assembly.config.tasks_max_enforce:
         raise ConnectError(
-            f"The connector {assembly.config.name} has generated {len(configs)} tasks, which is greater than {most}, the "
-            "maximum number of tasks it is configured to create. Raise tasks.max, or have the connector make fewer."
+            f"The connector {assembly.config.name} has generated {len(configs)} tasks, which is greater than {most}, "
+            "the maximum number of tasks it is configured to create. Raise tasks.max, or have the connector make fewer."
         )
     # A secret is stored as the reference it came from, and resolved again in the task's process (invariant I8).
     restored = [restore_references(config, written) for config in configs]

@@ -1,7 +1,7 @@
 """Sending records to Kafka, and hearing what became of each.
 
-Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the broker
-refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
+Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the
+broker refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Source offsets as a task process has them: read from the worker before the task starts, committed to it afterwards."""
+"""Source offsets as a task process has them: read from the worker before the task starts, committed to
+it afterwards.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +53,7 @@ class OffsetCommitter:
         self,
         control: Control,
         submitted: SubmittedRecords,
+        before_commit: Callable[[], None],
         on_commit: Callable[[], None],
         on_failure: Callable[[str], None],
         *,
@@ -59,6 +62,7 @@ class OffsetCommitter:
     ) -> None:
         self._control = control
         self._submitted = submitted
+        self._before_commit = before_commit
         self._on_commit = on_commit
         self._on_failure = on_failure
         self._interval = interval
@@ -90,6 +94,7 @@ class OffsetCommitter:
         self._waiting |= self._submitted.committable()
         if not self._waiting:
             return False
+        self._before_commit()
         self._request = self._control.request()
         self._deadline = time.monotonic() + self._timeout
         pairs: messages.OffsetPairs = [(dict(item.partition), dict(item.offset)) for item in self._waiting.values()]

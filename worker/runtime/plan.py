@@ -1,4 +1,6 @@
-"""Which offset ranges a bulk sink loads next: a function of what is loaded, what there is and how long it has waited."""
+"""Which offset ranges a bulk sink loads next: a function of what is loaded, what there is and how long
+it has waited.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ def plan_ranges(
 ) -> tuple[OffsetRange, ...]:
     """The ranges of the next load; none while there is too little.
 
-    A partition with ``flush_size`` records or more gives that many. When any does, or ``overdue`` says that records have
-    waited long enough, the others give what they have, so that a load holds what belongs together in time. ``positions``
-    are the next offsets to load, ``ends`` the ends of the partitions.
+    A partition with ``flush_size`` records or more gives that many. When any does, or ``overdue`` says that records
+    have waited long enough, the others give what they have, so that a load holds what belongs together in time.
+    ``positions`` are the next offsets to load, ``ends`` the ends of the partitions.
     """
     waiting = {tp: end - positions.get(tp, 0) for tp, end in ends.items() if end > positions.get(tp, 0)}
     if not overdue and all(count < flush_size for count in waiting.values()):

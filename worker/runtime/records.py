@@ -30,6 +30,11 @@ class ConsumedBatch:
     def __len__(self) -> int:
         return len(self.values)
 
+    def find(self, partition: int, offset: int) -> RawRecord | None:
+        """The record at an offset, whole; ``None`` if it is not in this batch."""
+        places = enumerate(zip(self.partitions, self.offsets, strict=True))
+        return next((self.raw(index) for index, place in places if place == (partition, offset)), None)
+
     def raw(self, index: int) -> RawRecord:
         """One record whole, for a report."""
         return RawRecord(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import confluent_kafka
@@ -31,7 +32,8 @@ from worker.runtime.consume import Message, by_topic, next_offsets
 from worker.runtime.control import Control
 from worker.runtime.ends import EndOffsets, lag
 from worker.runtime.metrics import TaskMetrics
-from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance
+from worker.runtime.records import ConsumedBatch
+from worker.runtime.tolerance import Failure, Stage, Tolerance
 from worker.supervisor import messages
 
 __all__ = ["SinkLoop", "SinkTaskRuntimeContext"]
@@ -63,6 +65,7 @@ class SinkTaskRuntimeContext:
         self.paused: set[TopicPartition] = set()
         self.commit_requested = False
         self.retry_after: float | None = None
+        self.consumed: ConsumedBatch | None = None
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue from these offsets."""
@@ -92,21 +95,26 @@ class SinkTaskRuntimeContext:
 
     def report(self, record: SinkRecord, error: Exception) -> None:
         """Give up on a record that cannot be written."""
-        raw = RawRecord(
-            record.original_topic,
-            record.original_partition,
-            record.original_offset,
-            record.timestamp,
-            record.timestamp_type.value,
-            None,
-            None,
-            (),
-        )
+        raw = self.consumed.find(record.original_partition, record.original_offset) if self.consumed else None
+        if raw is None:
+            raise ConnectError(
+                f"Record {record.original_offset} of {record.origin} was reported after put had returned, when its "
+                "bytes are gone; report records from within put."
+            ) from error
         self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record, raw=raw))
 
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:
             raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A batch to be put, what it was made of, and the offsets that are delivered once it is."""
+
+    batch: SinkBatch | None
+    consumed: ConsumedBatch
+    offsets: Mapping[TopicPartition, int]
 
 
 class SinkLoop:
@@ -138,7 +146,7 @@ class SinkLoop:
         self._delivered: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._at_end: dict[TopicPartition, int] = {}
-        self._pending: list[tuple[SinkBatch | None, dict[TopicPartition, int]]] = []
+        self._pending: list[_Pending] = []
         self._consumer_paused: set[TopicPartition] = set()
         self._assigned_once = False
         self._ends: EndOffsets | None = None
@@ -210,9 +218,8 @@ class SinkLoop:
                 return
             self._metrics.count("sink-record-read-total", len(batch))
             converted = self._chain.process(batch)
-            for part in converted[:-1]:
-                self._pending.append((part, {}))
-            self._pending.append((converted[-1] if converted else None, offsets))
+            self._pending += [_Pending(part, batch, {}) for part in converted]
+            self._pending.append(_Pending(None, batch, offsets))
 
     def _deliver(self) -> None:
         if not self._pending:
@@ -220,10 +227,12 @@ class SinkLoop:
                 self._put(None)
             return
         while self._pending:
-            batch, offsets = self._pending[0]
-            if batch is not None and not self._put(batch):
+            pending = self._pending[0]
+            self._context.consumed = pending.consumed
+            if pending.batch is not None and not self._put(pending.batch):
                 return
-            self._delivered |= {tp: offset for tp, offset in offsets.items() if tp in self._context.assignment}
+            assignment = self._context.assignment
+            self._delivered |= {tp: offset for tp, offset in pending.offsets.items() if tp in assignment}
             del self._pending[0]
         self._resume_after_retry()
 

@@ -89,6 +89,7 @@ class SourceLoop:
         self._committer = OffsetCommitter(
             control,
             self._submitted,
+            tolerance.flush,
             task.commit,
             lambda reason: logger.warning("Offsets were not committed and will be with the next: %s", reason),
             interval=assembly.worker.offset_flush_interval_ms / 1000,

@@ -12,6 +12,7 @@ import logging
 import random
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FIRST_DELAY: Final = 0.3
+_RATE_WINDOW: Final = 60.0
 
 
 class Stage(enum.Enum):
@@ -121,6 +123,7 @@ class Tolerance:
         self._reporters = reporters
         self._wait = wait
         self._clock = clock
+        self._left_out: deque[float] = deque()
 
     def attempt(self, stage: Stage, executing: str, call: Callable[[], T]) -> T:
         """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``."""
@@ -143,10 +146,27 @@ class Tolerance:
         self.counts.total_record_errors += 1
         for reporter in self._reporters:
             reporter.report(failure)
-        if not self._config.tolerates_errors:
+        if (exceeded := self._exceeded()) is not None:
             self.counts.total_record_failures += 1
-            raise ConnectError(f"Tolerance exceeded in error handler: {failure.error}") from failure.error
+            raise ConnectError(f"{exceeded}: {failure.error}") from failure.error
         self.counts.total_records_skipped += 1
+
+    def _exceeded(self) -> str | None:
+        """Why a record may not be left out now; ``None`` if it may."""
+        config = self._config
+        if not config.tolerates_errors:
+            return "Tolerance exceeded in error handler"
+        now = self._clock()
+        self._left_out.append(now)
+        while self._left_out[0] <= now - _RATE_WINDOW:
+            self._left_out.popleft()
+        if 0 <= config.errors_tolerance_limit <= self.counts.total_records_skipped:
+            return f"Tolerance exceeded in error handler: errors.tolerance.limit={config.errors_tolerance_limit}"
+        if 0 <= config.errors_tolerance_rate < len(self._left_out):
+            return f"Tolerance exceeded in error handler: errors.tolerance.rate={config.errors_tolerance_rate}"
+        if config.errors_tolerance_rate < 0:
+            self._left_out.clear()
+        return None
 
     def flush(self) -> None:
         """Make every report durable, before offsets move past the records (invariant I4)."""

@@ -1,8 +1,8 @@
 """The offset store of standalone mode: one file, written whole.
 
-The file is the one Kafka Connect's standalone mode writes, a Java-serialised ``HashMap`` of byte arrays, so that either can
-go on where the other stopped. Crash point: a new file is written beside the old one, synced and renamed over
-it; a kill at any moment leaves the old offsets or the new ones, never half of them.
+The file is the one Kafka Connect's standalone mode writes, a Java-serialised ``HashMap`` of byte arrays, so that
+either can go on where the other stopped. Crash point: a new file is written beside the old one, synced and renamed
+over it; a kill at any moment leaves the old offsets or the new ones, never half of them.
 """
 
 from __future__ import annotations

@@ -70,5 +70,6 @@ def _dump(document: object, shown: Offset) -> bytes:
         return orjson.dumps(document)
     except TypeError as error:
         raise DataError(
-            f"Source partition or offset {dict(shown)!r} holds {error}: only strings, numbers, booleans and nulls are kept."
+            f"Source partition or offset {dict(shown)!r} holds {error}: only strings, numbers, booleans and nulls "
+            "are kept."
         ) from error

