@@ -1,0 +1,89 @@
+"""The raw client's ceiling: confluent-kafka alone, doing what a connector does. Run by ``bench/standalone.py``."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer
+
+_BATCH = 500
+
+
+def produce(bootstrap: str, topic: str, file: Path) -> int:
+    """Every line of a file to a topic, each acknowledged and its acknowledgement heard."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 5,
+            "queue.buffering.max.kbytes": 32 * 1024,
+        }  # fmt: skip
+    )
+    acknowledged = 0
+
+    def delivered(error: KafkaError | None, _message: Any) -> None:
+        nonlocal acknowledged
+        if error is not None:
+            raise RuntimeError(error)
+        acknowledged += 1
+
+    with file.open("rb") as stream:
+        for line in stream:
+            while True:
+                try:
+                    producer.produce(topic, line[:-1], None, -1, delivered)
+                except BufferError:
+                    producer.poll(0.1)
+                else:
+                    break
+    producer.flush()
+    return acknowledged
+
+
+def consume(bootstrap: str, topic: str, file: Path) -> int:
+    """Every value of a topic to a file, a line each."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": uuid.uuid4().hex,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 10,
+            "queued.min.messages": 20000,
+        }  # fmt: skip
+    )
+    partitions = len(consumer.list_topics(topic).topics[topic].partitions)
+    consumer.subscribe([topic])
+    count = ends = 0
+    with file.open("wb") as stream:
+        while ends < partitions:
+            messages = consumer.consume(_BATCH, timeout=1.0)
+            values = [message.value() for message in messages if message.error() is None]
+            ends += len(messages) - len(values)
+            if values:
+                stream.write(b"\n".join(values) + b"\n")
+                count += len(values)
+    consumer.close()
+    return count
+
+
+def main() -> None:
+    """``raw_client.py produce|consume BOOTSTRAP TOPIC FILE``: print records, wall and CPU seconds as JSON."""
+    verb, bootstrap, topic, file = sys.argv[1:]
+    started = time.perf_counter()
+    records = {"produce": produce, "consume": consume}[verb](bootstrap, topic, Path(file))
+    seconds = time.perf_counter() - started
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    print(json.dumps({"records": records, "seconds": seconds, "cpu": usage.ru_utime + usage.ru_stime}))
+
+
+if __name__ == "__main__":
+    main()
