@@ -152,6 +152,6 @@ def milliseconds_from_timestamp(value: dt.datetime) -> int:
 def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:
     """The inverse of :func:`milliseconds_from_timestamp`, in UTC."""
     try:
-        return EPOCH + dt.timedelta(milliseconds=milliseconds)
+        return EPOCH + _MILLISECOND * milliseconds
     except OverflowError as error:
         raise DataError(f"Timestamp {milliseconds} ms from the epoch is outside the years 1 to 9999.") from error

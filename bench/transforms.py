@@ -1,0 +1,108 @@
+"""What a chain of InsertField, ReplaceField and Cast costs a record, by row and by column, beside copying a dict.
+
+Run it: ``python bench/transforms.py``. The floor copies every value three times and does nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from connect.data import NO_HEADERS, Constant, Schema, SinkBatch, TimestampType, ValueColumn
+from connect.transforms.cast import Cast
+from connect.transforms.insert_field import InsertField
+from connect.transforms.replace_field import ReplaceField
+
+RECORDS = 2_000
+ROUNDS = 40
+FIELDS = {
+    "id": Schema.int64(),
+    "customer": Schema.string(),
+    "amount": Schema.float64(),
+    "currency": Schema.string(),
+    "status": Schema.string(),
+    "quantity": Schema.int32(),
+    "note": Schema.string(optional=True),
+    "internal": Schema.string(optional=True),
+}
+SCHEMA = Schema.struct(FIELDS, name="Order")
+CHAIN = (
+    (InsertField.Value, {"topic.field": "topic", "timestamp.field": "at", "static.field": "site", "static.value": "a"}),
+    (ReplaceField.Value, {"exclude": "internal,note", "renames": "customer:client"}),
+    (Cast.Value, {"spec": "quantity:string,amount:float32"}),
+)
+
+
+def batch(schema: Schema | None) -> SinkBatch:
+    values = [
+        {
+            "id": number,
+            "customer": f"c{number % 100}",
+            "amount": number * 1.25,
+            "currency": "EUR",
+            "status": "new",
+            "quantity": number % 7,
+            "note": None,
+            "internal": "x",
+        }
+        for number in range(RECORDS)
+    ]
+    return SinkBatch(
+        topic="orders",
+        key=ValueColumn(Constant(None, RECORDS)),
+        value=ValueColumn(values, schema),
+        partitions=Constant(0, RECORDS),
+        timestamps=range(1_700_000_000_000, 1_700_000_000_000 + RECORDS),
+        headers=Constant(NO_HEADERS, RECORDS),
+        offsets=range(RECORDS),
+        timestamp_types=Constant(TimestampType.CREATE_TIME, RECORDS),
+        original_topic="orders",
+        original_partitions=Constant(0, RECORDS),
+        original_offsets=range(RECORDS),
+    )
+
+
+def by_column(chain: Sequence[Any], given: SinkBatch) -> None:
+    batches = [given]
+    for transformation in chain:
+        batches = [new for old in batches for new in transformation.apply_batch(old)]
+
+
+def by_row(chain: Sequence[Any], records: Sequence[Any]) -> None:
+    for record in records:
+        current = record
+        for transformation in chain:
+            current = transformation.apply(current)
+
+
+def floor(given: SinkBatch) -> None:
+    values = given.value.values()
+    for _ in CHAIN:
+        values = [value.copy() for value in values]
+
+
+def report(name: str, run: Callable[[], None]) -> None:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    print(f"{name:<40} {best / RECORDS * 1e6:7.2f} us a record")
+
+
+def main() -> None:
+    for title, schema in (("with schema", SCHEMA), ("without schema", None)):
+        given = batch(schema)
+        records = list(given)
+        chain = [transformation.configured(config) for transformation, config in CHAIN]
+        print(f"{title}: {' > '.join(type(step).__qualname__ for step in chain)}, {RECORDS} records")
+        report("floor: three copies of the dict", lambda given=given: floor(given))
+        report("by column", lambda chain=chain, given=given: by_column(chain, given))
+        for step in chain:
+            report(f"  {type(step).__qualname__} alone", lambda step=step, given=given: by_column([step], given))
+        report("by row", lambda chain=chain, records=records: by_row(chain, records))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""DebeziumUnwrap: the row, out of the change event that Debezium made of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar
+
+from connect.config import LOW, MEDIUM, Config, invalid_value, option
+from connect.data import Batch, Field, Record, Schema, ValueColumn
+from connect.errors import ConfigError, DataError
+from connect.transformation import Transformation
+from connect.transforms.debezium_envelope import EnvelopeField, is_envelope, parse_envelope_field
+from connect.transforms.field_path import FieldPath, FieldTree
+from connect.transforms.options import replace_null_with_default
+from connect.transforms.replace_field import Selection, select_fields
+from connect.transforms.schema_cache import SchemaCache
+from connect.transforms.shape import require_map
+from connect.transforms.side import copy_of
+from connect.transforms.struct_change import defaults_of, with_defaults
+
+__all__ = ["DebeziumUnwrap", "DebeziumUnwrapConfig"]
+
+R = TypeVar("R", bound=Record)
+B = TypeVar("B", bound=Batch[Any])
+
+_log: Final = logging.getLogger(__name__)
+_DELETED: Final = "__deleted"
+_PURPOSE: Final = "dropping fields"
+
+
+class _Deletes(NamedTuple):
+    """What becomes of a delete event, and whether the tombstone after it is kept."""
+
+    events: Literal["drop", "null", "tombstone", "rewrite"]
+    keeps_tombstones: bool
+
+
+_MODES: Final[Mapping[str, _Deletes]] = {
+    "drop": _Deletes("drop", keeps_tombstones=False),
+    "tombstone": _Deletes("null", keeps_tombstones=False),
+    "rewrite": _Deletes("rewrite", keeps_tombstones=False),
+    "rewrite-with-tombstone": _Deletes("rewrite", keeps_tombstones=True),
+    "delete-to-tombstone": _Deletes("tombstone", keeps_tombstones=False),
+}
+
+
+class DebeziumUnwrapConfig(Config):
+    """What becomes of deletes, and what is taken along from the event."""
+
+    delete_tombstone_handling_mode: Literal[
+        "drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"
+    ] = option(
+        default="tombstone",
+        importance=MEDIUM,
+        ignore_case=True,
+        doc="What becomes of a delete event and of the tombstone after it. drop: both are dropped. tombstone: the "
+        "event becomes a null value with the schema of the row, the tombstone is dropped. rewrite: the event becomes "
+        "the row as it was, and every row gets the field __deleted; the tombstone is dropped, or with "
+        "rewrite-with-tombstone kept. delete-to-tombstone: the event becomes a tombstone without schema.",
+    )
+    delete_handling_mode: Literal["drop", "rewrite", "none"] | None = option(
+        default=None,
+        importance=LOW,
+        ignore_case=True,
+        doc="The older option for delete events; it counts if it is set.",
+    )
+    drop_tombstones: bool | None = option(
+        default=None, importance=LOW, doc="The older option for tombstones; it counts if it is set."
+    )
+    route_by_field: str = option(
+        default="", importance=LOW, doc="The field of the row that names the topic the record goes to."
+    )
+    add_fields_prefix: str = option(default="__", importance=LOW, doc="What the names of added fields begin with.")
+    add_fields: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Fields of the event to add to the row, such as op, source.lsn or source.ts_ms:changed_at.",
+    )
+    add_headers_prefix: str = option(default="__", importance=LOW, doc="What the keys of added headers begin with.")
+    add_headers: tuple[str, ...] = option(
+        default=(), importance=LOW, doc="Fields of the event to add as headers, named as in add.fields."
+    )
+    replace_null_with_default: bool = replace_null_with_default()
+    drop_fields_header_name: str = option(
+        default="", importance=LOW, doc="The header that lists fields which are to be removed from the row."
+    )
+    drop_fields_from_key: bool = option(
+        default=False, importance=LOW, doc="Whether those fields are removed from the key too."
+    )
+    drop_fields_keep_schema_compatible: bool = option(
+        default=True, importance=LOW, doc="Whether only those of them are removed that are optional."
+    )
+
+    def check(self) -> list[ConfigError]:
+        """Refuse references that mean nothing."""
+        errors: list[ConfigError] = []
+        for key, texts in (("add.fields", self.add_fields), ("add.headers", self.add_headers)):
+            try:
+                list(_references(texts, ""))
+            except ValueError as error:
+                errors.append(invalid_value(key, texts, str(error)))
+        return errors
+
+    @property
+    def deletes(self) -> _Deletes:
+        """The three options for deletes as one."""
+        mode = _MODES[self.delete_tombstone_handling_mode]
+        if self.delete_handling_mode is None and self.drop_tombstones is None:
+            return mode
+        events: Any = {"none": "null", None: "null"}.get(self.delete_handling_mode, self.delete_handling_mode)
+        return _Deletes(events, keeps_tombstones=self.drop_tombstones is False)
+
+
+def _references(texts: Sequence[str], prefix: str) -> Iterator[EnvelopeField]:
+    for text in texts:
+        yield parse_envelope_field(text, prefix)
+
+
+class _Unwrapping(NamedTuple):
+    """How rows are taken out of the events of one schema."""
+
+    schema: Schema | None
+    row: Callable[[Mapping[str, Any]], Any]
+
+
+class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
+    """Replaces Debezium's change events by the rows as they are now. Records that are no such events pass."""
+
+    def __init__(self, config: DebeziumUnwrapConfig) -> None:
+        super().__init__(config)
+        self._deletes = config.deletes
+        self._fields = list(_references(config.add_fields, config.add_fields_prefix))
+        self._headers = list(_references(config.add_headers, config.add_headers_prefix))
+        self._after = SchemaCache(lambda schema: self._unwrapping(schema, "after"))
+        self._before = SchemaCache(lambda schema: self._unwrapping(schema, "before"))
+        self._plain = not (self._headers or config.route_by_field or config.drop_fields_header_name)
+
+    def apply(self, record: R) -> R | None:
+        """The record with the row as its value."""
+        if record.value is None:
+            return self._tombstone(record)
+        if not is_envelope(record.value_schema, record.value):
+            _log.debug("A record of topic %s is no change event and passes unchanged", record.topic)
+            return record
+        event = require_map(record.value, record.value_schema, "unwrapping a change event")
+        if event.get("op") == "t":
+            return None
+        deleted = event.get("after") is None
+        if deleted and self._deletes.events == "drop":
+            return None
+        new = copy_of(record)
+        new.value_schema, new.value = self._row(record, deleted=deleted)
+        new.topic = self._topic(record, deleted=deleted)
+        new.headers = self._with_headers(record)
+        return self._without_fields(new) if self.config.drop_fields_header_name else new
+
+    def apply_batch(self, batch: B) -> Sequence[B]:
+        """The batch with the rows as its values."""
+        schema, values = batch.value_schema, batch.value.values()
+        if not self._plain or not all(_is_upsert(schema, value) for value in values):
+            return super().apply_batch(batch)
+        unwrapping = self._after(schema)
+        row = unwrapping.row
+        return [batch.replace(value=ValueColumn([row(value) for value in values], unwrapping.schema))]
+
+    def _row(self, record: Record, *, deleted: bool) -> tuple[Schema | None, Any]:
+        """The schema and the value that come in the place of an event."""
+        if not deleted:
+            unwrapping = self._after(record.value_schema)
+            return unwrapping.schema, unwrapping.row(record.value)
+        if self._deletes.events == "tombstone":
+            return None, None
+        if self._deletes.events == "null":
+            return self._row_schema(record.value_schema, "after"), None
+        unwrapping = self._before(record.value_schema)
+        if record.value.get("before") is None:
+            return unwrapping.schema and unwrapping.schema.as_optional(), None
+        return unwrapping.schema, unwrapping.row(record.value)
+
+    def _tombstone(self, record: R) -> R | None:
+        if not self._deletes.keeps_tombstones:
+            return None
+        operation = [reference for reference in self._headers if reference.field == "op"]
+        if not operation:
+            return record
+        new = copy_of(record)
+        for reference in operation:
+            new.headers = new.headers.add(reference.name, "d", Schema.string())
+        return new
+
+    def _row_schema(self, envelope: Schema | None, part: str) -> Schema | None:
+        if envelope is None:
+            return None
+        field = envelope.field(part)
+        if field is None:
+            raise DataError(f"The change event has no field {part}")
+        return field.schema
+
+    def _unwrapping(self, envelope: Schema | None, part: str) -> _Unwrapping:
+        """How the row ``part`` is taken out: with the field __deleted where deletes are rewritten, and added fields."""
+        row_schema = self._row_schema(envelope, part)
+        rewrites = self._deletes.events == "rewrite"
+        if not rewrites and not self._fields:
+            return _Unwrapping(row_schema, lambda event: event[part])
+        added = {_DELETED: "true" if part == "before" else "false"} if rewrites else {}
+        references = self._present(envelope)
+        fills = rewrites and self.config.replace_null_with_default and row_schema is not None
+        defaults = defaults_of(row_schema) if fills and row_schema is not None else []
+
+        def row(event: Mapping[str, Any]) -> dict[str, Any]:
+            found = {name: reference.read(event) for name, reference, _ in references}
+            return {**with_defaults(event[part], defaults), **added, **found}
+
+        if row_schema is None:
+            return _Unwrapping(None, row)
+        members = [Field(name, Schema.string(optional=True), 0) for name in added]
+        members += [Field(name, schema, 0) for name, _, schema in references if schema is not None]
+        fields = [*row_schema.fields, *members]
+        return _Unwrapping(row_schema.replace(fields=fields, optional=False, default=None), row)
+
+    def _present(self, envelope: Schema | None) -> list[tuple[str, EnvelopeField, Schema | None]]:
+        """The fields to add, without those that the schema does not have."""
+        if envelope is None:
+            return [(reference.name, reference, None) for reference in self._fields]
+        found = [(reference.name, reference, reference.schema_in(envelope)) for reference in self._fields]
+        return [item for item in found if item[2] is not None]
+
+    def _topic(self, record: Record, *, deleted: bool) -> str:
+        if not self.config.route_by_field:
+            return record.topic
+        row = record.value.get("before" if deleted else "after")
+        named = row.get(self.config.route_by_field) if isinstance(row, Mapping) else None
+        return named if isinstance(named, str) and named.strip() else record.topic
+
+    def _with_headers(self, record: Record) -> Any:
+        headers = record.headers
+        for reference in self._headers:
+            schema = None
+            if record.value_schema is not None:
+                schema = reference.schema_in(record.value_schema)
+                if schema is None:
+                    continue
+            headers = headers.add(reference.name, reference.read(record.value), schema)
+        return headers
+
+    def _without_fields(self, record: R) -> R:
+        """The record without the fields that its header lists."""
+        header = record.headers.last_with_key(self.config.drop_fields_header_name)
+        if header is None or not header.value:
+            return record
+        if not isinstance(header.value, (list, tuple)):
+            raise DataError(f"Header {header.key} is to be a list of fields, but is {header.value!r}")
+        names = [str(name) for name in header.value]
+        new = copy_of(record)
+        if record.value is not None:
+            new.value_schema, new.value = self._dropped(record.value_schema, record.value, names)
+        if record.key is not None and self.config.drop_fields_from_key:
+            new.key_schema, new.key = self._dropped(record.key_schema, record.key, names)
+        return new
+
+    def _dropped(self, schema: Schema | None, value: Any, names: list[str]) -> tuple[Schema | None, Any]:
+        if schema is not None and self.config.drop_fields_keep_schema_compatible:
+            fields = [schema.field(name) for name in names]
+            names = [field.name for field in fields if field is not None and field.schema.optional]
+        exclude = FieldTree.of((FieldPath(name, (name,)), "") for name in names)
+        defaults = self.config.replace_null_with_default
+        selected = select_fields(schema, Selection(exclude, None, FieldTree()), purpose=_PURPOSE, defaults=defaults)
+        return selected.schema, selected.value(value)
+
+
+def _is_upsert(schema: Schema | None, value: Any) -> bool:
+    return is_envelope(schema, value) and value is not None and value.get("after") is not None and value["op"] != "t"

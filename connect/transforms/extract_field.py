@@ -1,0 +1,62 @@
+"""ExtractField: one field in place of the struct or map it is in."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from connect.config import MEDIUM, Config, option
+from connect.data import Schema
+from connect.errors import ConfigError, DataError
+from connect.transforms.field_path import FieldSyntax, parse_field_path
+from connect.transforms.key_or_value import Change, ValueTransformation
+from connect.transforms.options import field_syntax_version, replace_null_with_default
+from connect.transforms.shape import require_map, require_struct_schema
+
+__all__ = ["ExtractField", "ExtractFieldConfig"]
+
+_PURPOSE: Final = "field extraction"
+
+
+class ExtractFieldConfig(Config):
+    """Which field is extracted."""
+
+    field: str = option(importance=MEDIUM, doc="The field to extract.")
+    replace_null_with_default: bool = replace_null_with_default()
+    field_syntax_version: FieldSyntax = field_syntax_version()
+
+    def check(self) -> list[ConfigError]:
+        """Refuse a path that is not well formed."""
+        parse_field_path(self.field, self.field_syntax_version)
+        return []
+
+
+class ExtractField(ValueTransformation[ExtractFieldConfig]):
+    """Puts one field of a struct or map in its place; null stays null."""
+
+    passes_null = False
+
+    def __init__(self, config: ExtractFieldConfig) -> None:
+        super().__init__(config)
+        self._path = parse_field_path(config.field, config.field_syntax_version)
+
+    def change(self, schema: Schema | None) -> Change:
+        """Extract the field from values of a schema."""
+        path = self._path
+
+        def extract(value: Any) -> Any:
+            return None if value is None else path.read(require_map(value, schema, _PURPOSE))
+
+        if schema is None:
+            return Change(None, extract)
+        field = path.field_of(require_struct_schema(schema, _PURPOSE))
+        if field is None:
+            raise DataError(f"Unknown field: {path.text}")
+        default = field.schema.default if self.config.replace_null_with_default else None
+        if default is None:
+            return Change(field.schema, extract)
+
+        def extract_or_default(value: Any) -> Any:
+            found = extract(value)
+            return default if found is None and value is not None else found
+
+        return Change(field.schema, extract_or_default)

@@ -1,0 +1,110 @@
+"""Flatten: the fields of nested structs and maps beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from connect.config import MEDIUM, Config, option
+from connect.data import Field, Schema, Type
+from connect.errors import DataError
+from connect.transforms.casting import schemaless_type
+from connect.transforms.key_or_value import Change, ValueTransformation
+from connect.transforms.shape import require_map, require_struct_schema, type_name
+
+__all__ = ["Flatten", "FlattenConfig"]
+
+_PURPOSE: Final = "flattening"
+
+
+class FlattenConfig(Config):
+    """How the names of nested fields are joined."""
+
+    delimiter: str = option(
+        default=".",
+        importance=MEDIUM,
+        doc="What stands between the names of a field and of the structs it was in.",
+    )
+
+
+class Flatten(ValueTransformation[FlattenConfig]):
+    """Puts the fields of nested structs beside the others, named by their paths. Arrays stay as they are."""
+
+    def change(self, schema: Schema | None) -> Change:
+        """Flatten values of a schema."""
+        delimiter = self.config.delimiter
+        if schema is None:
+            return Change(None, lambda value: dict(_entries(require_map(value, None, _PURPOSE), "", delimiter)))
+        require_struct_schema(schema, _PURPOSE)
+        members = list(_members(schema, "", delimiter, optional=schema.optional, default=schema.default))
+        flatten = _flattener(schema, delimiter)
+        # Like Java, a struct that was optional or had a default has lost that afterwards; its fields have it.
+        flat = schema.replace(fields=members, optional=False, default=None)
+        return Change(flat, lambda value: flatten(require_map(value, schema, _PURPOSE)))
+
+
+def _joined(prefix: str, name: str, delimiter: str) -> str:
+    return f"{prefix}{delimiter}{name}" if prefix else name
+
+
+def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[tuple[str, Any]]:
+    for name, item in value.items():
+        path = _joined(prefix, name, delimiter)
+        if isinstance(item, Mapping):
+            yield from _entries(item, path, delimiter)
+        elif item is None or schemaless_type(item) is not None:
+            yield path, item
+        else:
+            text = f"Flatten transformation was passed a value of type {type_name(item)}"
+            raise DataError(f"{text} which is not supported by Connect's data API (for field {path}).")
+
+
+def _members(
+    schema: Schema, prefix: str, delimiter: str, *, optional: bool, default: Mapping[str, Any] | None
+) -> Iterator[Field]:
+    """The fields of the flat struct. They inherit from what held them that it was optional, or its default."""
+    for field in schema.fields:
+        path = _joined(prefix, field.name, delimiter)
+        nullable = optional or field.schema.optional
+        inherited = default.get(field.name) if default is not None else None
+        own = field.schema.default if field.schema.default is not None else inherited
+        if field.schema.type is Type.STRUCT:
+            yield from _members(field.schema, path, delimiter, optional=nullable, default=own)
+        elif field.schema.type is Type.MAP:
+            raise DataError(f"Flatten transformation does not support MAP for record with schemas (for field {path}).")
+        elif field.schema.type is Type.ARRAY:
+            yield Field(path, field.schema, 0)
+        else:
+            yield Field(path, field.schema.replace(optional=nullable, default=own), 0)
+
+
+def _flattener(schema: Schema, delimiter: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """The function that flattens structs of a schema. It knows where every field is."""
+    places = list(_places(schema, (), "", delimiter))
+
+    def flatten(value: Mapping[str, Any]) -> dict[str, Any]:
+        parents: dict[tuple[str, ...], Any] = {(): value}
+        flat: dict[str, Any] = {}
+        for parent, name, path in places:
+            holder = parents.get(parent)
+            item = holder.get(name) if isinstance(holder, Mapping) else None
+            if path is None:
+                parents[(*parent, name)] = item
+            else:
+                flat[path] = item
+        return flat
+
+    return flatten
+
+
+def _places(
+    schema: Schema, parent: tuple[str, ...], prefix: str, delimiter: str
+) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
+    """Each field as its parent, name and flat name; a struct, before what is in it, has no flat name."""
+    for field in schema.fields:
+        path = _joined(prefix, field.name, delimiter)
+        if field.schema.type is Type.STRUCT:
+            yield parent, field.name, None
+            yield from _places(field.schema, (*parent, field.name), path, delimiter)
+        else:
+            yield parent, field.name, path

@@ -1,0 +1,117 @@
+"""HeaderFrom: headers made of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from connect.config import HIGH, Config, ConfigRuleError, non_empty_list, option
+from connect.data import Batch, Header, Headers, Record, Schema, ValueColumn
+from connect.errors import ConfigError, DataError
+from connect.transforms.field_path import FieldPath, FieldSyntax, FieldTree, parse_field_path
+from connect.transforms.key_or_value import KeyOrValueTransformation
+from connect.transforms.options import field_syntax_version, replace_null_with_default
+from connect.transforms.replace_field import Selection, select_fields
+from connect.transforms.schema_cache import SchemaCache
+from connect.transforms.shape import require_map, require_struct_schema
+
+__all__ = ["HeaderFrom", "HeaderFromConfig"]
+
+R = TypeVar("R", bound=Record)
+B = TypeVar("B", bound=Batch[Any])
+
+
+class HeaderFromConfig(Config):
+    """Which fields become which headers."""
+
+    fields: tuple[str, ...] = option(
+        importance=HIGH, validator=non_empty_list, doc="The fields whose values become values of headers."
+    )
+    headers: tuple[str, ...] = option(
+        importance=HIGH, validator=non_empty_list, doc="The keys of the headers, in the order of the fields."
+    )
+    operation: Literal["move", "copy"] = option(
+        importance=HIGH, doc="Whether the fields are moved, and so removed from the key or value, or copied."
+    )
+    replace_null_with_default: bool = replace_null_with_default()
+    field_syntax_version: FieldSyntax = field_syntax_version()
+
+    def check(self) -> list[ConfigError]:
+        """Each field needs a header."""
+        if len(self.fields) != len(self.headers):
+            text = "'fields' config must have the same number of elements as 'headers' config."
+            return [ConfigRuleError(text, "fields", "headers")]
+        for field in self.fields:
+            parse_field_path(field, self.field_syntax_version, "fields")
+        return []
+
+
+class _Extraction(NamedTuple):
+    """How headers are made of values of one schema, and what is left of the values."""
+
+    schema: Schema | None
+    headers: Callable[[Mapping[str, Any]], list[Header]]
+    rest: Callable[[Any], Any] | None
+
+
+class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
+    """Moves or copies fields into headers, after those the record has."""
+
+    def __init__(self, config: HeaderFromConfig) -> None:
+        super().__init__(config)
+        self._purpose = f"header {config.operation}"
+        syntax = config.field_syntax_version
+        self._paths = [parse_field_path(field, syntax, "fields") for field in config.fields]
+        self._extractions = SchemaCache(self._extraction)
+
+    def apply(self, record: R) -> R | None:
+        """The record with the headers."""
+        side = self.side
+        schema, data = side.read(record)
+        value = require_map(data, schema, self._purpose)
+        extraction = self._extractions(schema)
+        rest = data if extraction.rest is None else extraction.rest(data)
+        new = side.put(record, extraction.schema, rest)
+        new.headers = Headers((*record.headers, *extraction.headers(value)))
+        return new
+
+    def apply_batch(self, batch: B) -> Sequence[B]:
+        """The batch with the headers."""
+        column = self.side.column(batch)
+        schema, values = column.schema, column.values()
+        checked = [require_map(value, schema, self._purpose) for value in values]
+        extraction = self._extractions(schema)
+        make = extraction.headers
+        headers = [Headers((*present, *make(value))) for present, value in zip(batch.headers, checked, strict=True)]
+        new = batch.replace(headers=headers)
+        if extraction.rest is None:
+            return [new]
+        rest = [extraction.rest(value) for value in values]
+        return [self.side.put_column(new, ValueColumn(rest, extraction.schema))]
+
+    def _extraction(self, schema: Schema | None) -> _Extraction:
+        if schema is not None:
+            require_struct_schema(schema, self._purpose)
+        sources = [self._source(schema, path, key) for path, key in zip(self._paths, self.config.headers, strict=True)]
+
+        def headers(value: Mapping[str, Any]) -> list[Header]:
+            return [
+                Header(key, default if (found := path.read(value)) is None else found, kind)
+                for path, key, kind, default in sources
+            ]
+
+        if self.config.operation == "copy":
+            return _Extraction(schema, headers, None)
+        moved = Selection(FieldTree.of((path, "") for path in self._paths), None, FieldTree())
+        defaults = self.config.replace_null_with_default
+        rest = select_fields(schema, moved, purpose=self._purpose, defaults=defaults)
+        return _Extraction(rest.schema, headers, rest.value)
+
+    def _source(self, schema: Schema | None, path: FieldPath, key: str) -> tuple[FieldPath, str, Schema | None, Any]:
+        if schema is None:
+            return path, key, None, None
+        field = path.field_of(schema)
+        if field is None:
+            raise DataError(f"Field does not exist: {path.text}; it was to become the header {key}")
+        default = field.schema.default if self.config.replace_null_with_default else None
+        return path, key, field.schema, default

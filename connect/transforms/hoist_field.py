@@ -1,0 +1,32 @@
+"""HoistField: a struct or map around the key or value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connect.config import MEDIUM, Config, option
+from connect.data import Schema
+from connect.transforms.key_or_value import Change, ValueTransformation
+
+__all__ = ["HoistField", "HoistFieldConfig"]
+
+
+class HoistFieldConfig(Config):
+    """The field that holds what was the key or value."""
+
+    field: str = option(importance=MEDIUM, doc="The name of the only field of the struct or map that is made.")
+
+
+class HoistField(ValueTransformation[HoistFieldConfig]):
+    """Makes a struct, or without schema a map, with the key or value as its only field; null too."""
+
+    passes_null = False
+
+    def change(self, schema: Schema | None) -> Change:
+        """Hoist values of a schema."""
+        field = self.config.field
+
+        def hoist(value: Any) -> dict[str, Any]:
+            return {field: value}
+
+        return Change(None if schema is None else Schema.struct({field: schema}), hoist)

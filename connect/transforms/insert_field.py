@@ -1,0 +1,205 @@
+"""InsertField: fields that say where a record comes from, or always say the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeVar
+
+from connect.config import MEDIUM, Config, ConfigRuleError, option
+from connect.data import (
+    Batch,
+    Constant,
+    Field,
+    Record,
+    Schema,
+    SinkBatch,
+    SinkRecord,
+    ValueColumn,
+    timestamp_schema,
+)
+from connect.data.logical import EPOCH, timestamp_from_milliseconds
+from connect.errors import ConfigError, DataError
+from connect.transforms.key_or_value import KeyOrValueTransformation
+from connect.transforms.options import replace_null_with_default
+from connect.transforms.schema_cache import SchemaCache
+from connect.transforms.shape import require_map, require_struct_schema, type_name
+from connect.transforms.struct_change import defaults_of, with_defaults
+
+__all__ = ["InsertField", "InsertFieldConfig"]
+
+R = TypeVar("R", bound=Record)
+B = TypeVar("B", bound=Batch[Any])
+
+_PURPOSE: Final = "field insertion"
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_MARKS: Final = "Suffix it with ! to make the field required, with ? (the default) to keep it optional."
+
+
+class InsertFieldConfig(Config):
+    """Which fields are inserted, and under which names."""
+
+    topic_field: str | None = option(default=None, importance=MEDIUM, doc=f"Field for the name of the topic. {_MARKS}")
+    partition_field: str | None = option(
+        default=None, importance=MEDIUM, doc=f"Field for the number of the partition. {_MARKS}"
+    )
+    offset_field: str | None = option(
+        default=None, importance=MEDIUM, doc=f"Field for the offset; there is one in sinks only. {_MARKS}"
+    )
+    timestamp_field: str | None = option(
+        default=None, importance=MEDIUM, doc=f"Field for the timestamp of the record. {_MARKS}"
+    )
+    static_field: str | None = option(
+        default=None, importance=MEDIUM, doc=f"Field for a value that is always the same. {_MARKS}"
+    )
+    static_value: str | None = option(default=None, importance=MEDIUM, doc="The value of the static field.")
+    replace_null_with_default: bool = replace_null_with_default()
+
+    def check(self) -> list[ConfigError]:
+        """There must be something to insert, and a value for the static field."""
+        fields = (
+            self.topic_field,
+            self.partition_field,
+            self.offset_field,
+            self.timestamp_field,
+            self.static_field,
+        )
+        if all(field is None for field in fields):
+            return [ConfigRuleError("No field insertion configured", "static.field")]
+        if self.static_field is not None and self.static_value is None:
+            return [ConfigError("static.value", None, f"No value specified for static field: {self.static_field}")]
+        return []
+
+
+class _Insertion(NamedTuple):
+    """A field to insert: its name, its schema, where its value is found, and whether it is an instant."""
+
+    name: str
+    schema: Schema
+    of_record: Callable[[Any], Any]
+    of_batch: Callable[[Any], Sequence[Any]]
+    is_timestamp: bool = False
+
+
+def _insertions(config: InsertFieldConfig) -> Iterator[_Insertion]:
+    if config.topic_field is not None:
+        topics = _repeated(attrgetter("topic"))
+        yield _Insertion(*_named(config.topic_field, Schema.string()), attrgetter("topic"), topics)
+    if config.partition_field is not None:
+        partitions = attrgetter("partitions")
+        yield _Insertion(*_named(config.partition_field, Schema.int32()), attrgetter("partition"), partitions)
+    if config.offset_field is not None:
+        yield _Insertion(*_named(config.offset_field, Schema.int64()), _record_offset, _batch_offsets)
+    if config.timestamp_field is not None:
+        field = _named(config.timestamp_field, timestamp_schema())
+        yield _Insertion(*field, attrgetter("timestamp"), attrgetter("timestamps"), is_timestamp=True)
+    if config.static_field is not None:
+        value = config.static_value
+        field = _named(config.static_field, Schema.string())
+        yield _Insertion(*field, lambda _: value, _repeated(lambda _: value))
+
+
+def _named(text: str, schema: Schema) -> tuple[str, Schema]:
+    """The name of a field without its mark, and the schema the mark asks for."""
+    if text.endswith("!"):
+        return text[:-1], schema
+    return text.removesuffix("?"), schema.as_optional()
+
+
+def _repeated(value_of: Callable[[Any], Any]) -> Callable[[Batch[Any]], Sequence[Any]]:
+    return lambda batch: Constant(value_of(batch), len(batch))
+
+
+def _instant(milliseconds: int) -> dt.datetime:
+    try:
+        # Less than half the cost of making a timedelta, and it is paid for every record.
+        return EPOCH + _MILLISECOND * milliseconds
+    except OverflowError:
+        return timestamp_from_milliseconds(milliseconds)
+
+
+def _record_offset(record: Record) -> int:
+    if not isinstance(record, SinkRecord):
+        raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: {type_name(record)}")
+    return record.offset
+
+
+def _batch_offsets(batch: Batch[Any]) -> Sequence[int]:
+    if not isinstance(batch, SinkBatch):
+        raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found a record of {type_name(batch)}")
+    return batch.offsets
+
+
+class _Plan(NamedTuple):
+    """What is to be known of a schema: the one with the fields inserted, and the defaults of its own fields."""
+
+    schema: Schema | None
+    defaults: list[tuple[str, Any]]
+
+
+class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
+    """Inserts fields with the topic, partition, offset or timestamp of the record, or a static value."""
+
+    def __init__(self, config: InsertFieldConfig) -> None:
+        super().__init__(config)
+        self._insertions = tuple(_insertions(config))
+        self._plans = SchemaCache(self._plan)
+
+    def apply(self, record: R) -> R | None:
+        """The record with the fields inserted."""
+        schema, data = self.side.read(record)
+        if data is None:
+            return record
+        new_schema, defaults = self._plans(schema)
+        new = with_defaults(require_map(data, schema, _PURPOSE), defaults)
+        for name, _, read, _, is_timestamp in self._insertions:
+            found = read(record)
+            if found is None:
+                if schema is not None:
+                    new[name] = None
+            else:
+                new[name] = _instant(found) if is_timestamp and schema is not None else found
+        return self.side.put(record, new_schema, new)
+
+    def apply_batch(self, batch: B) -> Sequence[B]:
+        """The batch with the fields inserted."""
+        column = self.side.column(batch)
+        values, schema = column.values(), column.schema
+        if any(value is None for value in values):
+            return super().apply_batch(batch)
+        new_schema, defaults = self._plans(schema)
+        same, different = self._found(batch, schema)
+        if defaults:
+            values = [with_defaults(require_map(value, schema, _PURPOSE), defaults) for value in values]
+        new = [{**value, **same} for value in values]
+        for name, items in different:
+            for value, item in zip(new, items, strict=True):
+                if schema is not None or item is not None:
+                    value[name] = item
+        return [self.side.put_column(batch, ValueColumn(new, new_schema))]
+
+    def _found(
+        self, batch: Batch[Any], schema: Schema | None
+    ) -> tuple[dict[str, Any], list[tuple[str, Sequence[Any]]]]:
+        """What is inserted into all values of a batch alike, and what into each its own."""
+        same: dict[str, Any] = {}
+        different: list[tuple[str, Sequence[Any]]] = []
+        for insertion in self._insertions:
+            items = insertion.of_batch(batch)
+            if insertion.is_timestamp and schema is not None:
+                items = [None if item is None else _instant(item) for item in items]
+            if not isinstance(items, Constant):
+                different.append((insertion.name, items))
+            elif schema is not None or items.value is not None:
+                same[insertion.name] = items.value
+        return same, different
+
+    def _plan(self, schema: Schema | None) -> _Plan:
+        if schema is None:
+            return _Plan(None, [])
+        require_struct_schema(schema, _PURPOSE)
+        inserted = [Field(insertion.name, insertion.schema, 0) for insertion in self._insertions]
+        # Like Java, a struct that was optional or had a default has lost that afterwards.
+        new = schema.replace(fields=[*schema.fields, *inserted], optional=False, default=None)
+        return _Plan(new, defaults_of(schema) if self.config.replace_null_with_default else [])

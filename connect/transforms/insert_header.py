@@ -1,0 +1,59 @@
+"""InsertHeader: a header that is always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from connect.config import HIGH, Config, option, validator
+from connect.data import NO_HEADERS, Batch, Constant, Header, Headers, Record
+from connect.data.values import parse_string
+from connect.transformation import Transformation
+from connect.transforms.side import copy_of
+
+__all__ = ["InsertHeader", "InsertHeaderConfig"]
+
+R = TypeVar("R", bound=Record)
+B = TypeVar("B", bound=Batch[Any])
+
+
+@validator("non-null string", refuse_null="entry must be non null")
+def _present(key: str, value: str) -> None:
+    """Accept every string."""
+
+
+class InsertHeaderConfig(Config):
+    """The header to insert."""
+
+    header: str = option(importance=HIGH, validator=_present, doc="The key of the header.")
+    value_literal: str = option(
+        importance=HIGH,
+        validator=_present,
+        doc="The value of the header, read as a boolean, number, date, list or map where it looks like one.",
+    )
+
+
+class InsertHeader(Transformation[InsertHeaderConfig]):
+    """Adds one header to every record, after those it has."""
+
+    def __init__(self, config: InsertHeaderConfig) -> None:
+        super().__init__(config)
+        literal = parse_string(config.value_literal)
+        self._header = Header(config.header, literal.value, literal.schema)
+        self._alone = Headers((self._header,))
+
+    def apply(self, record: R) -> R | None:
+        """The record with the header."""
+        new = copy_of(record)
+        new.headers = self._with_header(record.headers)
+        return new
+
+    def apply_batch(self, batch: B) -> Sequence[B]:
+        """The batch with the header."""
+        headers = batch.headers
+        if isinstance(headers, Constant):
+            return [batch.replace(headers=Constant(self._with_header(headers.value), len(batch)))]
+        return [batch.replace(headers=[self._with_header(present) for present in headers])]
+
+    def _with_header(self, headers: Headers) -> Headers:
+        return self._alone if headers is NO_HEADERS else Headers((*headers, self._header))

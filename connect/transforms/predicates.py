@@ -1,0 +1,118 @@
+"""The predicates: which records a transformation is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from connect.config import HIGH, MEDIUM, Config, all_of, non_empty, option
+from connect.data import Batch, Constant, Headers, Record
+from connect.errors import ConfigError
+from connect.transformation import Predicate
+from connect.transforms.expression_language import Expression
+from connect.transforms.java_regex import java_regex, regex_from_java
+
+__all__ = [
+    "ExpressionMatches",
+    "ExpressionMatchesConfig",
+    "HasHeaderKey",
+    "HasHeaderKeyConfig",
+    "RecordIsTombstone",
+    "TopicNameMatches",
+    "TopicNameMatchesConfig",
+]
+
+
+class HasHeaderKeyConfig(Config):
+    """Which header is looked for."""
+
+    name: str = option(importance=MEDIUM, validator=non_empty, doc="The key of the header.")
+
+
+class HasHeaderKey(Predicate[HasHeaderKeyConfig]):
+    """Chooses the records that have a header with some key."""
+
+    def test(self, record: Record) -> bool:
+        """Whether the record has the header."""
+        return self._has(record.headers)
+
+    def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
+        """Which of the records have it."""
+        headers = batch.headers
+        if isinstance(headers, Constant):
+            return Constant(self._has(headers.value), len(batch))
+        return [self._has(present) for present in headers]
+
+    def _has(self, headers: Headers) -> bool:
+        name = self.config.name
+        return any(header.key == name for header in headers)
+
+
+class RecordIsTombstone(Predicate[Config]):
+    """Chooses the records whose value is null."""
+
+    def test(self, record: Record) -> bool:
+        """Whether the value is null."""
+        return record.value is None
+
+    def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
+        """Which of the values are null."""
+        return [value is None for value in batch.value.values()]
+
+
+class TopicNameMatchesConfig(Config):
+    """Which topics are meant."""
+
+    pattern: str = option(
+        importance=MEDIUM,
+        validator=all_of(non_empty, java_regex),
+        doc="The regular expression, as Java writes it, that the whole name of the topic must match.",
+    )
+
+
+class TopicNameMatches(Predicate[TopicNameMatchesConfig]):
+    """Chooses the records of topics whose names match a regular expression."""
+
+    def __init__(self, config: TopicNameMatchesConfig) -> None:
+        super().__init__(config)
+        self._regex = regex_from_java(config.pattern)
+        self._last: tuple[str | None, bool] = (None, False)
+
+    def test(self, record: Record) -> bool:
+        """Whether the record's topic matches."""
+        return self._matches(record.topic)
+
+    def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
+        """All or none of the records, for they have one topic."""
+        return Constant(self._matches(batch.topic), len(batch))
+
+    def _matches(self, topic: str) -> bool:
+        # Records come in runs of one topic.
+        if topic != self._last[0]:
+            self._last = (topic, self._regex.fullmatch(topic) is not None)
+        return self._last[1]
+
+
+class ExpressionMatchesConfig(Config):
+    """What is asked about a record."""
+
+    expression: str = option(
+        importance=HIGH, doc="The expression, in the Common Expression Language (CEL); it is true or false."
+    )
+
+    def check(self) -> list[ConfigError]:
+        """Refuse what is not an expression."""
+        Expression(self.expression, "expression")
+        return []
+
+
+class ExpressionMatches(Predicate[ExpressionMatchesConfig]):
+    """Chooses the records for which an expression is true."""
+
+    def __init__(self, config: ExpressionMatchesConfig) -> None:
+        super().__init__(config)
+        self._expression = Expression(config.expression, "expression")
+
+    def test(self, record: Record) -> bool:
+        """Whether the expression is true."""
+        return self._expression.decide(record)
