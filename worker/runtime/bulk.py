@@ -98,6 +98,8 @@ class BulkLoop:
             ends = self._ends()
             ranges = self._plan(ends)
             if ranges:
+                # A load takes its time, and until it is done this is what there is to show.
+                self._report(ends)
                 self._load(ranges)
             elif self._drained():
                 self._report(ends)
