@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,3 +220,31 @@ def test_a_stuck_task_is_killed_after_the_graceful_timeout(
     os.kill(worker.task_pid("source"), signal.SIGSTOP)
     assert worker.terminate() == 0
     assert "source|task-0 did not stop within 0.3 s and is killed" in worker.log()
+
+
+def test_an_authors_plugins_run_from_a_folder(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    """The twenty-line source and sink of the README, from a folder on ``plugin.path``, across a kill."""
+    plugins = Path(__file__).parents[1] / "contract" / "plugins"
+    database = tmp_path / "numbers.db"
+    worker = standalone(plugin_path=str(plugins), value_converter="LongConverter")
+    worker.connector("counter", connector_class="Counter", topic=topic, seconds="0.01")
+    worker.connector(f"table-{topic}", connector_class="Table", database=str(database), topics=topic)
+
+    def numbers() -> list[int]:
+        if not database.exists():
+            return []
+        with contextlib.closing(sqlite3.connect(database, timeout=5)) as connection:
+            try:
+                return [row[0] for row in connection.execute("SELECT value FROM records ORDER BY pos")]
+            except sqlite3.OperationalError:
+                return []  # the table is yet to be made
+
+    worker.start()
+    wait_until("numbers have arrived", lambda: len(numbers()) >= 20)
+    worker.kill()
+    before = len(numbers())
+    worker.start()
+    wait_until("numbers go on", lambda: len(numbers()) > before + 20)
+    assert worker.terminate() == 0
+    arrived = numbers()
+    assert set(arrived) == set(range(1, max(arrived) + 1)), "none is missing after the kill"

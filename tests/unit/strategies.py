@@ -143,11 +143,9 @@ def _logical(schema: Schema) -> st.SearchStrategy[Any]:
         case logical.TIME_NAME:
             return st.times().map(lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000))
         case _:
-            moments = st.datetimes(
-                min_value=dt.datetime(1, 1, 2),
-                max_value=dt.datetime(9999, 12, 30),
-                timezones=st.just(dt.UTC),  # noqa: DTZ001
-            )
+            first = dt.datetime(1, 1, 2)  # noqa: DTZ001 - the strategy adds the time zone
+            last = dt.datetime(9999, 12, 30)  # noqa: DTZ001 - as above
+            moments = st.datetimes(first, last, timezones=st.just(dt.UTC))
             return moments.map(lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 

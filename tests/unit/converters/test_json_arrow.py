@@ -84,6 +84,7 @@ def plain_rows(data: Sequence[bytes | None], schema: Schema) -> Outcome:
     return outcome
 
 
+@settings(deadline=None)
 @given(st.data(), structs(READABLE, optional=False, least=1), st.booleans())
 def test_what_was_written_is_read_as_by_rows(data: st.DataObject, schema: Schema, replace_null: bool) -> None:
     json_converter = converter(replace_null_with_default=replace_null)
@@ -105,13 +106,13 @@ def damaged(draw: st.DrawFn) -> bytes:
     return message
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(st.lists(damaged() | st.none(), max_size=4))
 def test_damaged_payloads_are_read_as_by_rows(messages: list[bytes | None]) -> None:
     assert by_arrow(converter(schemas_enable=False), messages, ORDER) == plain_rows(messages, ORDER)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(damaged(), max_size=4))
 def test_damaged_envelopes_are_read_as_by_rows(payloads: list[bytes]) -> None:
     described = converter().from_connect("t", ORDER, {"a": 1, "d": 1.5})

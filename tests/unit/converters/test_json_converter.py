@@ -66,6 +66,7 @@ def defaults(value: Any, schema: Schema) -> Any:
     return value
 
 
+@settings(deadline=None)
 @given(schemas_and_values(), st.booleans())
 def test_what_is_written_is_read_back(pair: SchemaAndValue, numeric: bool) -> None:
     json_converter = converter(decimal_format="NUMERIC" if numeric else "BASE64")
@@ -89,6 +90,7 @@ def described_anew(schema: Schema | None) -> Schema | None:
     return schema.replace(default=finite(schema.default), **changes)
 
 
+@settings(deadline=None)
 @given(schemaless_values(), st.booleans())
 def test_schemaless_values_are_read_back(value: Any, enveloped: bool) -> None:
     json_converter = converter(schemas_enable=enveloped)
@@ -105,6 +107,7 @@ def test_schemaless_values_are_read_back(value: Any, enveloped: bool) -> None:
     assert encoded(read) == encoded(text_of(value))
 
 
+@settings(deadline=None)
 @given(st.data(), schemas(), st.booleans())
 def test_columns_are_written_as_rows(data: st.DataObject, schema: Schema, replace_null: bool) -> None:
     values = data.draw(st.lists(values_of(schema), max_size=5))
@@ -121,6 +124,7 @@ def test_columns_are_written_as_rows(data: st.DataObject, schema: Schema, replac
     assert [encoded(value, schema) for value in values] == before
 
 
+@settings(deadline=None)
 @given(st.lists(schemaless_values(), max_size=5), st.booleans())
 def test_schemaless_columns_are_written_as_rows(values: list[Any], enveloped: bool) -> None:
     json_converter = converter(schemas_enable=enveloped)
@@ -128,6 +132,7 @@ def test_schemaless_columns_are_written_as_rows(values: list[Any], enveloped: bo
     assert json_converter.from_connect_column("t", ValueColumn(values)) == rows
 
 
+@settings(deadline=None)
 @given(st.data(), st.lists(schemas(), min_size=1, max_size=3))
 def test_columns_are_read_as_rows(data: st.DataObject, several: list[Schema]) -> None:
     json_converter = converter()
@@ -161,8 +166,6 @@ PIECES = st.sampled_from(
         b" ",
         b"\n",
         b"\xff",
-    ]
-    + [
         b'"a"',
         b'"payload":',
         b"99999999999999999999",
@@ -194,7 +197,8 @@ SOUND = [
     b'{"schema":{"type":"array","items":{"type":"int8"}},"payload":[1,2,300]}',
     b'{"schema":{"type":"map","keys":{"type":"string"},"values":{"type":"float","optional":true}},"payload":{"a":1.1}}',
     b'{"payload":[1,{"a":null}],"schema":null}',
-    b'{"schema":{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"}},"payload":1.5}',
+    b'{"schema":{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"}},'
+    b'"payload":1.5}',
 ]
 PLAIN = [
     b'{"a":1,"b":"x","c":[1.5,true,null]}',
@@ -207,19 +211,20 @@ PLAIN = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(st.none() | damaged(SOUND), max_size=4))
 def test_damaged_envelopes_are_read_alike(messages: list[bytes | None]) -> None:
     assert columns_outcome(converter(), messages) == by_rows(converter(), messages)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(st.none() | damaged(PLAIN), max_size=4))
 def test_damaged_payloads_are_read_alike(messages: list[bytes | None]) -> None:
     options: dict[str, Any] = {"schemas_enable": False}
     assert columns_outcome(converter(**options), messages) == by_rows(converter(**options), messages)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for options in ({"schemas_enable": False}, {"schemas_enable": True}):
@@ -261,8 +266,23 @@ class TestColumnsThatDoNotAddUp:
 class TestMalformed:
     @pytest.mark.parametrize(
         "data",
-        [b"{", b'{"a":', b"nope", b"\xff\xfe", b'"\xff"', b"[" * 10_000 + b"]" * 10_000, b'{"a":' * 10_000, b"NaN"]
-        + [b"1" * 1001, b"1e99999999999999999999", b'"\\ud83d"', b'"a\x01"', b"1,2", b"12x", b"-"],
+        [
+            b"{",
+            b'{"a":',
+            b"nope",
+            b"\xff\xfe",
+            b'"\xff"',
+            b"[" * 10000 + b"]" * 10000,
+            b'{"a":' * 10000,
+            b"NaN",
+            b"1" * 1001,
+            b"1e99999999999999999999",
+            b'"\\ud83d"',
+            b'"a\x01"',
+            b"1,2",
+            b"12x",
+            b"-",
+        ],
     )
     def test_is_refused(self, data: bytes) -> None:
         enveloped = b'{"schema":null,"payload":' + data + b"}"
@@ -312,6 +332,25 @@ class TestMalformed:
         assert described is not None
         with pytest.raises(DataError, match=r"lines\[1\]\.n"):
             converter().to_connect("t", described.replace(b'{"lines":[]}', text.encode()))
+
+    @pytest.mark.parametrize(
+        ("scale", "payload"),
+        [
+            ("9" * 20, "1"),
+            ("2147483647", '"AQ=="'),
+            ("2", '""'),
+            ("2", "1e999999"),
+            ("2", "true"),
+            ("x", "1"),
+            ("0", "[]"),
+        ],
+    )
+    def test_decimals_out_of_all_range_are_refused_or_exact(self, scale: str, payload: str) -> None:
+        described = (
+            '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"%s"}}' % scale  # noqa: UP031
+        )
+        outcome = by_rows(converter(), [envelope(described, payload)])
+        assert outcome is DataError or scale == "2147483647"
 
 
 class TestValuesThatDoNotFit:

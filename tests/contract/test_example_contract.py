@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from compressed import CompressedConverter
 from counter import CounterConnector
 from table import TableConnector
+from trim import Trim
 
+from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginKind, PluginRegistry
-from connect.testing import SinkConnectorTests, SourceConnectorTests
+from connect.testing import (
+    ConverterTests,
+    SinkConnectorTests,
+    SourceConnectorTests,
+    TransformationTests,
+    sink_records,
+)
 
 PLUGINS = Path(__file__).parent / "plugins"
 
@@ -60,7 +69,37 @@ def locked(database: str) -> Iterator[None]:
         yield
 
 
+class TestCompressed(ConverterTests):
+    """The converter of compressed texts."""
+
+    converter_class = CompressedConverter
+
+    @pytest.fixture
+    def refused(self) -> Sequence[bytes]:
+        return (b"not compressed", b"")
+
+    def expected(self, given: SchemaAndValue) -> SchemaAndValue | None:
+        return SchemaAndValue(Schema.string(optional=True), given.value)
+
+
+class TestTrim(TransformationTests):
+    """The transformation that trims."""
+
+    transformation_class = Trim
+
+    @pytest.fixture
+    def props(self) -> Mapping[str, str]:
+        return {"field": "name"}
+
+
+def test_trims_a_field() -> None:
+    (record,) = sink_records([{"name": "  Zoë ", "id": 1}])
+    assert Trim.Value.configured({"field": "name"}).apply(record).value == {"name": "Zoë", "id": 1}
+
+
 def test_plugin_path_finds_them() -> None:
     registry = PluginRegistry.discover([PLUGINS])
     assert registry.load(PluginKind.CONNECTOR, "Counter") is CounterConnector
     assert registry.load(PluginKind.CONNECTOR, "TableConnector") is TableConnector
+    assert registry.load(PluginKind.CONVERTER, "Compressed") is CompressedConverter
+    assert registry.load(PluginKind.TRANSFORMATION, "Trim$Value") is Trim.Value

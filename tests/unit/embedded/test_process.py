@@ -5,42 +5,42 @@ import signal
 import sys
 from pathlib import Path
 
-from worker.kafka.broker_process import (
-    broker_mark,
-    find_broker,
-    is_broker,
+from worker.embedded.process import (
+    find_process,
+    is_process,
     launch_daemon,
-    signal_broker,
+    server_mark,
+    signal_process,
     tail,
     wait_gone,
 )
 
 
 def test_a_daemon_is_known_by_its_mark_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    mark, log = broker_mark(tmp_path), tmp_path / "log"
-    assert find_broker(mark) is None
+    mark, log = server_mark("broker", tmp_path), tmp_path / "log"
+    assert find_process(mark) is None
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)", mark]
     pid = launch_daemon(sleeper, log=log, environ={})
     try:
-        assert is_broker(pid, mark)
-        assert not is_broker(pid, broker_mark(tmp_path / "other"))
-        assert find_broker(mark) == pid
+        assert is_process(pid, mark)
+        assert not is_process(pid, server_mark("broker", tmp_path / "other"))
+        assert find_process(mark) == pid
         assert os.getsid(pid) != os.getsid(0)
         assert not wait_gone(pid, mark, timeout=0)
     finally:
-        signal_broker(pid, signal.SIGKILL)
+        signal_process(pid, signal.SIGKILL)
     assert wait_gone(pid, mark, timeout=10)
-    assert not is_broker(pid, mark)
-    signal_broker(pid, signal.SIGKILL)
+    assert not is_process(pid, mark)
+    signal_process(pid, signal.SIGKILL)
 
 
-def test_a_process_that_got_the_id_of_a_broker_is_not_it(tmp_path: Path) -> None:
-    assert not is_broker(os.getpid(), broker_mark(tmp_path))
-    assert wait_gone(os.getpid(), broker_mark(tmp_path), timeout=0)
+def test_a_process_that_got_the_id_of_a_server_is_not_it(tmp_path: Path) -> None:
+    assert not is_process(os.getpid(), server_mark("broker", tmp_path))
+    assert wait_gone(os.getpid(), server_mark("broker", tmp_path), timeout=0)
 
 
 def test_a_daemon_inherits_no_open_file(tmp_path: Path) -> None:
-    mark, log = broker_mark(tmp_path), tmp_path / "log"
+    mark, log = server_mark("broker", tmp_path), tmp_path / "log"
     with (tmp_path / "held").open("wb") as held:
         os.set_inheritable(held.fileno(), True)
         command = ["/bin/sh", "-c", "ls -l /proc/$$/fd", mark]

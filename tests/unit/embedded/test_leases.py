@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worker.kafka.broker_leases import Lease, count_leases
+from worker.embedded.leases import Lease, count_leases
 
 HOLD = """
 import sys
 from pathlib import Path
-from worker.kafka.broker_leases import Lease
+from worker.embedded.leases import Lease
 lease = Lease(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

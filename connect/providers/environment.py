@@ -1,0 +1,56 @@
+"""Values in the environment of the worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from connect.config import LOW, Config, ConfigData, ConfigProvider, Long, option
+from connect.errors import ConnectError
+from connect.providers.options import ttl_ms
+from connect.transforms.java_regex import java_regex, regex_from_java
+
+__all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
+
+
+class EnvVarProviderConfig(Config):
+    """The parameters of the provider, set as ``config.providers.<name>.param.*``."""
+
+    allowlist_pattern: str = option(
+        default=".*",
+        importance=LOW,
+        validator=java_regex,
+        doc="Regular expression that the whole name of a variable must match to be seen. Set it, so that who may "
+        "write a connector's configuration sees what is meant for connectors only.",
+    )
+    ttl_ms: Long | None = ttl_ms()
+
+
+class EnvVarConfigProvider(ConfigProvider):
+    """Reads environment variables: ``${env:DB_PASSWORD}``, or ``${env::DB_PASSWORD}``, is that variable.
+
+    A variable that is not set, or that ``allowlist.pattern`` does not match, leaves the reference as it is written.
+    """
+
+    config_class: ClassVar[type[Config]] = EnvVarProviderConfig
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+
+    def configure(self, props: Mapping[str, str]) -> None:
+        """Take ``allowlist.pattern`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
+        config = EnvVarProviderConfig.parse(props)
+        allowed = regex_from_java(config.allowlist_pattern)
+        self._values = {name: value for name, value in self._environ.items() if allowed.fullmatch(name)}
+        self._ttl_ms = config.ttl_ms
+
+    def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
+        """The variables that ``keys`` names, or all; ``path`` must be empty."""
+        if path:
+            raise ConnectError(
+                f"Path is not supported for EnvVarConfigProvider, invalid value '{path}': write the reference with the "
+                "name of the variable alone, as in ${env:NAME}."
+            )
+        values = self._values if keys is None else {key: self._values[key] for key in keys if key in self._values}
+        return ConfigData(values, self._ttl_ms)

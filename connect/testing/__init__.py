@@ -1,0 +1,85 @@
+"""The contract kit: tests that the author of a plugin inherits, and what it takes to run a plugin in a test.
+
+``SourceConnectorTests``, ``SinkConnectorTests``, ``ConverterTests``, ``HeaderConverterTests``, ``TransformationTests``
+and ``PredicateTests`` test a plugin from a class attribute and a fixture or two. ``run_source`` and ``run_sink`` run a
+connector and its tasks; the contexts are what a plugin is given where a test makes it itself. The tests need pytest:
+install ``sluice[testing]``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from connect.testing.contexts import (
+        ConnectorTestContext,
+        ErrantRecords,
+        SinkTaskTestContext,
+        SourceTaskTestContext,
+        TransactionEnds,
+    )
+    from connect.testing.converter_contract import ConverterTests, HeaderConverterTests
+    from connect.testing.offsets import StoredOffsets
+    from connect.testing.plugin_contract import PluginTests
+    from connect.testing.samples import sample_sink_records, sample_source_records, sample_values, sink_records
+    from connect.testing.sink_contract import SinkConnectorTests
+    from connect.testing.sink_run import SinkTaskRun, TopicLog, run_sink
+    from connect.testing.source_contract import SourceConnectorTests
+    from connect.testing.source_run import SourceTaskRun, run_source, running_source
+    from connect.testing.transformation_contract import PredicateTests, TransformationTests
+
+__all__ = [
+    "ConnectorTestContext",
+    "ConverterTests",
+    "ErrantRecords",
+    "HeaderConverterTests",
+    "PluginTests",
+    "PredicateTests",
+    "SinkConnectorTests",
+    "SinkTaskRun",
+    "SinkTaskTestContext",
+    "SourceConnectorTests",
+    "SourceTaskRun",
+    "SourceTaskTestContext",
+    "StoredOffsets",
+    "TopicLog",
+    "TransactionEnds",
+    "TransformationTests",
+    "run_sink",
+    "run_source",
+    "running_source",
+    "sample_sink_records",
+    "sample_source_records",
+    "sample_values",
+    "sink_records",
+]
+
+_EQUIPMENT: Final = ("contexts", "offsets", "samples", "sink_run", "source_run")
+_CONTRACTS: Final = (
+    "plugin_contract",
+    "source_contract",
+    "sink_contract",
+    "converter_contract",
+    "transformation_contract",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: ``connect.testing.crash`` is part of production code, where there is no pytest."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    for module in _EQUIPMENT:
+        equipment = importlib.import_module(f"{__name__}.{module}")
+        if name in equipment.__all__:
+            return getattr(equipment, name)
+    try:
+        import pytest  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise ImportError(f"{name} needs pytest: pip install 'sluice[testing]'") from error
+    # Lets pytest show the values in the kit's assertions, as it does in test modules.
+    modules = [f"{__name__}.{module}" for module in _CONTRACTS]
+    pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))
+    contracts = map(importlib.import_module, modules)
+    return next(getattr(contract, name) for contract in contracts if name in contract.__all__)

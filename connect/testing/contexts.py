@@ -1,0 +1,171 @@
+"""What connectors and tasks are given of the runtime, without a runtime.
+
+The contexts behave: offsets that are kept can be read, only partitions of the assignment can be paused, a wait ends
+when the task is stopped. What a plugin asked for can be looked at afterwards. Waits are cut short: the test of a
+source that looks for news every minute does not take a minute.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import Final, Generic, TypeVar
+
+from connect.data import Record, SinkRecord, SourceRecord, TopicPartition
+from connect.errors import ConnectError
+from connect.testing.offsets import StoredOffsets
+
+__all__ = [
+    "ConnectorTestContext",
+    "ErrantRecords",
+    "SinkTaskTestContext",
+    "SourceTaskTestContext",
+    "TransactionEnds",
+]
+
+R = TypeVar("R", bound=Record)
+
+_LONGEST_WAIT: Final = 0.01
+
+
+class ErrantRecords(Generic[R]):
+    """Takes the records that a task gives up on; look at ``reported``.
+
+    Unless ``tolerate`` is set, reporting one raises, as with ``errors.tolerance=none``.
+    """
+
+    def __init__(self, *, tolerate: bool = False) -> None:
+        self.tolerate = tolerate
+        self.reported: list[tuple[R, Exception]] = []
+
+    def report(self, record: R, error: Exception) -> None:
+        """Give up on one record."""
+        self.reported.append((record, error))
+        if not self.tolerate:
+            raise ConnectError(f"Tolerance exceeded in error handler: {error}") from error
+
+
+class TransactionEnds:
+    """Takes note of where a source ends its transactions; ``None`` stands for the end of the next batch."""
+
+    def __init__(self) -> None:
+        self.committed: list[SourceRecord | None] = []
+        self.aborted: list[SourceRecord | None] = []
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """End the transaction after ``record``, or after the batch that is polled next."""
+        self.committed.append(record)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Discard the transaction after ``record``, or after the batch that is polled next."""
+        self.aborted.append(record)
+
+
+class _Waiting:
+    """Waits are short, are listed in ``waits``, and end at once when :meth:`stop` is called from any thread."""
+
+    def __init__(self, longest_wait: float) -> None:
+        self.waits: list[float] = []
+        self._longest_wait = longest_wait
+        self._stopped = threading.Event()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, but not longer than the context's ``longest_wait``; whether the task may go on."""
+        self.waits.append(seconds)
+        return not self._stopped.wait(min(seconds, self._longest_wait))
+
+    def stop(self) -> None:
+        """Tell the task that it is to stop: every wait ends and answers ``False``."""
+        self._stopped.set()
+
+
+class ConnectorTestContext(_Waiting):
+    """What a connector, source or sink, is given.
+
+    ``reconfigurations`` counts the times it asked for new task configs, ``errors`` holds what it failed with.
+    """
+
+    def __init__(self, offsets: StoredOffsets | None = None, *, longest_wait: float = _LONGEST_WAIT) -> None:
+        super().__init__(longest_wait)
+        self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
+        self.reconfigurations = 0
+        self.errors: list[Exception] = []
+
+    def request_task_reconfiguration(self) -> None:
+        """Ask for ``task_configs`` to be called again."""
+        self.reconfigurations += 1
+
+    def raise_error(self, error: Exception) -> None:
+        """Fail the connector."""
+        self.errors.append(error)
+
+
+class SourceTaskTestContext(_Waiting):
+    """What a source task is given.
+
+    >>> context = SourceTaskTestContext(StoredOffsets([({"file": "a"}, {"line": 3})]))
+    >>> task = LinesTask(LinesConfig(file="a", topic="lines"), context)
+    >>> task.start()
+    >>> task.poll()
+    """
+
+    def __init__(
+        self,
+        offsets: StoredOffsets | None = None,
+        *,
+        tolerate_errors: bool = False,
+        transactions: TransactionEnds | None = None,
+        longest_wait: float = _LONGEST_WAIT,
+    ) -> None:
+        super().__init__(longest_wait)
+        self.offset_storage_reader = offsets if offsets is not None else StoredOffsets()
+        self.errant_record_reporter: ErrantRecords[SourceRecord] = ErrantRecords(tolerate=tolerate_errors)
+        self.transaction_context = transactions
+
+
+class SinkTaskTestContext(_Waiting):
+    """What a sink task is given, and what it asked for: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``.
+
+    Without an ``errant_record_reporter`` the task has none, as where no dead letter queue is configured.
+    """
+
+    def __init__(
+        self,
+        assignment: Collection[TopicPartition] = (),
+        *,
+        errant_record_reporter: ErrantRecords[SinkRecord] | None = None,
+        longest_wait: float = _LONGEST_WAIT,
+    ) -> None:
+        super().__init__(longest_wait)
+        self.assignment = set(assignment)
+        self.errant_record_reporter = errant_record_reporter
+        self.rewinds: dict[TopicPartition, int] = {}
+        self.paused: set[TopicPartition] = set()
+        self.commit_requested = False
+        self.retry_after: float | None = None
+
+    def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Continue to consume from these offsets."""
+        self.rewinds.update(offsets)
+
+    def timeout(self, seconds: float) -> None:
+        """Put again after at most so long."""
+        self.retry_after = seconds
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Stop consuming these partitions; a :class:`~connect.errors.ConnectError` if the task does not have one."""
+        self._check(partitions)
+        self.paused |= set(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Consume paused partitions again."""
+        self._check(partitions)
+        self.paused -= set(partitions)
+
+    def request_commit(self) -> None:
+        """Commit offsets soon."""
+        self.commit_requested = True
+
+    def _check(self, partitions: Collection[TopicPartition]) -> None:
+        if strange := set(partitions) - self.assignment:
+            raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")

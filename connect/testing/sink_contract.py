@@ -1,0 +1,235 @@
+"""The contract of sink connectors, as tests to inherit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+import pytest
+
+from connect.data import SinkBatch, SinkRecord
+from connect.errors import RetriableError
+from connect.plugin import Plugin
+from connect.sink import SinkConnector
+from connect.testing.plugin_contract import PluginTests
+from connect.testing.samples import sink_records
+from connect.testing.sink_kill import KillMoment, run_sink_until_killed
+from connect.testing.sink_run import SinkTaskRun, TopicLog, run_sink, sink_task_class, sink_task_configs
+from connect.testing.tasks import connector_props
+
+__all__ = ["SinkConnectorTests"]
+
+_BATCH = 3
+
+
+class SinkConnectorTests(PluginTests):
+    """Test a sink connector: give it, the fixture ``props``, and the fixture ``written`` that reads the target::
+
+        class TestLines(SinkConnectorTests):
+            connector_class = LinesSinkConnector
+
+            @pytest.fixture
+            def props(self, tmp_path):
+                return {"file": str(tmp_path / "out.txt")}
+
+            @pytest.fixture
+            def written(self, props):
+                return lambda: Path(props["file"]).read_text().splitlines()
+
+    Every test begins with an empty target. By default a dozen texts are written and expected back as they are: override
+    ``records`` and :meth:`expected` for a sink that takes something else. The connector must be in a module of its own,
+    not in a function: it is also run in another process, which is killed.
+    """
+
+    connector_class: ClassVar[type[SinkConnector[Any]]]
+
+    exactly_once: ClassVar[bool] = False
+    """Whether each record is in the target once, whatever is killed; else it may be there more often."""
+
+    @pytest.fixture
+    def plugin_class(self) -> type[Plugin[Any]]:
+        """The connector."""
+        return self.connector_class
+
+    @pytest.fixture
+    def written(self) -> Callable[[], Iterable[Any]]:
+        """A function that gives what the target holds now, one item a record; override it."""
+        raise NotImplementedError(f"{type(self).__name__} needs a fixture `written` that reads the target.")
+
+    @pytest.fixture
+    def records(self) -> Sequence[SinkRecord]:
+        """The records to write, no two of which look alike in the target."""
+        return sink_records([f"record {number}" for number in range(12)], partitions=2)
+
+    @pytest.fixture
+    def outage(self) -> AbstractContextManager[object] | None:
+        """A context manager in which the target cannot be reached, so that ``put`` has to ask to be called again."""
+        return None
+
+    def expected(self, record: SinkRecord) -> object:
+        """How a record looks in what ``written`` gives; by default as its value."""
+        return record.value
+
+    def test_everything_put_is_written_and_committed(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """After an ordinary run the target has every record once, and every offset is committed."""
+        log = TopicLog(records)
+        run_sink(self.connector_class, props, log, batch_size=_BATCH)
+        assert Counter(written()) == Counter(map(self.expected, records))
+        assert log.committed == _ends(records)
+
+    def test_what_may_be_committed_is_durable(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """As soon as ``pre_commit`` allows an offset, the records before it are in the target."""
+        run = self._started(props, TopicLog(records))
+        try:
+            while run.put(_BATCH):
+                committed = run.commit()
+                durable = [item for item in records if item.original_offset < committed.get(item.origin, 0)]
+                missing = Counter(map(self.expected, durable)) - Counter(written())
+                assert not missing, f"{sorted(map(repr, missing))} are committed and not in the target."
+        finally:
+            run.stop()
+
+    def test_a_commit_without_records_is_harmless(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """Offsets are committed on a schedule, and when nothing was put there is nothing to commit."""
+        run = self._started(props, TopicLog(records))
+        assert run.commit() == {}
+        run.put(len(records))
+        run.commit()
+        run.commit()
+        run.stop()
+        self._check(written(), records)
+
+    def test_an_empty_put_writes_nothing(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """The runtime puts an empty batch when only time has passed."""
+        run = self._started(props, TopicLog(records))
+        run.put_nothing()
+        run.put(_BATCH)
+        run.put_nothing()
+        run.commit()
+        before = Counter(written())
+        run.put_nothing()
+        run.commit()
+        assert Counter(written()) == before
+        run.stop()
+
+    def test_partitions_come_and_go(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """In a rebalance partitions are closed and opened while the others go on."""
+        log = TopicLog(records)
+        run = self._started(props, log)
+        run.put(_BATCH)
+        for partition in log.partitions:
+            run.close([partition])
+            run.put(_BATCH)
+            run.open([partition])
+        while run.put(_BATCH):
+            run.commit()
+        run.close(log.partitions)
+        run.open(log.partitions)
+        run.stop()
+        self._check(written(), records)
+
+    @pytest.mark.parametrize("moment", KillMoment)
+    def test_nothing_is_lost_when_it_is_killed(
+        self,
+        props: Mapping[str, str],
+        records: Sequence[SinkRecord],
+        written: Callable[[], Iterable[Any]],
+        moment: KillMoment,
+    ) -> None:
+        """Tasks are killed with SIGKILL, each further on than the one before; then one is left to finish."""
+        log = TopicLog(records)
+        for batches in range(1, len(records) // _BATCH + 1):
+            run_sink_until_killed(self.connector_class, props, log, moment, batches=batches, batch_size=_BATCH)
+        run_sink(self.connector_class, props, log, batch_size=_BATCH)
+        self._check(written(), records)
+
+    def test_a_task_may_be_given_records_again(
+        self, props: Mapping[str, str], records: Sequence[SinkRecord], written: Callable[[], Iterable[Any]]
+    ) -> None:
+        """A successor that is given everything from the beginning loses nothing; one that is exact doubles nothing."""
+        run_sink(self.connector_class, props, records)
+        run_sink(self.connector_class, props, records, batch_size=_BATCH)
+        self._check(written(), records)
+
+    def test_a_batch_is_put_again_after_an_outage(
+        self,
+        props: Mapping[str, str],
+        records: Sequence[SinkRecord],
+        written: Callable[[], Iterable[Any]],
+        outage: AbstractContextManager[object] | None,
+    ) -> None:
+        """While the target is away ``put`` raises ``RetriableError``; afterwards it takes the same batch."""
+        if outage is None:
+            pytest.skip("There is no fixture `outage` that takes the target away.")
+        log = TopicLog(records)
+        run = self._started(props, log)
+        batch = SinkBatch.from_records(records)[0]
+        with outage:
+            for _ in range(2):
+                with pytest.raises(RetriableError):
+                    run.task.put(batch)
+        while run.put(_BATCH):
+            run.commit()
+        run.stop()
+        self._check(written(), records)
+
+    @pytest.mark.parametrize("max_tasks", [1, 2])
+    def test_tasks_divide_the_partitions(
+        self,
+        props: Mapping[str, str],
+        records: Sequence[SinkRecord],
+        written: Callable[[], Iterable[Any]],
+        max_tasks: int,
+    ) -> None:
+        """Task configs keep to ``max_tasks``, and tasks with a partition each write all there is."""
+        log = TopicLog(records)
+        assert 1 <= len(sink_task_configs(self.connector_class, props, log, max_tasks)) <= max_tasks
+        run_sink(self.connector_class, props, log, max_tasks=max_tasks)
+        self._check(written(), records)
+
+    def test_stop_may_be_called_again(self, props: Mapping[str, str], records: Sequence[SinkRecord]) -> None:
+        """Stopping twice is stopping once."""
+        run = self._started(props, TopicLog(records))
+        run.put(_BATCH)
+        run.stop()
+        run.task.stop()
+
+    def test_its_offsets_may_be_altered(self, props: Mapping[str, str], records: Sequence[SinkRecord]) -> None:
+        """A user may set the offset of any partition, and reset it."""
+        given = connector_props(self.connector_class, {"topics": records[0].original_topic, **props})
+        config = self.connector_class.config_class.parse(given)
+        for partition in TopicLog(records).partitions:
+            for offset in (0, 1, None):
+                assert self.connector_class.alter_offsets(config, {partition: offset}) in (True, False)
+
+    def _started(self, props: Mapping[str, str], log: TopicLog) -> SinkTaskRun:
+        config, *_ = sink_task_configs(self.connector_class, props, log)
+        run = SinkTaskRun(sink_task_class(self.connector_class), config, log)
+        run.start(log.partitions)
+        return run
+
+    def _check(self, found: Iterable[Any], records: Sequence[SinkRecord]) -> None:
+        in_target, wanted = Counter(found), Counter(map(self.expected, records))
+        assert not wanted - in_target, f"Lost: {sorted(map(repr, wanted - in_target))}"
+        assert in_target.keys() == wanted.keys()
+        if self.exactly_once:
+            assert in_target == wanted, f"Doubled: {sorted(map(repr, in_target - wanted))}"
+
+
+def _ends(records: Sequence[SinkRecord]) -> dict[Any, int]:
+    return {
+        record.origin: record.original_offset + 1
+        for record in sorted(records, key=lambda record: record.original_offset)
+    }

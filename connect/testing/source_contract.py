@@ -1,0 +1,212 @@
+"""The contract of source connectors, as tests to inherit."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from connect.data import SourceBatch, SourceRecord, validate
+from connect.plugin import Plugin
+from connect.source import ExactlyOnceSupport, SourceConnector
+from connect.testing.contexts import ConnectorTestContext
+from connect.testing.exactness import exact_record
+from connect.testing.offsets import StoredOffsets
+from connect.testing.plugin_contract import PluginTests
+from connect.testing.source_run import run_source, running_source
+from connect.testing.tasks import connector_props, task_props
+
+__all__ = ["SourceConnectorTests"]
+
+
+class SourceConnectorTests(PluginTests):
+    """Test a source connector: give it, and the fixture ``props`` with a source of a dozen records or so behind it::
+
+        class TestLines(SourceConnectorTests):
+            connector_class = LinesConnector
+
+            @pytest.fixture
+            def props(self, tmp_path):
+                (tmp_path / "in.txt").write_text("one\\ntwo\\nthree\\n")
+                return {"file": str(tmp_path / "in.txt"), "topic": "lines"}
+
+    The source must give the same records each time it is read from the beginning. Of one that never ends say with
+    ``record_count`` how many to look at.
+    """
+
+    connector_class: ClassVar[type[SourceConnector[Any]]]
+
+    record_count: ClassVar[int | None] = None
+    """How many records to look at; ``None`` reads to the end."""
+
+    resumes_exactly: ClassVar[bool] = True
+    """Whether reading goes on exactly after any record. If not, records may come twice, but none may be lost."""
+
+    idle_seconds: ClassVar[float] = 1.0
+    """How long a poll may take when there is nothing to read, waits in the context not counted in full."""
+
+    @pytest.fixture
+    def plugin_class(self) -> type[Plugin[Any]]:
+        """The connector."""
+        return self.connector_class
+
+    def identity(self, record: SourceRecord) -> object:
+        """What must be the same when a record is read again; by default everything but the timestamp."""
+        return exact_record(record.replace(timestamp=None))
+
+    def read(
+        self, props: Mapping[str, str], *, offsets: StoredOffsets | None = None, after: int = 0, max_tasks: int = 1
+    ) -> list[SourceRecord]:
+        """Read to the end, or until there are ``record_count`` records together with the ``after`` read before."""
+        if self.record_count is None:
+            return run_source(self.connector_class, props, offsets=offsets, max_tasks=max_tasks)
+        count = self.record_count - after
+        found = run_source(
+            self.connector_class, props, offsets=offsets, max_tasks=max_tasks, until=lambda items: len(items) >= count
+        )
+        return found[:count]
+
+    def test_records_are_well_formed(self, props: Mapping[str, str]) -> None:
+        """Every record has a topic, fits its schemas and says where it comes from."""
+        records = self.read(props)
+        assert records, "The source gave no record; props must name one with some in it."
+        for record in records:
+            assert record.topic, f"{record} has no topic."
+            validate(record.key_schema, record.key, "key")
+            validate(record.value_schema, record.value, "value")
+            assert record.source_partition, f"{record} has no source partition, so reading cannot resume after it."
+            assert record.timestamp is None or record.timestamp >= 0
+        StoredOffsets().keep(records)
+
+    def test_resumes_after_every_offset(self, props: Mapping[str, str]) -> None:
+        """Started with the offset of any record, the source goes on after that record: nothing is lost or doubled."""
+        records = self.read(props)
+        for count in range(1, len(records) + 1):
+            offsets = StoredOffsets()
+            offsets.keep(records[:count])
+            rest = self._by_partition(self.read(props, offsets=offsets, after=count))
+            expected = self._by_partition(records[count:])
+            where = f"after record {count}, whose source offset is {dict(records[count - 1].source_offset)}"
+            if self.resumes_exactly:
+                assert rest == expected, f"Restarted {where}, the source gave other records than those that follow."
+                continue
+            for partition, wanted in expected.items():
+                assert _is_within(wanted, rest.get(partition, [])), f"Restarted {where}, the source lost records."
+
+    def test_goes_on_from_its_own_offsets(self, props: Mapping[str, str]) -> None:
+        """Read to the end and started again, the source gives nothing twice."""
+        if self.record_count is not None:
+            pytest.skip("The source never ends.")
+        offsets = StoredOffsets()
+        assert self.read(props, offsets=offsets)
+        assert not self.resumes_exactly or self.read(props, offsets=offsets) == []
+
+    def test_an_idle_poll_gives_nothing_and_returns(self, props: Mapping[str, str]) -> None:
+        """With nothing new, a poll gives nothing, and soon, so that the task can be paused and stopped."""
+        if self.record_count is not None:
+            pytest.skip("The source never ends.")
+        offsets = StoredOffsets()
+        self.read(props, offsets=offsets)
+        with running_source(self.connector_class, props, offsets) as tasks:
+            for task in tasks:
+                self._poll_until_idle(task.poll)
+                for _ in range(3):
+                    started = time.monotonic()
+                    assert task.poll() == []
+                    self._check_short(time.monotonic() - started)
+
+    def test_waits_end_when_the_task_is_stopped(self, props: Mapping[str, str]) -> None:
+        """A poll returns soon when the task is to stop, whatever it waits for."""
+        with running_source(self.connector_class, props, StoredOffsets()) as tasks:
+            for task in tasks:
+                task.context.stop()
+                started = time.monotonic()
+                task.poll()
+                self._check_short(time.monotonic() - started)
+
+    def test_stop_may_be_called_again(self, props: Mapping[str, str]) -> None:
+        """Stopping twice is stopping once, before the first poll and after it."""
+        for polls in (0, 1):
+            with running_source(self.connector_class, props, StoredOffsets()) as tasks:
+                for task in tasks:
+                    for _ in range(polls):
+                        task.poll()
+                    task.task.stop()
+                    task.task.stop()
+
+    def test_a_polled_batch_is_the_same_by_row_and_by_column(self, props: Mapping[str, str]) -> None:
+        """Where polls give batches, their slices and their single elements agree with their rows."""
+        with running_source(self.connector_class, props, StoredOffsets()) as tasks:
+            for polled in (task.task.poll() for task in tasks):
+                if isinstance(polled, SourceBatch) and len(polled):
+                    rows = list(polled)
+                    middle = len(rows) // 2
+                    assert [*polled.slice(0, middle), *polled.slice(middle, len(rows))] == rows
+                    assert [polled.source_offsets[index] for index in range(len(rows))] == [
+                        row.source_offset for row in rows
+                    ]
+                    assert polled.source_offsets[-1] == rows[-1].source_offset
+
+    @pytest.mark.parametrize("max_tasks", [1, 2, 5])
+    def test_task_configs_keep_to_max_tasks(self, props: Mapping[str, str], max_tasks: int) -> None:
+        """There are at most as many task configs as allowed, and each is one the task accepts."""
+        given = connector_props(self.connector_class, props, max_tasks)
+        connector = self.connector_class(self.connector_class.config_class.parse(given), ConnectorTestContext())
+        connector.start()
+        try:
+            configs = task_props(connector, max_tasks)
+        finally:
+            connector.stop()
+        assert configs, "There are records to read, so there must be a task."
+        for config in configs:
+            self.connector_class.task_class.config_class.parse(config)
+
+    def test_tasks_share_the_work(self, props: Mapping[str, str]) -> None:
+        """Several tasks together read what one reads alone, each record once."""
+        if self.record_count is not None:
+            pytest.skip("The source never ends.")
+        alone, shared = self.read(props), self.read(props, max_tasks=3)
+        assert Counter(map(self.identity, shared)) == Counter(map(self.identity, alone))
+
+    def test_its_own_offsets_may_be_altered(self, props: Mapping[str, str]) -> None:
+        """A user may set any offset that the source made, and reset it."""
+        config = self.connector_class.config_class.parse(connector_props(self.connector_class, props))
+        offsets = StoredOffsets()
+        offsets.keep(self.read(props))
+        for partition, offset in offsets.items():
+            assert self.connector_class.alter_offsets(config, {json.dumps(partition): offset}) in (True, False)
+            assert self.connector_class.alter_offsets(config, {json.dumps(partition): None}) in (True, False)
+
+    def test_says_whether_it_resumes_exactly(self, props: Mapping[str, str]) -> None:
+        """A source that is not tested to resume exactly does not say that it does."""
+        config = self.connector_class.config_class.parse(connector_props(self.connector_class, props))
+        support = self.connector_class.exactly_once_support(config)
+        assert support is None or isinstance(support, ExactlyOnceSupport)
+        assert self.resumes_exactly or support is not ExactlyOnceSupport.SUPPORTED
+
+    def _by_partition(self, records: Sequence[SourceRecord]) -> dict[str, list[object]]:
+        """The records of each source partition: only their order counts."""
+        found: dict[str, list[object]] = {}
+        for record in records:
+            found.setdefault(json.dumps(dict(record.source_partition)), []).append(self.identity(record))
+        return found
+
+    def _poll_until_idle(self, poll: Any) -> None:
+        deadline = time.monotonic() + 30
+        while poll():
+            assert time.monotonic() < deadline, "Read to its end, the source still gives records."
+
+    def _check_short(self, seconds: float) -> None:
+        assert seconds < self.idle_seconds, (
+            f"A poll without records took {seconds:.1f} s; wait with self.context.wait(seconds), which ends early."
+        )
+
+
+def _is_within(wanted: Sequence[object], found: Sequence[object]) -> bool:
+    """Whether ``found`` has all of ``wanted`` in this order, maybe with others between."""
+    left: Iterator[object] = iter(found)
+    return all(item in left for item in wanted)

@@ -1,0 +1,114 @@
+"""Running a source connector in a test: its task configs, its tasks from start to stop, and the records they read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from connect.data import SourceRecord
+from connect.errors import RetriableError
+from connect.source import SourceConnector, SourceTask
+from connect.testing.contexts import ConnectorTestContext, SourceTaskTestContext
+from connect.testing.offsets import StoredOffsets
+from connect.testing.tasks import connector_props, task_props
+
+__all__ = ["SourceTaskRun", "run_source", "running_source"]
+
+_QUIET_POLLS: Final = 3
+_RETRY: Final = 1.0
+
+
+@dataclass
+class SourceTaskRun:
+    """A source task that has been started, and what it read. Offsets are kept at once, as if Kafka never waited."""
+
+    task: SourceTask[Any]
+    context: SourceTaskTestContext
+    offsets: StoredOffsets
+    records: list[SourceRecord] = field(default_factory=list)
+    quiet_polls: int = 0
+
+    def poll(self) -> list[SourceRecord]:
+        """Poll once; what came is also in ``records``. The task is told that it was acknowledged and committed."""
+        try:
+            polled = self.task.poll()
+        except RetriableError as error:
+            self.context.wait(error.retry_after or _RETRY)
+            return []
+        found = [] if polled is None else list(polled)
+        self.quiet_polls = 0 if found else self.quiet_polls + 1
+        self.records += found
+        for record in found:
+            self.task.commit_record(record)
+        self.offsets.keep(found)
+        if found:
+            self.task.commit()
+        return found
+
+    @property
+    def at_end(self) -> bool:
+        """Whether everything is read: the task says so, or, where it never says, some polls gave nothing."""
+        if type(self.task).drained is SourceTask.drained:
+            return self.quiet_polls >= _QUIET_POLLS
+        return self.quiet_polls > 0 and self.task.drained()
+
+
+def run_source(
+    connector_class: type[SourceConnector[Any]],
+    props: Mapping[str, str],
+    *,
+    offsets: StoredOffsets | None = None,
+    until: Callable[[Sequence[SourceRecord]], bool] | None = None,
+    max_tasks: int = 1,
+    tolerate_errors: bool = False,
+    timeout: float = 30.0,
+) -> list[SourceRecord]:
+    """Run a source connector and return the records it reads, in the order in which they came.
+
+    It reads to the end of its input, or, if given, until ``until(records)`` is true. It starts after ``offsets``, which
+    then hold those of what was read. A ``TimeoutError`` says that the end was not reached within ``timeout`` seconds.
+    """
+    kept = offsets if offsets is not None else StoredOffsets()
+    records: list[SourceRecord] = []
+    deadline = time.monotonic() + timeout
+    with running_source(connector_class, props, kept, max_tasks=max_tasks, tolerate_errors=tolerate_errors) as tasks:
+        while not (until(records) if until else all(task.at_end for task in tasks)):
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"{connector_class.__name__} read {len(records)} records in {timeout} s and has not come to the "
+                    "end; if it has none, say with until= when there are enough."
+                )
+            for task in tasks:
+                records += task.poll()
+    return records
+
+
+@contextmanager
+def running_source(
+    connector_class: type[SourceConnector[Any]],
+    props: Mapping[str, str],
+    offsets: StoredOffsets,
+    *,
+    max_tasks: int = 1,
+    tolerate_errors: bool = False,
+) -> Iterator[list[SourceTaskRun]]:
+    """Start a source connector and its tasks for a ``with`` block; at its end, or after an error, they are stopped."""
+    config = connector_class.config_class.parse(connector_props(connector_class, props, max_tasks))
+    context = ConnectorTestContext(offsets)
+    connector = connector_class(config, context)
+    with ExitStack() as started:
+        connector.start()
+        started.callback(connector.stop)
+        started.callback(context.stop)
+        tasks = []
+        for given in task_props(connector, max_tasks):
+            task_context = SourceTaskTestContext(offsets, tolerate_errors=tolerate_errors)
+            task = connector_class.task_class(connector_class.task_class.config_class.parse(given), task_context)
+            # As in the runtime, a task whose start fails is stopped all the same.
+            started.callback(task.stop)
+            task.start()
+            tasks.append(SourceTaskRun(task, task_context, offsets))
+        yield tasks

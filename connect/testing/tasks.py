@@ -1,0 +1,37 @@
+"""From a connector's configuration to those of its tasks, as the runtime does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connect.connector import Connector
+from connect.errors import ConnectError
+
+__all__ = ["connector_props", "task_props"]
+
+
+def connector_props(
+    connector_class: type[Connector[Any]], props: Mapping[str, str], max_tasks: int = 1
+) -> dict[str, str]:
+    """``props`` with the keys that every connector's configuration has."""
+    name = f"{connector_class.__module__}.{connector_class.__qualname__}"
+    return {"name": "test", "connector.class": name, "tasks.max": str(max_tasks), **props}
+
+
+def task_props(connector: Connector[Any], max_tasks: int) -> list[dict[str, str]]:
+    """The task configs of a connector as its tasks are given them; a ``ConnectError`` if they are not as they must be.
+
+    A key whose value is ``None`` is left out.
+    """
+    configs = connector.task_configs(max_tasks)
+    if len(configs) > max_tasks:
+        raise ConnectError(
+            f"{type(connector).__name__} made {len(configs)} task configs where {max_tasks} were the most: "
+            "task_configs must keep to max_tasks."
+        )
+    for config in configs:
+        wrong = [key for key, value in config.items() if not isinstance(value, str | None)]
+        if wrong:
+            raise ConnectError(f"The task config of {type(connector).__name__} has {wrong[0]}, which is no string.")
+    return [{key: value for key, value in config.items() if value is not None} for config in configs]

@@ -1,0 +1,220 @@
+"""The contract of transformations and predicates, as tests to inherit."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import pytest
+
+from connect.data import Batch, Record, SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.errors import DataError
+from connect.plugin import Plugin
+from connect.testing.exactness import exact_record
+from connect.testing.plugin_contract import PluginTests
+from connect.testing.samples import sample_sink_records, sample_source_records
+from connect.transformation import Predicate, Transformation
+
+__all__ = ["PredicateTests", "TransformationTests"]
+
+
+class TransformationTests(PluginTests):
+    """Test a transformation: give it, and the fixture ``props`` if it needs any::
+
+        class TestMaskField(TransformationTests):
+            transformation_class = MaskField
+
+            @pytest.fixture
+            def props(self):
+                return {"fields": "name"}
+
+    Of one that comes in two variants, nested classes ``Key`` and ``Value``, give the class they are in: both are
+    tested, and that they do the same. It is tried on records of many kinds; those that it cannot transform it must
+    refuse with a ``DataError``. Override ``records`` to choose others.
+    """
+
+    transformation_class: ClassVar[type[Transformation[Any]]]
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run every test once for each variant."""
+        if "plugin_class" in metafunc.fixturenames:
+            variants = _variants(self.transformation_class)
+            metafunc.parametrize("plugin_class", variants, ids=[variant.__name__ for variant in variants])
+
+    @pytest.fixture
+    def transformation(self, plugin_class: type[Plugin[Any]], props: Mapping[str, str]) -> Transformation[Any]:
+        """The transformation, or one of its variants, configured with ``props``."""
+        made: Transformation[Any] = plugin_class.configured(props)
+        return made
+
+    @pytest.fixture
+    def records(self) -> Sequence[Record]:
+        """The records to try: source records and sink records, tombstones among them."""
+        return [*sample_source_records(), *sample_sink_records()]
+
+    def identity(self, record: Record) -> object:
+        """What must be the same when a record is transformed again; by default all of it."""
+        return exact_record(record)
+
+    def test_some_records_are_transformed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+        """The transformation takes some of the records, and refuses others with nothing but a ``DataError``."""
+        refusals = [made for record in records if isinstance(made := _applied(transformation, record), DataError)]
+        assert len(refusals) < len(records), f"Every record was refused, the first with: {refusals[0]}"
+
+    def test_a_record_keeps_its_origin(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+        """Offsets go by where a record comes from, which no transformation changes."""
+        for record in records:
+            new = _applied(transformation, record)
+            if isinstance(new, Record):
+                assert type(new) is type(record)
+                assert _origin(new) == _origin(record)
+
+    def test_its_input_is_not_changed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+        """A record may be looked at again, for a report or another try: transformations make new ones."""
+        for record in records:
+            before = exact_record(copy.deepcopy(record))
+            _applied(transformation, record)
+            assert exact_record(record) == before
+        for batch in _batches(records):
+            rows = [exact_record(copy.deepcopy(record)) for record in batch]
+            with suppress(Exception):
+                transformation.apply_batch(batch)
+            assert [exact_record(record) for record in batch] == rows
+
+    def test_batches_are_transformed_like_rows(
+        self, transformation: Transformation[Any], records: Sequence[Record]
+    ) -> None:
+        """``apply_batch`` gives what ``apply`` gives for the rows, and raises where that does."""
+        for batch in _batches(records):
+            rows = [_applied(transformation, record) for record in batch]
+            good = [index for index, row in enumerate(rows) if not isinstance(row, DataError)]
+            for indices in (good, good[::-1], *([index] for index in good)) if good else ():
+                made = transformation.apply_batch(batch.take(indices))
+                wanted = [row for index in indices if isinstance(row := rows[index], Record)]
+                found = [record for part in made for record in part]
+                assert [self.identity(record) for record in found] == [self.identity(record) for record in wanted]
+            if len(good) < len(rows):
+                with pytest.raises(Exception):  # noqa: B017 - any error has the runtime go by rows
+                    list(transformation.apply_batch(batch))
+
+    def test_tombstones_stay_tombstones_or_are_refused(
+        self, transformation: Transformation[Any], records: Sequence[Record]
+    ) -> None:
+        """A record without key and value is no reason to fail in another way than with a ``DataError``."""
+        for record in records:
+            bare = record.replace(key=None, key_schema=None, value=None, value_schema=None)
+            made = _applied(transformation, bare)
+            if not isinstance(made, DataError):
+                found = [item for part in transformation.apply_batch(_batches([bare])[0]) for item in part]
+                assert len(found) == (0 if made is None else 1)
+
+    def test_it_keeps_no_state(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+        """What becomes of a record does not depend on those before it."""
+        forwards = [self._told(_applied(transformation, record)) for record in records]
+        backwards = [self._told(_applied(transformation, record)) for record in reversed(records)]
+        assert backwards[::-1] == forwards
+
+    def test_its_variants_do_the_same(self, props: Mapping[str, str], records: Sequence[Record]) -> None:
+        """The variant for keys does to keys what the variant for values does to values."""
+        variants = {variant.__name__: variant for variant in _variants(self.transformation_class)}
+        if variants.keys() != {"Key", "Value"}:
+            pytest.skip("The transformation has no variants.")
+        of_keys, of_values = variants["Key"].configured(props), variants["Value"].configured(props)
+        for record in records:
+            wanted = _applied(of_values, record)
+            swapped = _applied(of_keys, _swapped(record))
+            found = _swapped(swapped) if isinstance(swapped, Record) else swapped
+            assert self._told(found) == self._told(wanted)
+
+    def _told(self, made: Record | DataError | None) -> object:
+        if isinstance(made, Record):
+            return self.identity(made)
+        return type(made).__name__
+
+
+class PredicateTests(PluginTests):
+    """Test a predicate: give it, and the fixture ``props`` if it needs any."""
+
+    predicate_class: ClassVar[type[Predicate[Any]]]
+
+    @pytest.fixture
+    def plugin_class(self) -> type[Plugin[Any]]:
+        """The predicate."""
+        return self.predicate_class
+
+    @pytest.fixture
+    def predicate(self, props: Mapping[str, str]) -> Predicate[Any]:
+        """The predicate, configured with ``props``."""
+        made: Predicate[Any] = self.predicate_class.configured(props)
+        return made
+
+    @pytest.fixture
+    def records(self) -> Sequence[Record]:
+        """The records to try: source records and sink records, tombstones among them."""
+        return [*sample_source_records(), *sample_sink_records()]
+
+    def test_it_says_yes_or_no(self, predicate: Predicate[Any], records: Sequence[Record]) -> None:
+        """The answer is a boolean, the same each time, or a ``DataError``, and the record is not changed."""
+        for record in records:
+            before = exact_record(copy.deepcopy(record))
+            answer = _answer(predicate, record)
+            assert isinstance(answer, bool | DataError)
+            assert isinstance(answer, DataError) or predicate.test(record) is answer
+            assert exact_record(record) == before
+
+    def test_batches_are_tested_like_rows(self, predicate: Predicate[Any], records: Sequence[Record]) -> None:
+        """``test_batch`` has an answer for each row, that of ``test``, and raises where that does."""
+        for batch in _batches(records):
+            rows = [_answer(predicate, record) for record in batch]
+            good = [index for index, row in enumerate(rows) if isinstance(row, bool)]
+            if good:
+                assert list(predicate.test_batch(batch.take(good))) == [rows[index] for index in good]
+            if len(good) < len(rows):
+                with pytest.raises(Exception):  # noqa: B017 - any error has the runtime go by rows
+                    list(predicate.test_batch(batch))
+
+
+def _variants(transformation_class: type[Transformation[Any]]) -> list[type[Transformation[Any]]]:
+    nested = [getattr(transformation_class, name, None) for name in ("Key", "Value")]
+    variants = [variant for variant in nested if variant is not None]
+    return variants or [transformation_class]
+
+
+def _applied(transformation: Transformation[Any], record: Record) -> Record | DataError | None:
+    try:
+        return transformation.apply(record)
+    except DataError as error:
+        return error
+
+
+def _answer(predicate: Predicate[Any], record: Record) -> bool | DataError:
+    try:
+        return predicate.test(record)
+    except DataError as error:
+        return error
+
+
+def _batches(records: Iterable[Record]) -> list[Batch[Any]]:
+    every = list(records)
+    return [
+        *SourceBatch.from_records(record for record in every if isinstance(record, SourceRecord)),
+        *SinkBatch.from_records(record for record in every if isinstance(record, SinkRecord)),
+    ]
+
+
+def _origin(record: Record) -> object:
+    match record:
+        case SourceRecord():
+            return record.source_partition, record.source_offset
+        case SinkRecord():
+            return record.original_topic, record.original_partition, record.original_offset, record.offset
+        case _:
+            return None
+
+
+def _swapped(record: Record) -> Record:
+    return record.replace(
+        key=record.value, key_schema=record.value_schema, value=record.key, value_schema=record.key_schema
+    )

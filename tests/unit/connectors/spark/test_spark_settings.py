@@ -1,0 +1,188 @@
+"""The configuration of the sink, of its session, and of Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect.bulk import OffsetRange
+from connect.data import Schema, TopicPartition
+from connect.errors import ConfigError, ConnectError
+from connect.jvm.lock import read_lock
+from connect.testing.crash import CRASH_POINT_VARIABLE
+from connectors import spark
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.failure import root_cause
+from connectors.spark.filesystem import LocalFileSystem
+from connectors.spark.ledger import Ledger
+from connectors.spark.reader import read_options
+from connectors.spark.session import session_settings
+from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+
+STORE = {"store.url": "/lake"}
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [("/lake", "/lake"), ("file:///lake/a%20b", "/lake/a b"), ("file:/lake", "/lake"), ("/a b%20", "/a b%20")],
+)
+def test_the_store_is_a_local_folder(url: str, path: str) -> None:
+    assert SparkSinkConfig.parse({"store.url": url}).store == Path(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("store.url", "s3a://bucket/lake"),
+        ("store.url", "hdfs://namenode/lake"),
+        ("store.url", "lake"),
+        ("store.url", ""),
+        ("topics.dir", "_topics"),
+        ("topics.dir", ".."),
+        ("topics.dir", "a//b"),
+        ("topics.dir", ""),
+        ("partitioner.class", "TimeBasedPartitioner"),
+        ("parquet.codec", "lzo"),
+        ("behavior.on.null.values", "drop"),
+        ("filename.offset.zero.pad.width", "-1"),
+        ("value.schema", "{"),
+        ("value.schema", '{"type":"string"}'),
+        ("value.schema", '{"type":"struct","fields":[{"field":"a"}]}'),
+    ],
+)
+def test_a_wrong_value_is_refused_and_names_its_key(key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=key.replace(".", r"\.")):
+        SparkSinkConfig.parse({**STORE, key: value})
+
+
+def test_the_field_partitioner_needs_fields() -> None:
+    with pytest.raises(ConfigError, match=r"partition\.field\.name"):
+        SparkSinkConfig.parse({**STORE, "partitioner.class": "FieldPartitioner"})
+
+
+def test_a_declared_schema_is_a_table() -> None:
+    text = '{"type":"struct","name":"x","fields":[{"field":"a","type":"double"}]}'
+    declared = SparkSinkConfig.parse({**STORE, "value.schema": text}).first_schema
+    assert declared is Schema.struct({"a": Schema.float64(optional=True)})
+
+
+def test_the_connector_is_one_task_with_all_of_its_configuration() -> None:
+    props = {**STORE, "spark.master": "local[1]", "topics": "t"}
+    connector = SparkSinkConnector(SparkSinkConfig.parse(props), context=None)  # type: ignore[arg-type]
+    assert connector.task_configs(8) == [props]
+    assert SparkSinkConnector.task_class is SparkSinkTask
+
+
+def test_offsets_can_be_set_forward_but_not_back(tmp_path: Path) -> None:
+    config = SparkSinkConfig.parse({"name": "sink", "store.url": str(tmp_path)})
+    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
+    assert SparkSinkConnector.alter_offsets(config, {one: 7, two: None})
+    for back in (6, None):
+        with pytest.raises(ConnectError, match="would double records"):
+            SparkSinkConnector.alter_offsets(config, {one: back})
+    ledger = Ledger(LocalFileSystem(tmp_path), "sink")
+    ledger.open()
+    assert ledger.offsets == {one: 7, two: 0}
+
+
+def test_pyspark_is_not_imported_with_the_connector() -> None:
+    code = "import sys, connectors.spark; sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# -- the session -------------------------------------------------------------------------------------------------
+
+
+def test_settings_of_the_session_are_ours_then_the_users(tmp_path: Path) -> None:
+    props = {
+        **STORE,
+        "spark.sql.shuffle.partitions": "7",
+        "spark.jars": "mine.jar",
+        "spark.driver.extraJavaOptions": "-Dx=y",
+        "spark.ui.enabled": "true",
+    }
+    settings = session_settings(props, "name", (Path("/jars/a.jar"),), tmp_path)
+    assert settings["spark.master"] == "local[*]"
+    assert settings["spark.sql.shuffle.partitions"] == "7"
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.jars"] == "/jars/a.jar,mine.jar"
+    assert settings["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
+    assert settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert "store.url" not in settings
+
+
+def test_a_driver_of_a_cluster_is_reachable_for_its_executors(tmp_path: Path) -> None:
+    settings = session_settings({"spark.master": "spark://host:7077"}, "name", (), tmp_path)
+    assert "spark.driver.bindAddress" not in settings
+    assert "spark.driver.host" not in settings
+
+
+def test_a_remote_session_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"spark\.remote"):
+        session_settings({"spark.remote": "sc://host"}, "name", (), tmp_path)
+
+
+def test_the_jars_are_pinned() -> None:
+    jars = read_lock(Path(spark.__file__).with_name("spark.jars"))
+    assert {jar.artifact for jar in jars} == {
+        "spark-sql-kafka-0-10_2.13",
+        "spark-token-provider-kafka-0-10_2.13",
+        "kafka-clients",
+        "commons-pool2",
+    }
+
+
+def test_of_a_long_message_the_cause_is_told() -> None:
+    text = (
+        "An error occurred while calling o1.parquet.\n: org.X: job aborted\n\tat a\nCaused by: org.Y: no disk\n\tat b"
+    )
+    assert root_cause(ValueError(text)) == "org.Y: no disk"
+    assert root_cause(ValueError("An error\n: org.X: job aborted\n\tat a")) == "org.X: job aborted"
+    assert root_cause(ValueError("plain")) == "plain"
+    assert root_cause(ValueError()) == "ValueError"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def test_ranges_are_read_exactly_and_losses_are_errors() -> None:
+    ranges = [OffsetRange("a", 0, 5, 10), OffsetRange("a", 2, 0, 7)]
+    consumer = {"bootstrap.servers": "b:9092", "group.id": "connect-x", "auto.offset.reset": "earliest"}
+    options = read_options(ranges, consumer, 2)
+    assert json.loads(options["assign"]) == {"a": [0, 2]}
+    assert json.loads(options["startingOffsets"]) == {"a": {"0": 5, "2": 0}}
+    assert json.loads(options["endingOffsets"]) == {"a": {"0": 10, "2": 7}}
+    assert options["failOnDataLoss"] == "true"
+    assert options["kafka.bootstrap.servers"] == "b:9092"
+    assert options["groupIdPrefix"] == "connect-x"
+    assert "kafka.group.id" not in options
+    assert "kafka.auto.offset.reset" not in options
+    assert "minPartitions" not in options
+
+
+def test_users_properties_count_for_more_than_ours() -> None:
+    options = read_options([OffsetRange("a", 0, 0, 1)], {"max.poll.records": "7"}, 2)
+    assert options["kafka.max.poll.records"] == "7"
+
+
+@pytest.mark.parametrize(("records", "splits"), [(10_000, None), (50_000, "2"), (10**6, "4")])
+def test_a_large_range_is_split_for_all_cores(records: int, splits: str | None) -> None:
+    assert read_options([OffsetRange("a", 0, 0, records)], {}, 4).get("minPartitions") == splits
+
+
+# -- test equipment ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("chosen", "code"), [(None, 0), ("other", 0), ("here", -signal.SIGKILL), ("here:3", 0)])
+def test_a_crash_point_kills_when_it_is_named(chosen: str | None, code: int) -> None:
+    program = "from connect.testing.crash import crash_point\nfor _ in range(2): crash_point('here')"
+    environ = {key: value for key, value in os.environ.items() if key != CRASH_POINT_VARIABLE}
+    if chosen:
+        environ[CRASH_POINT_VARIABLE] = chosen
+    assert subprocess.run([sys.executable, "-c", program], env=environ, check=False).returncode == code
