@@ -24,7 +24,7 @@ def produce(bootstrap: str, topic: str, file: Path) -> int:
             "acks": "all",
             "linger.ms": 5,
             "queue.buffering.max.kbytes": 32 * 1024,
-        }  # fmt: skip
+        }
     )
     acknowledged = 0
 
@@ -58,7 +58,7 @@ def consume(bootstrap: str, topic: str, file: Path) -> int:
             "enable.auto.commit": False,
             "fetch.queue.backoff.ms": 10,
             "queued.min.messages": 20000,
-        }  # fmt: skip
+        }
     )
     partitions = len(consumer.list_topics(topic).topics[topic].partitions)
     consumer.subscribe([topic])

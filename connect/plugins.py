@@ -173,7 +173,7 @@ def read_entries(file: Path, *, folder: Path | None) -> list[PluginEntry]:
 def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path | None) -> PluginEntry:
     unknown = table.keys() - {"class", "type", "aliases", "version"}
     if unknown or not isinstance(table.get("class"), str):
-        wrong = f"unknown key {sorted(unknown)[0]}" if unknown else "no class"
+        wrong = f"unknown key {min(unknown)}" if unknown else "no class"
         raise PluginError(f"{file}: a [[{kind.value}]] has {wrong}; it takes class, type, aliases and version.")
     if kind is PluginKind.CONNECTOR and table.get("type") not in ("source", "sink"):
         raise PluginError(f'{file}: connector {table["class"]} needs type = "source" or type = "sink".')

@@ -16,6 +16,9 @@ from connect.jvm.java import find_java
 from equipment.standalone import StandaloneWorker
 from worker.kafka import broker as broker_module
 from worker.kafka.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+from worker.registry.application import application_jar
+from worker.registry.launch import LEAST_JAVA
+from worker.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +46,26 @@ def broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFacto
 def bootstrap(broker: BrokerInfo) -> str:
     """The bootstrap servers of the run's broker."""
     return broker.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def registry_application() -> Path:
+    """The application of the embedded schema registry. Where it cannot be had the test is skipped, in CI it fails."""
+    try:
+        return application_jar(find_java(LEAST_JAVA), sluice_home())
+    except ConnectError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no embedded schema registry here: {error}")
+
+
+@pytest.fixture(scope="session")
+def registry(registry_application: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryInfo]:
+    """A schema registry, one for all the processes of this test run. Do not stop it: others use it."""
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with EmbeddedRegistry(RegistryServerConfig(folder=run / "registry", port=0)).lease() as info:
+        yield info
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import struct
 from decimal import Decimal
 from typing import Final
 
-__all__ = ["double_text", "float_text", "single", "to_single"]
+__all__ = ["double_text", "float_text", "halves_single", "single", "to_single"]
 
 _SINGLE: Final = struct.Struct("<f")
 _SINGLE_BITS: Final = struct.Struct("<I")
@@ -58,8 +58,10 @@ def halves_single(value: float) -> bool:
 def double_text(value: float) -> str:
     """What Java's ``Double.toString`` says: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
     if math.isfinite(value):
-        # Of numbers with so few bits, Java shows two digits where one would do: 4.9E-324.
-        return _java_text(repr(value) if abs(value) > 1e-321 or value == 0 else f"{value:.1e}")
+        text = repr(value)
+        # Of the smallest numbers, Java shows two digits where one would do: 4.9E-324.
+        one_digit = abs(value) < 1e-321 and len(text.lstrip("-").partition("e")[0]) == 1
+        return _java_text(f"{value:.1e}" if one_digit and value else text)
     return _not_finite(value)
 
 

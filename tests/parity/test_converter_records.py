@@ -1,7 +1,7 @@
 """Round trips recorded from the converters of Apache Kafka Connect 4.3.1.
 
-The recording names its inputs and shows values as text (``Long:5``); ``INPUTS`` has the values for the names, ``described``
-and ``shown`` bring ours to that text.
+The recording names its inputs and shows values as text (``Long:5``); ``INPUTS`` has the values for the names,
+``described`` and ``shown`` bring ours to that text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from parity.test_converters import CONVERTERS
 from parity.vectors import DATA
 
-from connect.data import Schema, Type, date_schema, decimal_schema, logical, time_schema, timestamp_schema
+from connect.data import Schema, Type, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
 from converters.display import display

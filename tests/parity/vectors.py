@@ -1,9 +1,10 @@
 """Reads the behaviour vectors of Kafka Connect: schemas, values and records in their notation.
 
-``schema_of``, ``value_of`` and ``record_of`` make ours of theirs. To compare an outcome with what a vector expects, bring
-both to one form: ``encoded(value, schema)`` and ``canonical(document)``; for schemas compare ``schema_of(document)``, since
-equal schemas are one object. Python has one type of whole numbers and one of floats, so widths are not compared: the
-schema has them. What Python cannot carry (a Time of 25 hours) is an ``UnrepresentableError``.
+``schema_of``, ``value_of`` and ``record_of`` make ours of theirs. To compare an outcome with what a vector expects,
+bring both to one form: ``encoded(value, schema)`` and ``canonical(document)``; for schemas compare
+``schema_of(document)``, since equal schemas are one object. Python has one type of whole numbers and one of floats, so
+widths are not compared: the schema has them. What Python cannot carry (a Time of 25 hours) is an
+``UnrepresentableError``.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ ORDER = Schema.struct(
         "g": decimal_schema(2, optional=True),
     }
 )
+WITHOUT_DEFAULT = ORDER.replace(
+    fields={field.name: field.schema.replace(default=None) for field in ORDER.fields},
+)
 SOUND = [
     b'{"a":1,"b":"x","c":0.5,"d":1.1,"e":{"x":[1,null],"y":true},"f":1000,"g":"AJw="}',
     b'{"a":1,"b":"\\u00e9\xc3\xa9","c":-1e5,"d":null,"e":null}',
@@ -107,15 +110,15 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.lists(damaged() | st.none(), max_size=4))
-def test_damaged_payloads_are_read_as_by_rows(messages: list[bytes | None]) -> None:
-    assert by_arrow(converter(schemas_enable=False), messages, ORDER) == plain_rows(messages, ORDER)
+@given(st.lists(damaged() | st.none(), max_size=4), st.sampled_from([ORDER, WITHOUT_DEFAULT]))
+def test_damaged_payloads_are_read_as_by_rows(messages: list[bytes | None], schema: Schema) -> None:
+    assert by_arrow(converter(schemas_enable=False), messages, schema) == plain_rows(messages, schema)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(damaged(), max_size=4))
-def test_damaged_envelopes_are_read_as_by_rows(payloads: list[bytes]) -> None:
-    described = converter().from_connect("t", ORDER, {"a": 1, "d": 1.5})
+@given(st.lists(damaged(), max_size=4), st.sampled_from([ORDER, WITHOUT_DEFAULT]))
+def test_damaged_envelopes_are_read_as_by_rows(payloads: list[bytes], schema: Schema) -> None:
+    described = converter().from_connect("t", schema, {"a": 1, "d": 1.5})
     assert described is not None
     prefix = described[: described.rindex(b'"payload":')] + b'"payload":'
     messages = [prefix + payload + b"}" for payload in payloads]
@@ -127,7 +130,7 @@ def columns_of(messages: Sequence[bytes], schema: Schema) -> Sequence[Column]:
 
 
 def test_sound_messages_come_in_arrow() -> None:
-    (column,) = columns_of(SOUND, ORDER.replace(fields={f.name: f.schema for f in ORDER.fields if f.name != "d"}))
+    (column,) = columns_of(SOUND, WITHOUT_DEFAULT)
     assert isinstance(column, ArrowColumn)
     assert column[0]["e"] == {"x": [1, None], "y": True}
 

@@ -1,0 +1,203 @@
+"""JSON texts straight into Arrow, by pyarrow's own JSON reader. Importing this needs pyarrow.
+
+That reader is quick but follows its own rules. It is trusted with a batch only where they are Kafka Connect's as well:
+everything it would coerce, invent or stumble over is looked for before and after, and found leaves a ``DoubtError``,
+with which the caller goes through the rows. What it does by itself was tried out: it refuses text where a number is
+due, numbers out of range, fractions in whole numbers, a known field given twice, half surrogate pairs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pyarrow_json
+
+from connect.data import Schema, Type, logical
+from connect.data.arrow import arrow_type, to_array
+from connect.errors import DataError
+from converters.json.columns import DoubtError
+from converters.json.decode import decoder
+
+__all__ = ["ArrowReader"]
+
+_MOST_BYTES: Final = 2**30
+_MOST_DEPTH: Final = 900
+_NEGATIVE_ZERO: Final = -(2**63)
+_PLAIN: Final[dict[Type, Any]] = {
+    Type.INT8: pa.int8(),
+    Type.INT16: pa.int16(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.STRING: pa.string(),
+    Type.BYTES: pa.string(),
+}
+_LIMITS: Final = {
+    logical.DATE_NAME: (-719_162, 2_932_896),
+    logical.TIME_NAME: (0, 86_399_999),
+    logical.TIMESTAMP_NAME: (-62_135_596_800_000, 253_402_300_799_999),
+}
+_BASE: Final = {
+    logical.DECIMAL_NAME: Type.BYTES,
+    logical.DATE_NAME: Type.INT32,
+    logical.TIME_NAME: Type.INT32,
+    logical.TIMESTAMP_NAME: Type.INT64,
+}
+
+
+class ArrowReader:
+    """Reads JSON objects as the structs of one schema."""
+
+    def __init__(self, schema: Schema, *, replace_null: bool) -> None:
+        self._schema = schema
+        self._replace_null = replace_null
+        # Nobody can write a record that has this member.
+        self._marker = secrets.token_hex(8)
+        fields = [(self._marker, pa.int8()), *((field.name, _read_type(field.schema)) for field in schema.fields)]
+        self._fields = pa.schema(fields)
+        self._has_others = False
+
+    @staticmethod
+    def can_read(schema: Schema) -> bool:
+        """Whether values of a schema can be read: structs of anything but maps and empty structs."""
+        return schema.type is Type.STRUCT and _read_type(schema) is not None
+
+    def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
+        """The structs of many JSON texts; ``DoubtError`` unless they are all sure to be what the rows would be."""
+        if {payload[:1] for payload in payloads} != {b"{"}:
+            raise DoubtError
+        lead = b'{"%b":0,' % self._marker.encode()
+        text = lead + (b"\n" + lead).join([payload[1:] for payload in payloads])
+        if not text.isascii():
+            _check_unicode(text)
+        table = self._table(text, payloads)
+        # As many objects as payloads, and each begins where a payload does: so each is one payload.
+        if table.num_rows != len(payloads) or table.column(0).null_count:
+            raise DoubtError
+        columns = [
+            self._finished(_one_array(table.column(field.index + 1)), field.schema, 0) for field in self._schema.fields
+        ]
+        return pa.StructArray.from_arrays(columns, fields=_members(self._schema))
+
+    def _table(self, text: bytes, payloads: Sequence[bytes]) -> pa.Table:
+        if not self._has_others:
+            try:
+                return self._parsed(text, "error")
+            except DoubtError:
+                pass  # perhaps there are only fields that the schema has not
+        _check_others(text, payloads)
+        table = self._parsed(text, "ignore")
+        self._has_others = True
+        return table
+
+    def _parsed(self, text: bytes, unexpected: Literal["error", "ignore"]) -> pa.Table:
+        if len(text) > _MOST_BYTES:
+            raise DoubtError
+        source: Any = pa.BufferReader(text)
+        try:
+            return pyarrow_json.read_json(
+                source,
+                read_options=pyarrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+                parse_options=pyarrow_json.ParseOptions(
+                    explicit_schema=self._fields, unexpected_field_behavior=unexpected
+                ),
+            )
+        except pa.ArrowException as error:
+            raise DoubtError from error
+
+    def _finished(self, array: Any, schema: Schema, hidden: int) -> Any:
+        """An array as it was read, made one of the schema; in ``hidden`` places the struct around it is null."""
+        has_default = schema.default is not None and self._replace_null
+        if array.null_count > hidden and (has_default or not schema.optional):
+            raise DoubtError
+        if schema.name in _LIMITS:
+            return _temporal(array, schema)
+        if schema.name == logical.DECIMAL_NAME or schema.type is Type.BYTES:
+            return self._decoded(array, schema, hidden)
+        if schema.type in (Type.FLOAT32, Type.FLOAT64):
+            _check_floats(array)
+        if schema.type is Type.STRUCT:
+            return self._struct(array, schema)
+        if schema.value_schema is not None:
+            items = self._finished(array.values, schema.value_schema, 0)
+            mask = array.is_null() if array.null_count else None
+            return pa.ListArray.from_arrays(array.offsets, items, type=arrow_type(schema), mask=mask)
+        return array
+
+    def _struct(self, array: Any, schema: Schema) -> Any:
+        children = [self._finished(array.field(field.index), field.schema, array.null_count) for field in schema.fields]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=_members(schema), mask=mask)
+
+    def _decoded(self, array: Any, schema: Schema, hidden: int) -> Any:
+        """Bytes and decimals from their base64 text."""
+        of = schema.as_optional() if hidden else schema
+        decode = decoder(of, replace_null=self._replace_null, nested=True)
+        try:
+            values = to_array([decode(text) for text in array.to_pylist()], of)
+        except DataError as error:
+            raise DoubtError from error
+        return values
+
+
+def _check_unicode(text: bytes) -> None:
+    """Raise ``DoubtError`` for bytes that are not UTF-8, which pyarrow does not look at."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise DoubtError from error
+
+
+def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
+    """Raise ``DoubtError`` for what may be in fields that are left out and that orjson would not take."""
+    if b"NaN" in text or b"Inf" in text:
+        raise DoubtError
+    if max(map(len, payloads)) > _MOST_DEPTH:
+        for payload in payloads:
+            if len(payload) > _MOST_DEPTH and payload.count(b"[") + payload.count(b"{") > _MOST_DEPTH:
+                raise DoubtError
+
+
+def _check_floats(array: Any) -> None:
+    """Raise ``DoubtError`` for numerals JSON has not, and for zeros of which the text alone tells the sign."""
+    doubles = array if array.type.equals(pa.float64()) else array.cast(pa.float64())
+    if not pc.all(pc.is_finite(doubles), min_count=0).as_py():
+        raise DoubtError
+    if pc.any(pc.equal(doubles.view(pa.int64()), pa.scalar(_NEGATIVE_ZERO))).as_py():
+        raise DoubtError
+
+
+def _temporal(array: Any, schema: Schema) -> Any:
+    assert schema.name is not None
+    low, high = _LIMITS[schema.name]
+    found: Any = pc.min_max(array).as_py()
+    if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
+        raise DoubtError
+    return array.view(arrow_type(schema))
+
+
+def _read_type(schema: Schema) -> Any:
+    """The type to read values of a schema in; ``None`` if they cannot be read."""
+    kind = _BASE.get(schema.name or "", schema.type)
+    if kind is Type.ARRAY and schema.value_schema is not None:
+        item = _read_type(schema.value_schema)
+        return None if item is None else pa.list_(item)
+    if kind is Type.STRUCT:
+        parts = [(field.name, _read_type(field.schema)) for field in schema.fields]
+        return None if not parts or any(part is None for _, part in parts) else pa.struct(parts)
+    return _PLAIN.get(kind)
+
+
+def _one_array(column: Any) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _members(schema: Schema) -> list[pa.Field[Any]]:
+    members: Any = arrow_type(schema)
+    return list(members)

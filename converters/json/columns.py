@@ -1,0 +1,252 @@
+"""Many values of one schema at once: what decoders and encoders do, a field at a time.
+
+What orjson has read is mostly what the schema asks for, and what connectors send mostly what orjson can write. So a
+column is looked at rather than rebuilt: the set of Python types in it, the least and the greatest number. Where that
+leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and know what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from operator import eq, itemgetter
+from types import NoneType
+from typing import Any, Final
+
+from connect.data import Schema, Type, logical
+from connect.errors import DataError
+from converters.json.decode import decoder
+from converters.json.encode import RANGES, DecimalFormat, encode_float64, encode_schemaless, encoder
+from converters.json.errors import InexactError
+
+__all__ = ["Change", "DoubtError", "column_decoder", "column_encoder", "has_long_numbers"]
+
+Row = Callable[[Any], Any]
+Change = Callable[[Sequence[Any]], Sequence[Any]]
+"""Gives the values of a column decoded or encoded; the column itself if nothing had to change.
+Raises ``DoubtError`` when the rows have to be looked at one by one."""
+
+_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER: Final = b"0" * 19
+
+
+class DoubtError(Exception):
+    """A column holds something out of the ordinary: go through its rows."""
+
+
+def column_decoder(schema: Schema | None, *, replace_null: bool) -> Change:
+    """What turns parsed JSON into the values of a schema. It changes the dicts it is given."""
+    if schema is None:
+        return _by_row(decoder(None, replace_null=replace_null))
+
+    def row_of(part: Schema) -> Row:
+        return decoder(part, replace_null=replace_null, nested=part is not schema)
+
+    return _Direction(row_of, _READ, _decoded_struct).change(schema)
+
+
+def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Change:
+    """What turns the values of a schema into what orjson writes as Jackson does. The values stay as they are."""
+    if schema is None:
+        return _by_row(encode_schemaless)
+
+    def row_of(part: Schema) -> Row:
+        return encoder(part, replace_null=replace_null, decimal_format=decimal_format)
+
+    return _Direction(row_of, _WRITTEN, _encoded_struct).change(schema)
+
+
+def has_long_numbers(text: bytes) -> bool:
+    """Whether JSON text may have a number of more than 64 bits, which orjson would not read as Kafka Connect does."""
+    return _LONG_NUMBER in text.translate(_DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """Reading or writing: the row method of a schema, the types orjson handles itself, how structs are changed."""
+
+    row_of: Callable[[Schema], Row]
+    handled: Mapping[Type, tuple[frozenset[type], Change]]
+    struct: Callable[[Sequence[tuple[str, Change]]], Change]
+
+    def change(self, schema: Schema) -> Change:
+        row = self.row_of(schema)
+        if schema.name in logical.LOGICAL_NAMES:
+            return _by_row(row)
+        if schema.type in self.handled:
+            return _nullable(row, *self.handled[schema.type])
+        if schema.type is Type.STRUCT:
+            parts = [(field.name, self.change(field.schema)) for field in schema.fields]
+            return _nullable(row, _DICT, self.struct(parts))
+        if schema.type is Type.ARRAY and schema.value_schema is not None:
+            return _nullable(row, _LIST, _array(self.change(schema.value_schema)))
+        if schema.type is Type.MAP and schema.value_schema is not None and schema.key_schema is Schema.string():
+            return _nullable(row, _DICT, _map(self.change(schema.value_schema)))
+        return _by_row(row)
+
+
+def _by_row(row: Row) -> Change:
+    def change(column: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return [row(value) for value in column]
+        except (DataError, InexactError) as error:
+            raise DoubtError from error
+
+    return change
+
+
+def _nullable(row: Row, kinds: frozenset[type], change: Change) -> Change:
+    """Let ``change`` see values of these types only; what a null becomes, the row method knows."""
+    nulls = _by_row(row)
+
+    def change_all(column: Sequence[Any]) -> Sequence[Any]:
+        found = set(map(type, column))
+        if found <= kinds:
+            return change(column) if column else column
+        if not found <= kinds | _NULL:
+            raise DoubtError
+        if (change is _unchanged or found == _NULL) and nulls([None])[0] is None:
+            return column
+        present = [value for value in column if value is not None]
+        instead = nulls([None] * (len(column) - len(present)))
+        changed = change(present) if present else present
+        if changed is present and instead[0] is None:
+            return column
+        left, right = iter(instead), iter(changed)
+        return [next(left if value is None else right) for value in column]
+
+    return change_all
+
+
+# -- scalars -----------------------------------------------------------------------------------------------------
+
+
+def _unchanged(column: Sequence[Any]) -> Sequence[Any]:
+    return column
+
+
+def _within(low: int, high: int) -> Change:
+    def change(column: Sequence[Any]) -> Sequence[Any]:
+        if min(column) < low or max(column) > high:
+            raise DoubtError
+        return column
+
+    return change
+
+
+def _as_floats(column: Sequence[Any]) -> Sequence[Any]:
+    return list(map(float, column)) if int in set(map(type, column)) else column
+
+
+def _as_written(column: Sequence[Any]) -> Sequence[Any]:
+    """Floats in the range where Java, too, writes plain decimals; the others by their own method."""
+    sizes = list(map(abs, column))
+    # A NaN, which min and max may miss, makes the sum one.
+    if not math.isnan(sum(sizes)) and max(sizes) < 1e7 and min(filter(None, sizes), default=1.0) >= 1e-3:
+        return column
+    return list(map(encode_float64, column))
+
+
+# -- containers --------------------------------------------------------------------------------------------------
+
+
+def _decoded_struct(parts: Sequence[tuple[str, Change]]) -> Change:
+    names = tuple(name for name, _ in parts)
+
+    def change(rows: Sequence[Any]) -> Sequence[Any]:
+        columns = _exact_columns(rows, names)
+        if columns is None:
+            columns = [[row.get(name) for row in rows] for name in names]
+            return _rebuilt(names, [part(column) for (_, part), column in zip(parts, columns, strict=True)], rows)
+        for (name, part), column in zip(parts, columns, strict=True):
+            changed = part(column)
+            if changed is not column:
+                for row, value in zip(rows, changed, strict=True):
+                    row[name] = value
+        return rows
+
+    return change
+
+
+def _encoded_struct(parts: Sequence[tuple[str, Change]]) -> Change:
+    names = tuple(name for name, _ in parts)
+
+    def change(rows: Sequence[Any]) -> Sequence[Any]:
+        columns = _exact_columns(rows, names)
+        if columns is None:
+            raise DoubtError
+        changed = [part(column) for (_, part), column in zip(parts, columns, strict=True)]
+        same = all(new is old for new, old in zip(changed, columns, strict=True))
+        if same and _in_order(rows, names):
+            return rows
+        return _rebuilt(names, changed, rows)
+
+    return change
+
+
+def _exact_columns(rows: Sequence[Any], names: tuple[str, ...]) -> Sequence[Sequence[Any]] | None:
+    """The values of each field; ``None`` unless every row has these fields and no others."""
+    if not names or not rows[0]:
+        return None
+    if _in_order(rows, names):
+        return list(zip(*map(dict.values, rows), strict=True))
+    if set(map(len, rows)) != {len(names)}:
+        return None
+    try:
+        return [list(map(itemgetter(name), rows)) for name in names]
+    except KeyError:
+        return None
+
+
+def _in_order(rows: Sequence[Any], names: tuple[str, ...]) -> bool:
+    """Whether every row has these fields in this order."""
+    # The rows share their keys as objects, mostly, so comparing with those of the first is quickest.
+    first = tuple(rows[0])
+    return first == names and all(map(eq, map(tuple, rows), repeat(first)))
+
+
+def _rebuilt(names: tuple[str, ...], columns: Sequence[Sequence[Any]], rows: Sequence[Any]) -> Sequence[Any]:
+    if not names:
+        return [{} for _ in rows]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _array(part: Change) -> Change:
+    def change(arrays: Sequence[Any]) -> Sequence[Any]:
+        items = list(chain.from_iterable(arrays))
+        changed = part(items)
+        if changed is items:
+            return arrays
+        left = iter(changed)
+        return [list(islice(left, len(array))) for array in arrays]
+
+    return change
+
+
+def _map(part: Change) -> Change:
+    def change(maps: Sequence[Any]) -> Sequence[Any]:
+        if not set(map(type, chain.from_iterable(maps))) <= _STRING:
+            raise DoubtError
+        items = list(chain.from_iterable(map(dict.values, maps)))
+        changed = part(items)
+        if changed is items:
+            return maps
+        left = iter(changed)
+        return [dict(zip(keys, islice(left, len(keys)), strict=True)) for keys in maps]
+
+    return change
+
+
+_NULL: Final = frozenset({NoneType})
+_DICT: Final = frozenset({dict})
+_LIST: Final = frozenset({list})
+_STRING: Final = frozenset({str})
+_SAME: Final[Mapping[Type, tuple[frozenset[type], Change]]] = {
+    Type.BOOLEAN: (frozenset({bool}), _unchanged),
+    Type.STRING: (_STRING, _unchanged),
+    **{kind: (frozenset({int}), _within(low, high)) for kind, (low, high) in RANGES.items()},
+}
+_READ: Final = {**_SAME, Type.FLOAT64: (frozenset({float, int}), _as_floats)}
+_WRITTEN: Final = {**_SAME, Type.FLOAT64: (frozenset({float}), _as_written)}

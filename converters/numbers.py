@@ -1,0 +1,149 @@
+"""Booleans and numbers as Kafka's own serializers write them: one byte, or big-endian of a fixed width."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from connect.data import Column, Schema, SchemaAndValue, Type, ValueColumn
+from connect.errors import DataError
+from converters.universal import ConverterConfig, UniversalConverter
+
+__all__ = [
+    "BooleanConverter",
+    "DoubleConverter",
+    "FloatConverter",
+    "IntegerConverter",
+    "LongConverter",
+    "ShortConverter",
+]
+
+_BOOLEAN: Final = Schema.boolean(optional=True)
+
+
+class BooleanConverter(UniversalConverter[ConverterConfig]):
+    """One byte, 0 or 1, with the schema of an optional boolean."""
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
+        """The byte of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is no boolean."""
+        if schema is not None and schema.type is not Type.BOOLEAN:
+            raise DataError(f"Invalid schema type for BooleanConverter: {schema.type.name}")
+        if value is None:
+            return None
+        if value is True:
+            return b"\x01"
+        if value is False:
+            return b"\x00"
+        raise DataError(f"BooleanConverter is not compatible with objects of type {type(value).__name__}")
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
+        """The boolean of one byte; a :class:`~connect.errors.DataError` unless it is a single 0 or 1."""
+        if data is None:
+            return SchemaAndValue(_BOOLEAN, None)
+        if len(data) != 1 or data[0] > 1:
+            raise DataError(f"Failed to deserialize boolean: expected one byte, 0 or 1, but got {_shown(data)}.")
+        return SchemaAndValue(_BOOLEAN, data[0] == 1)
+
+
+class _NumberConverter(UniversalConverter[ConverterConfig]):
+    """A number of fixed width, big-endian, with the schema of that optional number."""
+
+    kind: ClassVar[str]
+    layout: ClassVar[struct.Struct]
+    carrier: ClassVar[type] = int
+    schema: ClassVar[Schema]
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
+        """The bytes of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is of another kind."""
+        if value is None:
+            return None
+        if schema is not None and schema.type is not self.schema.type:
+            raise DataError(f"Failed to serialize to {self.kind} (was {schema.type.name}): cast the value first")
+        try:
+            return self.layout.pack(self._checked(value))
+        except (struct.error, OverflowError, TypeError) as error:
+            shown = f"{value!r:.40}" if isinstance(value, (int, float)) else type(value).__name__
+            raise DataError(f"Failed to serialize to {self.kind} (was {shown}): {error}") from error
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
+        """The number; a :class:`~connect.errors.DataError` when ``data`` has another width."""
+        if data is None:
+            return SchemaAndValue(self.schema, None)
+        if len(data) != self.layout.size:
+            raise DataError(
+                f"Failed to deserialize {self.kind}: expected {self.layout.size} bytes but got {_shown(data)}."
+            )
+        return SchemaAndValue(self.schema, self.layout.unpack(data)[0])
+
+    def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
+        """The bytes of every number of a column; errors as in :meth:`from_connect`."""
+        values, schema, size = column.values(), column.schema, self.layout.size
+        fitting = schema is None or schema.type is self.schema.type
+        if fitting and set(map(type, values)) == {self.carrier}:
+            try:
+                packed = struct.pack(f">{len(values)}{self.layout.format[1]}", *values)
+                return [packed[start : start + size] for start in range(0, len(packed), size)]
+            except (struct.error, OverflowError):
+                pass  # the rows find out which it was
+        return super().from_connect_column(topic, column)
+
+    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
+        """One column of the numbers; errors as in :meth:`to_connect`."""
+        if set(map(type, data)) == {bytes} and set(map(len, data)) == {self.layout.size}:  # type: ignore[arg-type]
+            packed = b"".join(data)  # type: ignore[arg-type]
+            return [ValueColumn(struct.unpack(f">{len(data)}{self.layout.format[1]}", packed), self.schema)]
+        return super().to_connect_column(topic, data)
+
+    def _checked(self, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise TypeError("a boolean is not a number; use the BooleanConverter")
+        return value
+
+
+class ShortConverter(_NumberConverter):
+    """Whole numbers of 16 bits."""
+
+    kind, layout, schema = "short", struct.Struct(">h"), Schema.int16(optional=True)
+
+
+class IntegerConverter(_NumberConverter):
+    """Whole numbers of 32 bits."""
+
+    kind, layout, schema = "integer", struct.Struct(">i"), Schema.int32(optional=True)
+
+
+class LongConverter(_NumberConverter):
+    """Whole numbers of 64 bits."""
+
+    kind, layout, schema = "long", struct.Struct(">q"), Schema.int64(optional=True)
+
+
+class _FloatingConverter(_NumberConverter):
+    """A floating point number; a whole number is taken where a value of this width holds it exactly."""
+
+    carrier = float
+
+    def _checked(self, value: Any) -> Any:
+        number = super()._checked(value)
+        if isinstance(number, int) and int(self.layout.unpack(self.layout.pack(number))[0]) != number:
+            raise TypeError(f"it cannot be held exactly; make it a float to have it rounded to a {self.kind}")
+        if not isinstance(number, (int, float)):
+            raise TypeError("it is neither a float nor an int")
+        return number
+
+
+class FloatConverter(_FloatingConverter):
+    """Floating point numbers of single precision; a float is rounded to it, one too large for it is refused."""
+
+    kind, layout, schema = "float", struct.Struct(">f"), Schema.float32(optional=True)
+
+
+class DoubleConverter(_FloatingConverter):
+    """Floating point numbers of double precision."""
+
+    kind, layout, schema = "double", struct.Struct(">d"), Schema.float64(optional=True)
+
+
+def _shown(data: bytes) -> str:
+    return f"{len(data)} bytes ({data[:16].hex()}{'...' if len(data) > 16 else ''})"

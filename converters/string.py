@@ -1,0 +1,93 @@
+"""Text: strings as they are, everything else as Java's ``toString`` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from connect.config import HIGH, option
+from connect.data import Column, Schema, SchemaAndValue, ValueColumn
+from connect.errors import ConfigError, DataError
+from converters.display import display
+from converters.universal import ConverterConfig, UniversalConverter
+
+__all__ = ["StringConverter", "StringConverterConfig"]
+
+_STRING: Final = Schema.string(optional=True)
+_UTF_8: Final = frozenset({"utf8", "utf-8", "utf_8"})
+_UTF_16: Final = frozenset({"utf16", "utf-16", "utf_16"})
+_BIG_ENDIAN_MARK: Final = b"\xfe\xff"
+_LITTLE_ENDIAN_MARK: Final = b"\xff\xfe"
+
+
+class StringConverterConfig(ConverterConfig):
+    """The options of the string converter."""
+
+    converter_encoding: str = option(
+        default="UTF-8",
+        importance=HIGH,
+        doc="The character set to write and read text in, such as UTF-8, UTF-16 or ISO-8859-1.",
+    )
+
+
+class StringConverter(UniversalConverter[StringConverterConfig]):
+    """Writes the text of any value, reads text with the schema of an optional string.
+
+    Reading replaces what is not text in the character set by U+FFFD, as Kafka Connect does; use the ByteArrayConverter
+    for bytes that are not text.
+    """
+
+    def __init__(self, config: StringConverterConfig, *, is_key: bool = False) -> None:
+        super().__init__(config, is_key=is_key)
+        self._encoding = config.converter_encoding
+        self._is_utf_8 = self._encoding.lower() in _UTF_8
+        self._is_utf_16 = self._encoding.lower() in _UTF_16
+        try:
+            "".encode(self._encoding)
+        except (LookupError, ValueError) as error:
+            reason = "it is no known character set; use UTF-8, UTF-16 or ISO-8859-1, for example"
+            raise ConfigError("converter.encoding", self._encoding, reason) from error
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
+        """The encoded text; a :class:`~connect.errors.DataError` when the character set has no place for it."""
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else display(schema, value)
+        try:
+            if self._is_utf_16:
+                return _BIG_ENDIAN_MARK + text.encode("utf-16-be")
+            return text.encode(self._encoding)
+        except UnicodeEncodeError as error:
+            raise DataError(f"The text cannot be written in {self._encoding}: {error}") from error
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
+        """The text of the bytes."""
+        return SchemaAndValue(_STRING, None if data is None else self._decode(data))
+
+    def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
+        """The encoded text of every value of a column; errors as in :meth:`from_connect`."""
+        values = column.values()
+        if self._is_utf_8 and {*map(type, values)} == {str}:
+            try:
+                return list(map(str.encode, values))
+            except UnicodeEncodeError:
+                pass  # the rows find out which it was
+        return super().from_connect_column(topic, column)
+
+    def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
+        """One column of the texts."""
+        if not data:
+            return []
+        if self._is_utf_8 and {*map(type, data)} == {bytes}:
+            try:
+                return [ValueColumn(list(map(bytes.decode, data)), _STRING)]  # type: ignore[arg-type]
+            except UnicodeDecodeError:
+                pass  # to be replaced, record by record
+        return [ValueColumn([None if item is None else self._decode(item) for item in data], _STRING)]
+
+    def _decode(self, data: bytes) -> str:
+        if not self._is_utf_16:
+            return data.decode(self._encoding, "replace")
+        if data.startswith(_LITTLE_ENDIAN_MARK):
+            return data[2:].decode("utf-16-le", "replace")
+        return data.removeprefix(_BIG_ENDIAN_MARK).decode("utf-16-be", "replace")
