@@ -17,6 +17,7 @@ from connect.config import (
     option,
     url_list,
 )
+from worker.response_headers import header_rules
 
 __all__ = ["StandaloneConfig", "WorkerConfig"]
 
@@ -75,6 +76,16 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="Whether source connectors may create topics by their topic.creation.* keys.",
     )
+    topic_tracking_enable: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether the worker keeps which topics each connector uses, for GET /connectors/NAME/topics.",
+    )
+    topic_tracking_allow_reset: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether users may reset the topics that a connector uses.",
+    )
     connector_client_config_override_policy: str = option(
         default="All",
         importance=MEDIUM,
@@ -95,6 +106,28 @@ class WorkerConfig(Config):
         default=None,
         importance=LOW,
         doc="The port under which other workers and users reach this one.",
+    )
+    admin_listeners: tuple[str, ...] | None = option(
+        default=None,
+        importance=LOW,
+        doc="Where /admin is served, as URLs: with the rest if not set, nowhere if empty.",
+    )
+    access_control_allow_origin: str = option(
+        default="",
+        importance=LOW,
+        doc="Origins, with commas between them, whose web pages may use the REST API; * is every origin.",
+    )
+    access_control_allow_methods: str = option(
+        default="",
+        importance=LOW,
+        doc="Methods, with commas between them, that such pages may use; GET, POST and HEAD if empty.",
+    )
+    response_http_headers_config: str = option(
+        default="",
+        importance=LOW,
+        validator=header_rules,
+        doc="Headers of every answer, with commas between them: [set|add|setDate|addDate] NAME: VALUE, each in double "
+        "quotes if it has a comma.",
     )
 
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from connect.errors import ConnectError
 
-__all__ = ["FencedError", "NotLeaderError", "RebalanceInProgressError"]
+__all__ = [
+    "BadRequestError",
+    "ConflictError",
+    "FencedError",
+    "ForbiddenError",
+    "InvalidConnectorError",
+    "NotLeaderError",
+    "RebalanceInProgressError",
+]
 
 
 class NotLeaderError(ConnectError):
@@ -21,3 +32,23 @@ class RebalanceInProgressError(ConnectError):
 
 class FencedError(ConnectError):
     """A newer generation has taken over; this one may write nothing any more (invariant I6)."""
+
+
+class BadRequestError(ConnectError):
+    """What was asked for is wrong, and why (REST: 400)."""
+
+
+class ForbiddenError(ConnectError):
+    """The worker's configuration does not allow this (REST: 403)."""
+
+
+class ConflictError(ConnectError):
+    """Something else is being done that this would disturb; ask again in a moment (REST: 409)."""
+
+
+class InvalidConnectorError(BadRequestError):
+    """A connector's configuration is refused; ``infos`` has everything that was found (REST: 400)."""
+
+    def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.infos = infos

@@ -91,7 +91,8 @@ def _dependency(jar: Jar) -> str:
         'transitive="false" conf="default->*">'
     )
     classifier = f" m:classifier={quoteattr(jar.classifier)}" if jar.classifier else ""
-    return f'{start}<artifact name={quoteattr(jar.artifact)} type="jar" ext="jar"{classifier}/></dependency>'
+    kind = quoteattr(jar.extension)
+    return f"{start}<artifact name={quoteattr(jar.artifact)} type={kind} ext={kind}{classifier}/></dependency>"
 
 
 def _run(command: list[str], repository: Repository, environ: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Lock files: the jars that a part of Sluice needs, each pinned by its coordinates and SHA-256.
 
-A lock file is text with one ``group:artifact:version[:classifier] sha256`` a line; ``#`` starts a comment. It
-ships next to the code that needs the jars.
+A lock file is text with one ``group:artifact:version[:classifier][@extension] sha256`` a line; ``#`` starts a
+comment. The extension is that of an archive that is no jar. It ships next to the code that needs the jars.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ class Jar:
     version: str
     classifier: str | None
     sha256: str
+    extension: str = "jar"
 
     @property
     def coordinates(self) -> str:
-        """``group:artifact:version[:classifier]``, as in the lock file."""
-        return ":".join(part for part in (self.group, self.artifact, self.version, self.classifier) if part)
+        """``group:artifact:version[:classifier][@extension]``, as in the lock file."""
+        parts = ":".join(part for part in (self.group, self.artifact, self.version, self.classifier) if part)
+        return parts if self.extension == "jar" else f"{parts}@{self.extension}"
 
     @property
     def file_name(self) -> str:
@@ -45,7 +47,8 @@ class Jar:
 
     @property
     def _maven_name(self) -> str:
-        return "-".join(part for part in (self.artifact, self.version, self.classifier) if part) + ".jar"
+        parts = "-".join(part for part in (self.artifact, self.version, self.classifier) if part)
+        return f"{parts}.{self.extension}"
 
 
 def read_lock(path: Path) -> tuple[Jar, ...]:
@@ -68,10 +71,12 @@ def parse_lock(text: str, name: str = "lock file") -> tuple[Jar, ...]:
 
 
 def _parse_line(words: Sequence[str], place: str) -> Jar:
-    coordinates = words[0].split(":")
-    if len(words) != 2 or len(coordinates) not in {3, 4} or not all(coordinates):
-        raise ConnectError(f"{place}: '{' '.join(words)}' is not 'group:artifact:version[:classifier] sha256'.")
+    names, at, extension = words[0].partition("@")
+    coordinates = names.split(":")
+    if len(words) != 2 or len(coordinates) not in {3, 4} or not all(coordinates) or bool(at) != bool(extension):
+        form = "group:artifact:version[:classifier][@extension] sha256"
+        raise ConnectError(f"{place}: '{' '.join(words)}' is not '{form}'.")
     if _SHA256.fullmatch(words[1]) is None:
         raise ConnectError(f"{place}: '{words[1]}' is not a SHA-256 in 64 lower-case hexadecimal digits.")
     group, artifact, version, *classifier = coordinates
-    return Jar(group, artifact, version, classifier[0] if classifier else None, words[1])
+    return Jar(group, artifact, version, classifier[0] if classifier else None, words[1], extension or "jar")

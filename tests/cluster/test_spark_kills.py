@@ -16,10 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import confluent_kafka
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from equipment.standalone import StandaloneWorker
+from equipment.waiting import wait_until
 
 from connect.testing.crash import CRASH_POINT_VARIABLE
 from connectors.spark.manifest import Manifest
@@ -39,10 +42,11 @@ POINTS = (
     "before-done:2",
     "before-offset-commit:2",
 )
+IDS = pa.schema([("id", pa.int64())])
 # A small JVM that starts quickly: it is started for every kill.
 SMALL_SPARK = {
     "spark.master": "local[2]",
-    "spark.driver.memory": "384m",
+    "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 
@@ -71,24 +75,34 @@ class Target:
                 producer.flush()
         assert producer.flush(30) == 0
 
-    @contextmanager
-    def driver(self, flush: int = FLUSH, crash: str | None = None) -> Iterator[subprocess.Popen[str]]:
-        """A driver that has its task started, or has died of it."""
-        props = {
+    def props(self) -> dict[str, str]:
+        """The configuration of the connector."""
+        return {
             "store.url": str(self.store),
             "key.converter": "converters.byte_array.ByteArrayConverter",
             "value.converter": "converters.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             **SMALL_SPARK,
         }
-        order = {"name": "kills", "topic": self.topic, "bootstrap": self.bootstrap, "flush": flush, "props": props}
+
+    @contextmanager
+    def driver(self, flush: int = FLUSH, crash: str | None = None) -> Iterator[subprocess.Popen[str]]:
+        """A driver that has its task started, or has died of it."""
+        order = {
+            "name": "kills",
+            "topic": self.topic,
+            "bootstrap": self.bootstrap,
+            "flush": flush,
+            "props": self.props(),
+        }
         environ = {**os.environ, **({CRASH_POINT_VARIABLE: crash} if crash else {})}
         process = subprocess.Popen(
             [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
         )
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            # A crash point may be met on the way already, while the load of the driver before is finished.
+            assert process.stdout.readline() == "ready\n" or crash
             yield process
         finally:
             process.kill()
@@ -99,15 +113,21 @@ class Target:
         """The ids a reader finds at this moment."""
         if not self.table.exists():
             return []
-        found: list[int] = ds.dataset(self.table, partitioning="hive").to_table(["id"])["id"].to_pylist()
+        found: list[int] = ds.dataset(self.table, schema=IDS).to_table()["id"].to_pylist()
         return found
 
     def head(self) -> tuple[Manifest, bool]:
         """The last manifest, and whether it is marked done or has nothing to do."""
         folder = self.store / "_sluice/kills/manifests"
-        last = max(folder.glob("*.json"))
+        last = max(folder.glob("*.json"), default=None)
+        if last is None:
+            return Manifest(number=0, epoch=0), True
         manifest = Manifest.from_bytes(last.read_bytes(), str(last))
         return manifest, not manifest.moves or last.with_suffix(".done").exists()
+
+    def number(self) -> int:
+        """The number of the last manifest."""
+        return self.head()[0].number
 
     def phase(self) -> str:
         """In which phase the driver was killed, as the disk and the group's offsets tell."""
@@ -250,7 +270,9 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> 
         for number in range(RANDOM_KILLS):
             kind = ("driver", "driver", "jvm", "driver", "python worker")[number % 5]
             with target.driver() as process:
-                time.sleep(moments.uniform(0.2, 3.5))
+                loads = target.number() + moments.randrange(3)
+                wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=120)
+                time.sleep(moments.uniform(0, 1.2))
                 pid = victim(process.pid, kind)
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
@@ -261,3 +283,36 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> 
         drain(target)
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
+
+
+def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    target = Target(bootstrap, topic, tmp_path / "store", 600)
+    worker = StandaloneWorker(tmp_path / "worker", bootstrap)
+    props = {
+        "connector.class": "SparkSink",
+        "topics": topic,
+        "flush.size": str(FLUSH),
+        "rotate.interval.ms": "0",
+        "run.until": "drained",
+        **target.props(),
+    }
+    worker.connector("kills", **props)
+    try:
+        with watched(target):
+            for number, kind in enumerate(("worker", "task", "worker")):
+                worker.start()
+                wait_until("a load is committed", lambda at=2 + 4 * number: target.number() > at, seconds=120)
+                phase = target.phase()
+                if kind == "worker":
+                    worker.kill()
+                else:
+                    os.kill(worker.task_pid("kills"), signal.SIGKILL)
+                    worker.kill()
+                print(f"killed the {kind} while {phase}")
+                check(target)
+            worker.connector("kills", **props | {"flush.size": "1000"})
+            assert worker.run(seconds=120) == 0, worker.log()
+    finally:
+        worker.close()
+    assert sorted(target.rows()) == list(range(target.records))
+    assert target.phase() == "between loads"

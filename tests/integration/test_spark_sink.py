@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.bulk import OffsetRange
@@ -20,6 +21,8 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
@@ -101,8 +104,6 @@ class Sink:
 def session() -> Iterator[None]:
     """Spark, started by the first task and kept for all tests of this file."""
     yield
-    from pyspark.sql import SparkSession
-
     active = SparkSession.getActiveSession()
     if active is not None:
         active.stop()
@@ -259,7 +260,7 @@ def test_field_partitioner_makes_folders_of_values(sink: Sink) -> None:
     assert [(row["id"], row["origin"], row["year"]) for row in rows] == [
         (value["id"], value["origin"], value["year"]) for value in values
     ]
-    with pytest.raises(DataError, match="partition.field.name=gone"):
+    with pytest.raises(DataError, match=r"partition\.field\.name=gone"):
         other = Sink(sink.bootstrap, f"{sink.topic}-2", sink.store / "other")
         other.produce([{"id": 1}])
         other.drain(other.task({**JSON, **props, "partition.field.name": "gone"}))
@@ -350,8 +351,6 @@ def test_several_topics_of_one_connector_are_tables_each(sink: Sink, tmp_path: P
 def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
     sink.produce([{"id": n} for n in range(10)])
     tp = TopicPartition(sink.topic, 0)
-    from confluent_kafka import TopicPartition as ClientPartition
-
     admin = AdminClient({"bootstrap.servers": sink.bootstrap})
     for deleted in admin.delete_records([ClientPartition(*tp, 3)]).values():
         deleted.result()

@@ -177,9 +177,7 @@ def test_tolerated_records_are_left_out_and_logged(
 
 
 @pytest.mark.parametrize("victim", ["worker", "source", "sink"])
-def test_a_kill_loses_nothing(
-    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, victim: str
-) -> None:
+def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str, victim: str) -> None:
     """kill -9 in mid-stream: the lines that were under way come again, none is missing (I1, I2, I3)."""
     total = 200_000 if victim == "source" else 30_000
     worker = standalone(consumer_max_poll_records="50")
@@ -209,9 +207,7 @@ def test_a_worker_that_dies_takes_its_children_with_it(standalone: MakeWorker, t
     worker.kill()
 
 
-def test_a_stuck_task_is_killed_after_the_graceful_timeout(
-    standalone: MakeWorker, topic: str, tmp_path: Path
-) -> None:
+def test_a_stuck_task_is_killed_after_the_graceful_timeout(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
     worker = standalone(task_shutdown_graceful_timeout_ms="300")
     source, _ = file_pipeline(worker, topic, tmp_path)
     source.write_text(lines(10))

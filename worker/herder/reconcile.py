@@ -76,7 +76,7 @@ def desired_units(
         if not paused:
             desired[Unit(name)] = Desired(RunConnector(name, config, dict(worker)))
         for task, task_config in enumerate(entry.task_configs):
-            command = RunTask(name, task, dict(task_config), config, dict(worker), paused=False)
+            command = RunTask(name, task, dict(task_config), dict(entry.applied), dict(worker), paused=False)
             desired[Unit(name, task)] = Desired(command, paused, name in drain)
     return desired
 

@@ -5,16 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from connect.errors import NotFoundError
+from worker.stores.config import ConnectorEntry
 from worker.stores.status import Status
 from worker.unit import Unit
 
-__all__ = ["connector_status"]
+__all__ = ["connector_info", "connector_status", "task_configs", "task_status"]
+
+
+def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
+    """A connector's configuration as it was written, and which tasks it has (``ConnectorInfo``)."""
+    return {
+        "name": name,
+        "config": dict(entry.config),
+        "tasks": [{"connector": name, "task": task} for task in range(len(entry.task_configs))],
+        "type": kind,
+    }
+
+
+def task_configs(name: str, entry: ConnectorEntry) -> list[dict[str, Any]]:
+    """The configuration of each task as it is stored (``TaskInfo``)."""
+    return [
+        {"id": {"connector": name, "task": task}, "config": dict(config)}
+        for task, config in enumerate(entry.task_configs)
+    ]
 
 
 def connector_status(
     name: str, kind: str, statuses: Mapping[Unit, Status], metrics: Mapping[Unit, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """A connector's state with those of its tasks (``ConnectorStateInfo``), and what the tasks have counted."""
+    """A connector's state with those of its tasks (``ConnectorStateInfo``), and what the tasks have counted.
+
+    Raises :class:`~connect.errors.NotFoundError` if it has none.
+    """
+    if Unit(name) not in statuses:
+        raise NotFoundError(f"No status found for connector {name}")
     tasks = sorted(unit for unit in statuses if unit.connector == name and unit.is_task)
     return {
         "name": name,
@@ -22,6 +47,15 @@ def connector_status(
         "tasks": [_task(unit, statuses[unit], metrics.get(unit)) for unit in tasks],
         "type": kind,
     }
+
+
+def task_status(
+    unit: Unit, statuses: Mapping[Unit, Status], metrics: Mapping[Unit, Mapping[str, float]]
+) -> dict[str, Any]:
+    """The state of one task (``TaskState``); :class:`~connect.errors.NotFoundError` if it has none."""
+    if unit not in statuses:
+        raise NotFoundError(f"No status found for task {unit.connector}-{unit.task}")
+    return _task(unit, statuses[unit], metrics.get(unit))
 
 
 def _task(unit: Unit, status: Status, metrics: Mapping[str, float] | None) -> dict[str, Any]:

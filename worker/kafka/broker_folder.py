@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from worker.kafka.broker_ports import Ports
@@ -25,6 +25,14 @@ class BrokerState:
     archive: str = ""
     """The class data archive to keep when the broker has left ``partial_archive``."""
     partial_archive: str = ""
+
+    def as_explicit(self) -> BrokerState:
+        """The state of the same broker, started to stay."""
+        return replace(self, explicit=True)
+
+    def as_stopped(self) -> BrokerState:
+        """What to remember of it once it has been stopped: its address and settings."""
+        return replace(self, explicit=False, archive="", partial_archive="")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,19 +11,12 @@ from connect.errors import ConnectError
 from connect.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 from worker.kafka.broker_archive import class_archive
 from worker.kafka.broker_folder import BrokerFolder, BrokerState
 from worker.kafka.broker_ports import choose_ports
 from worker.kafka.broker_probe import is_ready
-from worker.kafka.broker_process import (
-    broker_mark,
-    find_broker,
-    is_broker,
-    launch_daemon,
-    signal_broker,
-    tail,
-    wait_gone,
-)
 from worker.kafka.broker_settings import BrokerConfig, is_plaintext, render_properties, server_properties
 from worker.kafka.broker_storage import format_storage
 
@@ -40,8 +31,6 @@ _JVM_FLAGS = (
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
 )
-_POLL_SECONDS = 0.02
-_KILL_SECONDS = 30.0
 _PORT_TRIES = 3
 
 
@@ -49,7 +38,7 @@ def launch_broker(
     config: BrokerConfig, folder: BrokerFolder, last: BrokerState | None, environ: Mapping[str, str]
 ) -> BrokerState:
     """Start the broker of ``folder``, whose lock the caller holds, and wait until it is ready."""
-    _clear_the_way(folder, last)
+    clear_the_way(server_mark("broker", folder.data), last, folder.data)
     if last is not None and last.partial_archive:
         Path(last.partial_archive).unlink(missing_ok=True)
     for _ in range(_PORT_TRIES):
@@ -59,7 +48,7 @@ def launch_broker(
         if config.port or not _lost_its_port(folder):
             break
         last = None
-    raise ConnectError(f"The embedded broker ended while it started. {_where_to_look(folder)}")
+    raise ConnectError(f"The embedded broker ended while it started. {where_to_look(folder.log, folder.data)}")
 
 
 def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig) -> bool:
@@ -67,21 +56,16 @@ def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig
 
     One that does neither in time is killed, and the ``ConnectError`` has the end of its log.
     """
-    mark = broker_mark(folder.data)
     plaintext = is_plaintext(state.properties)
-    deadline = time.monotonic() + config.start_timeout
-    while not is_ready(state.ports.broker, plaintext=plaintext):
-        if not is_broker(state.pid, mark):
-            return False
-        if time.monotonic() >= deadline:
-            signal_broker(state.pid, signal.SIGKILL)
-            wait_gone(state.pid, mark, _KILL_SECONDS)
-            raise ConnectError(
-                f"The embedded broker was not ready after {config.start_timeout:g} s and was killed; "
-                f"start_timeout gives it longer. {_where_to_look(folder)}"
-            )
-        time.sleep(_POLL_SECONDS)
-    return True
+    return wait_ready(
+        state.pid,
+        server_mark("broker", folder.data),
+        lambda: is_ready(state.ports.broker, plaintext=plaintext),
+        timeout=config.start_timeout,
+        kind="broker",
+        log=folder.log,
+        data=folder.data,
+    )
 
 
 def _launch(
@@ -99,7 +83,7 @@ def _launch(
     archive = class_archive(home / "archives", java, (*_JVM_FLAGS, class_path))
     command = [
         *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, *archive.flags),
-        *(broker_mark(folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
+        *(server_mark("broker", folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
         *("-cp", class_path, "kafka.Kafka", str(folder.properties)),
     ]
     pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
@@ -111,23 +95,5 @@ def _launch(
     return state
 
 
-def _clear_the_way(folder: BrokerFolder, last: BrokerState | None) -> None:
-    """Wait until a broker killed just now has let go of its port, and end one that nothing tells of."""
-    mark = broker_mark(folder.data)
-    if last is not None:
-        wait_gone(last.pid, mark, _KILL_SECONDS)
-    while (pid := find_broker(mark)) is not None:
-        signal_broker(pid, signal.SIGKILL)
-        if not wait_gone(pid, mark, _KILL_SECONDS):
-            raise ConnectError(f"Process {pid} serves {folder.data} and cannot be killed; end it, then try again.")
-
-
 def _lost_its_port(folder: BrokerFolder) -> bool:
     return "Address already in use" in tail(folder.log, lines=200)
-
-
-def _where_to_look(folder: BrokerFolder) -> str:
-    return (
-        f"If its data are damaged, remove {folder.data} to begin anew. The end of its log, {folder.log}:\n"
-        f"{tail(folder.log)}"
-    )

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
 from dataclasses import dataclass
 
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConfigError
+from worker.embedded.ports import HOST, any_port, is_free
 
 __all__ = ["DEFAULT_PORT", "HOST", "Ports", "choose_ports", "is_free"]
 
-HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
-
-# Below the range that systems hand to outgoing connections: no client of anything takes the port of a broker
-# that is down for a moment.
-_LOWEST, _HIGHEST = 20000, 32767
-_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +40,7 @@ def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
     elif wanted is None and is_free(DEFAULT_PORT):
         broker = DEFAULT_PORT
     else:
-        broker = _any_port(taken=0)
+        broker = any_port(taken=0)
     if last is not None and last.controller != broker and is_free(last.controller):
         return Ports(broker, last.controller)
-    return Ports(broker, _any_port(taken=broker))
-
-
-def is_free(port: int) -> bool:
-    """Whether a server could listen on ``port`` of the loopback address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def _any_port(taken: int) -> int:
-    for _ in range(_TRIES):
-        port = _LOWEST + secrets.randbelow(_HIGHEST - _LOWEST + 1)
-        if port != taken and is_free(port):
-            return port
-    raise ConnectError(
-        f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries; give the port to use."
-    )
+    return Ports(broker, any_port(taken=broker))

@@ -28,6 +28,7 @@ from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connect.testing.crash import crash_point
 from worker.connector_config import SinkConnectorConfig
+from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -82,6 +83,7 @@ class BulkLoop:
         self._task = task
         self._consumer: Consumer = clients.sink_consumer()
         self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
         self._partitions: tuple[TopicPartition, ...] = ()
         self._refresh_due = 0.0
@@ -186,6 +188,7 @@ class BulkLoop:
             return
         crash_point("before-offset-commit")
         self._positions |= {item.topic_partition: item.end for item in ranges}
+        self._active.see(item.topic for item in ranges)
         self._metrics.count("sink-record-send-total", sum(map(len, ranges)))
         self._commit(ranges)
 
@@ -217,6 +220,7 @@ class BulkLoop:
             self._control.send(messages.Resumed())
 
     def _report(self, ends: Mapping[TopicPartition, int]) -> None:
+        self._active.forget()
         self._metrics.gauge(
             "sink-record-lag", sum(max(0, end - self._positions.get(tp, 0)) for tp, end in ends.items())
         )

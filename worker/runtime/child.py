@@ -1,4 +1,4 @@
-"""What runs in a child process: one connector, one task, or one validation, as its first command says."""
+"""What runs in a child process: one connector, one task, or one inquiry, as its first command says."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letter_queue import DeadLetterQueue
+from worker.runtime.inquiries import answer
 from worker.runtime.log import PipeHandler, Redaction
 from worker.runtime.sink import SinkLoop, SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
 from worker.runtime.tolerance import LogReporter, Reporter, Tolerance, class_name, stack_trace
-from worker.runtime.validate import validate
 from worker.supervisor import messages
 
 __all__ = ["main", "run"]
@@ -65,8 +65,14 @@ def run(link: Link, *, log_to_worker: bool) -> None:
                 run_connector(first, link, redaction)
             case messages.RunTask():
                 _run_task(first, link, redaction)
-            case messages.ValidateConfig():
-                link.send(validate(first, redaction))
+            case (
+                messages.ValidateConfig()
+                | messages.DescribePlugin()
+                | messages.AlterSourceOffsets()
+                | messages.AlterSinkOffsets()
+                | messages.ReadSinkOffsets()
+            ):
+                link.send(answer(first, redaction))
             case _:
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
     except Exception as error:

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 
 from connect.errors import ConnectError
+from worker.loggers import set_level
 from worker.supervisor import messages
 from worker.supervisor.messages import Command, Report, decode, encode
 
@@ -65,7 +66,12 @@ class Link:
             except (EOFError, OSError):
                 self._on_orphaned()
                 return
-            self.inbox.put(decode(data))
+            command = decode(data)
+            if isinstance(command, messages.SetLogLevel):
+                # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
+                set_level(command.logger, command.level)
+            else:
+                self.inbox.put(command)
 
 
 class Control:

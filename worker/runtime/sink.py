@@ -26,6 +26,7 @@ from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import ErrantRecordReporter, SinkTask
 from worker.connector_config import SinkConnectorConfig
+from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.consume import Message, by_topic, next_offsets
@@ -152,6 +153,7 @@ class SinkLoop:
         self._ends: EndOffsets | None = None
         self._failure: Exception | None = None
         self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
 
     def run(self) -> None:
         """Move records until the worker says stop."""
@@ -216,6 +218,7 @@ class SinkLoop:
                 keep = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._context.assignment]
                 self._take(keep)
                 return
+            self._active.see(tp.topic for tp in offsets)
             self._metrics.count("sink-record-read-total", len(batch))
             converted = self._chain.process(batch)
             self._pending += [_Pending(part, batch, {}) for part in converted]
@@ -424,6 +427,7 @@ class SinkLoop:
             self._control.wait_for_command(_PAUSED_POLL)
 
     def _report(self) -> None:
+        self._active.forget()
         self._metrics.gauge("sink-record-lag", lag(self._consumer, self._positions()))
         self._metrics.gauge("partition-count", len(self._context.assignment))
         self._metrics.report()

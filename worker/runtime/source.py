@@ -23,6 +23,7 @@ from confluent_kafka import KafkaError
 from connect.data import Constant, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.source import SourceTask, TransactionContext
+from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -84,6 +85,7 @@ class SourceLoop:
         self._delivery = Delivery(clients.source_producer(), self._refused)
         self._submitted = SubmittedRecords()
         self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._untold: deque[tuple[Submission, Sequence[SourceRecord]]] = deque()
         self._committer = OffsetCommitter(
@@ -152,6 +154,7 @@ class SourceLoop:
             self._untold.append((submission, list(batch)))
         for part in encoded:
             self._ensure_topic(part.topic)
+            self._active.see((part.topic,))
             self._delivery.send(part, submission)
             self._metrics.count("source-record-write-total", len(part))
 
@@ -178,6 +181,7 @@ class SourceLoop:
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure))
 
     def _report(self) -> None:
+        self._active.forget()
         self._metrics.gauge("source-record-active-count", self._submitted.pending())
         self._metrics.report()
 

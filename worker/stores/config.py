@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 __all__ = ["ConfigStore", "ConnectorEntry", "MemoryConfigStore", "TargetState"]
 
@@ -20,11 +20,16 @@ class TargetState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """A connector as it is to be. Configurations are as written: their references are not resolved."""
+    """A connector as it is to be. Configurations are as written: their references are not resolved.
+
+    ``applied`` is the connector's configuration as it was when the task configs were made of it: tasks run by that
+    one, so that a change reaches them once, with the task configs that come of it.
+    """
 
     config: Mapping[str, str]
     target: TargetState = TargetState.STARTED
     task_configs: tuple[Mapping[str, str], ...] = ()
+    applied: Mapping[str, str] = field(default_factory=dict)
 
 
 class ConfigStore(ABC):
@@ -44,7 +49,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Set the task configs of a connector, all at once."""
+        """Set the task configs of a connector, all at once; they are made of the configuration it has now."""
 
     @abstractmethod
     def put_target_state(self, name: str, target: TargetState) -> None:
@@ -71,7 +76,8 @@ class MemoryConfigStore(ConfigStore):
         self._connectors.pop(name, None)
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        self._connectors[name] = replace(self._connectors[name], task_configs=tuple(configs))
+        entry = self._connectors[name]
+        self._connectors[name] = replace(entry, task_configs=tuple(configs), applied=entry.config)
 
     def put_target_state(self, name: str, target: TargetState) -> None:
         self._connectors[name] = replace(self._connectors[name], target=target)

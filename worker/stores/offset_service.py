@@ -5,17 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from worker.stores.offset import OffsetStore, offset_key, offset_value, parse_offset
-from worker.supervisor.messages import Command, CommitOffsets, OffsetsCommitted, OffsetsRead, ReadOffsets
+from worker.stores.offset import OffsetStore, offset_key, offset_value, parse_offset, parse_offset_key
+from worker.supervisor.messages import (
+    Command,
+    CommitOffsets,
+    OffsetPairs,
+    OffsetsCommitted,
+    OffsetsRead,
+    ReadOffsets,
+)
 
 __all__ = ["OffsetService"]
 
 logger = logging.getLogger(__name__)
 _MOST_AT_ONCE: Final = 1_000
 
+T = TypeVar("T")
 _Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Callable[[Command], None]]
 
 
@@ -24,7 +33,7 @@ class OffsetService:
 
     def __init__(self, store: OffsetStore) -> None:
         self._store = store
-        self._inbox: SimpleQueue[_Request | None] = SimpleQueue()
+        self._inbox: SimpleQueue[_Request | Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._loop, name="offsets")
 
     def start(self) -> None:
@@ -40,17 +49,47 @@ class OffsetService:
         """Take a request of a connector's process; ``answer`` is called from the thread of this service."""
         self._inbox.put((request, connector, answer))
 
+    def of_connector(self, connector: str) -> Future[OffsetPairs]:
+        """Every source partition that is kept for a connector, with its offset."""
+        return self._ask(lambda: self._of_connector(connector))
+
+    def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
+        """Keep these offsets of a connector, none of whose tasks runs; ``None`` forgets one."""
+        changed = {offset_key(connector, partition): offset_value(offset) for partition, offset in offsets}
+        return self._ask(lambda: self._store.put(changed))
+
     def _loop(self) -> None:
         open_ = True
         while open_:
-            requests = [self._inbox.get()]
-            while len(requests) < _MOST_AT_ONCE:
+            items = [self._inbox.get()]
+            while len(items) < _MOST_AT_ONCE:
                 try:
-                    requests.append(self._inbox.get_nowait())
+                    items.append(self._inbox.get_nowait())
                 except Empty:
                     break
-            open_ = None not in requests
-            self._serve([request for request in requests if request is not None])
+            open_ = None not in items
+            self._serve([item for item in items if isinstance(item, tuple)])
+            for item in items:
+                if callable(item):
+                    item()
+
+    def _ask(self, answer: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def attempt() -> None:
+            try:
+                future.set_result(answer())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._inbox.put(attempt)
+        return future
+
+    def _of_connector(self, connector: str) -> OffsetPairs:
+        keys = {key: parse_offset_key(key) for key in self._store.items()}
+        chosen = {key: partition for key, (name, partition) in keys.items() if name == connector}
+        values = self._store.get(list(chosen))
+        return [(partition, parse_offset(value)) for partition, value in zip(chosen.values(), values, strict=True)]
 
     def _serve(self, requests: list[_Request]) -> None:
         commits = [item for item in requests if isinstance(item[0], CommitOffsets)]

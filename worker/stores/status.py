@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from worker.unit import Unit
@@ -49,12 +49,25 @@ class StatusStore(ABC):
     def statuses(self) -> Mapping[Unit, Status]:
         """Every status by unit."""
 
+    @abstractmethod
+    def put_topics(self, unit: Unit, topics: Iterable[str]) -> None:
+        """Keep that a task of a connector uses these topics (KIP-158)."""
+
+    @abstractmethod
+    def remove_topics(self, connector: str) -> None:
+        """Forget which topics a connector uses."""
+
+    @abstractmethod
+    def topics(self, connector: str) -> list[str]:
+        """The topics that a connector has used since they were forgotten last, in order."""
+
 
 class MemoryStatusStore(StatusStore):
     """The store of standalone mode. Used by the herder's thread alone."""
 
     def __init__(self) -> None:
         self._statuses: dict[Unit, Status] = {}
+        self._topics: dict[str, set[str]] = {}
 
     def put(self, unit: Unit, status: Status) -> None:
         self._statuses[unit] = status
@@ -64,3 +77,12 @@ class MemoryStatusStore(StatusStore):
 
     def statuses(self) -> Mapping[Unit, Status]:
         return dict(self._statuses)
+
+    def put_topics(self, unit: Unit, topics: Iterable[str]) -> None:
+        self._topics.setdefault(unit.connector, set()).update(topics)
+
+    def remove_topics(self, connector: str) -> None:
+        self._topics.pop(connector, None)
+
+    def topics(self, connector: str) -> list[str]:
+        return sorted(self._topics.get(connector, ()))

@@ -14,25 +14,36 @@ import orjson
 from connect.errors import ConnectError
 
 __all__ = [
+    "ActiveTopics",
+    "AlterSinkOffsets",
+    "AlterSourceOffsets",
     "Command",
     "CommitOffsets",
+    "DescribePlugin",
     "Drain",
     "Drained",
     "Failed",
+    "Inquiry",
     "LogRecord",
     "Metrics",
     "OffsetPairs",
+    "OffsetsAltered",
     "OffsetsCommitted",
     "OffsetsRead",
     "Pause",
     "Paused",
+    "PluginDescribed",
     "ReadOffsets",
+    "ReadSinkOffsets",
     "Reconfigure",
+    "Refused",
     "Report",
     "Resume",
     "Resumed",
     "RunConnector",
     "RunTask",
+    "SetLogLevel",
+    "SinkOffsets",
     "Started",
     "Stop",
     "TaskConfigs",
@@ -72,10 +83,58 @@ class RunTask:
 
 @dataclass(frozen=True, slots=True)
 class ValidateConfig:
-    """The only command of a validating process."""
+    """Check a connector's configuration; the answer is :class:`Validated`. A value may be null, which is a mistake."""
+
+    config: dict[str, str | None]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribePlugin:
+    """Tell the keys of a plugin; the answer is :class:`PluginDescribed`."""
+
+    kind: str
+    name: str
+    version: str
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSourceOffsets:
+    """Ask a source connector whether these offsets may be set; the answer is :class:`OffsetsAltered`."""
 
     config: dict[str, str]
     worker: dict[str, str]
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSinkOffsets:
+    """Set offsets of a sink connector's consumer group if the connector agrees; see :class:`OffsetsAltered`.
+
+    Each of ``offsets`` is a topic, a partition and the next offset to consume, or ``None`` to forget it. Without
+    ``offsets`` the whole group is reset.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    offsets: list[tuple[str, int, int | None]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSinkOffsets:
+    """Tell the offsets of a sink connector's consumer group; the answer is :class:`SinkOffsets`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """Log from this level on in this logger and below; ``root`` is every logger."""
+
+    logger: str
+    level: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +179,18 @@ class OffsetsCommitted:
     error: str | None
 
 
+Inquiry: TypeAlias = ValidateConfig | DescribePlugin | AlterSourceOffsets | AlterSinkOffsets | ReadSinkOffsets
+"""What a process is started for to answer once. It answers :class:`Refused` to what is wrong with the question."""
+
 Command: TypeAlias = (
     RunConnector
     | RunTask
     | ValidateConfig
+    | DescribePlugin
+    | AlterSourceOffsets
+    | AlterSinkOffsets
+    | ReadSinkOffsets
+    | SetLogLevel
     | Pause
     | Resume
     | Reconfigure
@@ -184,6 +251,42 @@ class Validated:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginDescribed:
+    """The outcome of :class:`DescribePlugin`: Kafka Connect's ``ConfigKeyInfo``, one a key."""
+
+    keys: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAltered:
+    """Offsets may be altered, or are. ``managed`` says whether the connector keeps none of its own elsewhere."""
+
+    managed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOffsets:
+    """The outcome of :class:`ReadSinkOffsets`: topics, partitions and next offsets."""
+
+    offsets: list[tuple[str, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An inquiry cannot be answered; ``invalid`` says whether what was asked is wrong, and not the world."""
+
+    message: str
+    invalid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTopics:
+    """Topics that the task has written to or read from since it was last said."""
+
+    topics: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOffsets:
     """A request for the offsets of some source partitions."""
 
@@ -224,6 +327,11 @@ Report: TypeAlias = (
     | Drained
     | TaskConfigs
     | Validated
+    | PluginDescribed
+    | OffsetsAltered
+    | SinkOffsets
+    | Refused
+    | ActiveTopics
     | ReadOffsets
     | CommitOffsets
     | Metrics

@@ -24,7 +24,7 @@ from worker.supervisor.messages import Command, Report
 from worker.supervisor.process import Child, Launcher
 from worker.unit import Unit
 
-__all__ = ["Changed", "Measured", "Notice", "Published", "Supervisor", "ValidationDone"]
+__all__ = ["Answered", "Changed", "Measured", "Notice", "Published", "Supervisor", "TopicsUsed"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,16 +56,22 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationDone:
-    """What a validation found; ``error`` is set when the validating process could not finish."""
+class TopicsUsed:
+    """A task said which topics it writes to or reads from."""
+
+    unit: Unit
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
     request: int
-    infos: dict[str, object] | None
-    type: str
-    error: str | None
+    report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | ValidationDone
+Notice: TypeAlias = Changed | Published | Measured | TopicsUsed | Answered
 
 
 @dataclass(slots=True)
@@ -75,6 +81,13 @@ class _Running:
     trace: str | None = None
     version: str | None = None
     deadline: float | None = None
+
+
+@dataclass(slots=True)
+class _Asked:
+    child: Child
+    what: str
+    deadline: float
 
 
 class Supervisor:
@@ -90,16 +103,19 @@ class Supervisor:
         notify: Callable[[Notice], None],
         on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str, Callable[[Command], None]], None],
         graceful_timeout: float,
+        inquiry_timeout: float = 90.0,
     ) -> None:
         self._launcher = launcher
         self._notify = notify
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
+        self._inquiry_timeout = inquiry_timeout
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = Pipe(duplex=False)
         self._running: dict[Unit, _Running] = {}
-        self._validating: dict[int, Child] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._levels: dict[str, int] = {}
         self._ending = False
         self._thread = threading.Thread(target=self._loop, name="supervisor")
 
@@ -121,9 +137,13 @@ class Supervisor:
         """Pass a command on to a unit, if it is running."""
         self._do(lambda: self._command(unit, command))
 
-    def validate(self, request: int, command: messages.ValidateConfig) -> None:
-        """Validate a config in a process of its own; ``ValidationDone`` brings the outcome."""
-        self._do(lambda: self._validate(request, command))
+    def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
+        """Have a process of its own answer this; ``Answered`` brings the answer, or that there is none in time."""
+        self._do(lambda: self._inquire(request, inquiry))
+
+    def set_log_level(self, name: str, level: int) -> None:
+        """Set the level of a logger in every process, those that are started later too."""
+        self._do(lambda: self._set_log_level(name, level))
 
     def kill(self, unit: Unit) -> None:
         """End the process of a unit as a crash would."""
@@ -141,14 +161,14 @@ class Supervisor:
         self._wake_writer.send_bytes(b"")
 
     def _loop(self) -> None:
-        while not (self._ending and not self._running and not self._validating):
+        while not (self._ending and not self._running):
             connections = {running.child.connection: unit for unit, running in self._running.items() if _alive(running)}
-            validating = {child.connection: request for request, child in self._validating.items()}
-            for ready in wait([self._wake_reader, *connections, *validating], timeout=self._patience()):
+            asked = {asked.child.connection: request for request, asked in self._asked.items()}
+            for ready in wait([self._wake_reader, *connections, *asked], timeout=self._patience()):
                 if ready in connections:
                     self._hear(connections[ready])
-                elif ready in validating:
-                    self._hear_validation(validating[ready])
+                elif ready in asked:
+                    self._hear_answer(asked[ready])
                 else:
                     self._wake_reader.recv_bytes()
             self._work_off_inbox()
@@ -164,6 +184,7 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
+        deadlines += [asked.deadline for asked in self._asked.values()]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
@@ -173,6 +194,8 @@ class Supervisor:
         self._running[unit] = _Running(child)
         logger.info("process %s runs %s", child.pid, unit)
         child.send(command)
+        for name, level in self._levels.items():
+            child.send(messages.SetLogLevel(name, level))
 
     def _stop(self, unit: Unit) -> None:
         running = self._running.get(unit)
@@ -193,18 +216,36 @@ class Supervisor:
         if running is not None and _alive(running):
             running.child.send(command)
 
-    def _validate(self, request: int, command: messages.ValidateConfig) -> None:
-        child = self._launcher.launch("validate")
-        self._validating[request] = child
-        child.send(command)
+    def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
+        if self._ending:
+            self._notify(Answered(request, messages.Failed("The worker is stopping.")))
+            return
+        what = type(inquiry).__name__
+        child = self._launcher.launch(what)
+        self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
+        child.send(inquiry)
+
+    def _set_log_level(self, name: str, level: int) -> None:
+        below = f"{name}."
+        self._levels = {
+            other: kept for other, kept in self._levels.items() if name != "root" and not other.startswith(below)
+        } | {name: level}
+        for unit in self._running:
+            self._command(unit, messages.SetLogLevel(name, level))
 
     def _end(self) -> None:
         self._ending = True
+        for request in list(self._asked):
+            self._answered(request, messages.Failed("The worker is stopping."))
         for unit in list(self._running):
             self._stop(unit)
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
+        for request, asked in list(self._asked.items()):
+            if asked.deadline <= now:
+                logger.warning("%s had no answer within %.1f s and is given up", asked.what, self._inquiry_timeout)
+                self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
         for unit, running in list(self._running.items()):
             if running.deadline is not None and running.deadline <= now:
                 logger.warning("%s did not stop within %.1f s and is killed", unit, self._graceful_timeout)
@@ -234,9 +275,11 @@ class Supervisor:
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
         match report:
             case messages.LogRecord(name, level, created, text):
-                _log(unit, name, level, created, text)
+                _log(str(unit), name, level, created, text)
             case messages.Metrics(values):
                 self._notify(Measured(unit, values))
+            case messages.ActiveTopics(topics):
+                self._notify(TopicsUsed(unit, tuple(topics)))
             case messages.ReadOffsets() | messages.CommitOffsets():
                 self._on_offsets(report, unit.connector, lambda answer: self.command(unit, answer))
             case messages.TaskConfigs(configs):
@@ -254,8 +297,8 @@ class Supervisor:
                 self._advance(unit, running, Event.RESUMED)
             case messages.Drained():
                 self._advance(unit, running, Event.DRAINED)
-            case messages.Validated():
-                logger.error("%s sent the outcome of a validation that it was not asked for", unit)
+            case _:
+                logger.error("%s answered %s, which it was not asked for", unit, type(report).__name__)
 
     def _advance(self, unit: Unit, running: _Running, event: Event) -> None:
         before = running.phase
@@ -266,35 +309,33 @@ class Supervisor:
             trace = running.trace if running.phase is Phase.FAILED else None
             self._notify(Changed(unit, running.phase, trace, running.version))
 
-    def _hear_validation(self, request: int) -> None:
-        child = self._validating[request]
-        report = child.receive()
-        match report:
-            case messages.LogRecord(name, level, created, text):
-                _log(None, name, level, created, text)
-                return
-            case messages.Validated(infos, kind):
-                self._notify(ValidationDone(request, infos, kind, None))
-            case messages.Failed(trace):
-                self._notify(ValidationDone(request, None, "unknown", trace))
-            case _:
-                self._notify(
-                    ValidationDone(request, None, "unknown", "The validating process ended without an answer.")
-                )
-        del self._validating[request]
-        child.kill()
-        child.join()
+    def _hear_answer(self, request: int) -> None:
+        asked = self._asked[request]
+        try:
+            report = asked.child.receive()
+        except ConnectError as error:
+            report = messages.Failed(str(error))
+        if isinstance(report, messages.LogRecord):
+            _log(asked.what, report.logger, report.level, report.created, report.text)
+            return
+        self._answered(request, report or messages.Failed("The process ended without an answer."))
+
+    def _answered(self, request: int, report: Report) -> None:
+        asked = self._asked.pop(request)
+        asked.child.kill()
+        asked.child.join()
+        self._notify(Answered(request, report))
 
 
 def _alive(running: _Running) -> bool:
     return not running.child.connection.closed
 
 
-def _log(unit: Unit | None, name: str, level: int, created: float, text: str) -> None:
+def _log(context: str, name: str, level: int, created: float, text: str) -> None:
     target = logging.getLogger(name)
     if target.isEnabledFor(level):
         record = target.makeRecord(name, level, "", 0, text, (), None)
         record.created = created
         record.msecs = created % 1 * 1000
-        record.context = str(unit) if unit is not None else "validate"
+        record.context = context
         target.handle(record)

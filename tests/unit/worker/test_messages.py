@@ -37,7 +37,9 @@ def test_offsets_keep_the_order_of_their_members() -> None:
     assert list(offset) == ["z", "y"]
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[1,2]", b'["Nothing",{}]', b'["Stop",{"a":1}]', b"\x80\x04", b"[[],{}]"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[1,2]", b'["Nothing",{}]', b'["Stop",{"a":1}]', b"\x80\x04", b"[[],{}]"]
+)
 def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(ConnectError, match="not a message"):
         decode(data)
