@@ -12,6 +12,7 @@ import click
 
 from worker.kafka.commands import broker
 from worker.plugin_commands import plugins
+from worker.registry.commands import registry
 
 __all__ = ["connect_standalone", "main"]
 
@@ -44,6 +45,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 
 main.add_command(broker)
 main.add_command(plugins)
+main.add_command(registry)
 
 
 def connect_standalone() -> None:

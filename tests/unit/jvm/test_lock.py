@@ -43,3 +43,13 @@ def test_a_checksum_that_is_no_sha256_is_refused(digest: str) -> None:
 def test_a_jar_listed_twice_is_refused() -> None:
     with pytest.raises(ConnectError, match="line 2: a:b:1 is listed twice"):
         parse_lock(f"a:b:1 {SHA}\na:b:1 {SHA}\n")
+
+
+def test_an_archive_that_is_no_jar_says_so() -> None:
+    (archive,) = parse_lock(f"a.b:c:1:all@tar.gz {SHA}")
+    assert archive == Jar("a.b", "c", "1", "all", SHA, "tar.gz")
+    assert archive.coordinates == "a.b:c:1:all@tar.gz"
+    assert archive.file_name == "a.b_c-1-all.tar.gz"
+    assert archive.maven_path == Path("a/b/c/1/c-1-all.tar.gz")
+    with pytest.raises(ConnectError, match=r"line 1: .*extension"):
+        parse_lock(f"a:b:1@ {SHA}")

@@ -1,0 +1,150 @@
+"""Values without a schema: each is a record with one field a kind, of which that of its kind is set."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from connect.errors import DataError
+from converters.avro.wire import MalformedError, long_tail, varint
+
+__all__ = ["read_anything", "write_anything"]
+
+_KINDS: Final = 9
+_DOUBLE: Final = struct.Struct("<d")
+_FLOAT: Final = struct.Struct("<f")
+_Read = Callable[[bytes, int], tuple[Any, int]]
+
+
+def read_anything(data: bytes, place: int) -> tuple[Any, int]:
+    """The value at ``place``, and where it ends."""
+    found: Any = None
+    is_found = False
+    for read in _READERS:
+        index = data[place]
+        place += 1
+        if index == 2:
+            value, place = read(data, place)
+            found, is_found = (found, True) if is_found else (value, True)
+        elif index:
+            raise MalformedError(f"a union of 2 has the member {index / 2:g}")
+    return found, place
+
+
+def _whole(data: bytes, place: int) -> tuple[int, int]:
+    first = data[place]
+    number, place = (first, place + 1) if first < 0x80 else long_tail(data, place + 1, first)
+    return number >> 1 ^ -(number & 1), place
+
+
+def _int(data: bytes, place: int) -> tuple[int, int]:
+    number, place = _whole(data, place)
+    if not -(2**31) <= number < 2**31:
+        raise MalformedError("a whole number has more than 32 bits")
+    return number, place
+
+
+def _boolean(data: bytes, place: int) -> tuple[bool, int]:
+    if data[place] > 1:
+        raise MalformedError(f"a boolean is {data[place]}")
+    return data[place] == 1, place + 1
+
+
+def _bytes(data: bytes, place: int) -> tuple[bytes, int]:
+    size, place = _whole(data, place)
+    if not 0 <= size <= len(data) - place:
+        raise MalformedError(f"{size} bytes should follow where {len(data) - place} are left")
+    return data[place : place + size], place + size
+
+
+def _string(data: bytes, place: int) -> tuple[str, int]:
+    text, place = _bytes(data, place)
+    return text.decode(), place
+
+
+def _double(data: bytes, place: int) -> tuple[float, int]:
+    return _DOUBLE.unpack_from(data, place)[0], place + 8
+
+
+def _float(data: bytes, place: int) -> tuple[float, int]:
+    return _FLOAT.unpack_from(data, place)[0], place + 4
+
+
+def _array(data: bytes, place: int) -> tuple[list[Any], int]:
+    items: list[Any] = []
+    while True:
+        count, place = _count(data, place, _KINDS)
+        if not count:
+            return items, place
+        for _ in range(count):
+            item, place = read_anything(data, place)
+            items.append(item)
+
+
+def _map(data: bytes, place: int) -> tuple[dict[Any, Any], int]:
+    items: dict[Any, Any] = {}
+    while True:
+        count, place = _count(data, place, 2 * _KINDS)
+        if not count:
+            return items, place
+        for _ in range(count):
+            key, place = read_anything(data, place)
+            items[key], place = read_anything(data, place)
+
+
+def _count(data: bytes, place: int, least: int) -> tuple[int, int]:
+    count, place = _whole(data, place)
+    if count < 0:
+        count = -count
+        _, place = _whole(data, place)
+    if count > (len(data) - place) // least:
+        raise MalformedError(f"{count} elements cannot be in the {len(data) - place} bytes that are left")
+    return count, place
+
+
+_READERS: Final[tuple[_Read, ...]] = (_boolean, _bytes, _double, _float, _int, _whole, _string, _array, _map)
+
+
+def write_anything(out: bytearray, value: Any) -> None:
+    """Add the bytes of a value; a :class:`~connect.errors.DataError` if it is of no kind that needs no schema.
+
+    A whole number is a ``long``, any other number a ``double``.
+    """
+    match value:
+        case None:
+            out += bytes(_KINDS)
+        case bool():
+            _set(out, 0, bytes([value]))
+        case bytes() | bytearray() | memoryview():
+            _set(out, 1, varint(2 * len(value)) + bytes(value))
+        case float():
+            _set(out, 2, _DOUBLE.pack(value))
+        case int():
+            if not -(2**63) <= value < 2**63:
+                raise DataError(f"The whole number {value:.30e} does not fit 64 bits.")
+            _set(out, 5, varint(value << 1 ^ value >> 63))
+        case str():
+            text = value.encode()
+            _set(out, 6, varint(2 * len(text)) + text)
+        case Mapping():
+            _set(out, 8, _entries([part for pair in value.items() for part in pair], len(value)))
+        case Sequence():
+            _set(out, 7, _entries(value, len(value)))
+        case _:
+            raise DataError(f"Unknown Python type for schemaless data: {type(value).__name__}; give it a schema.")
+
+
+def _set(out: bytearray, kind: int, body: bytes) -> None:
+    out += bytes(kind)
+    out.append(2)
+    out += body
+    out += bytes(_KINDS - 1 - kind)
+
+
+def _entries(values: Sequence[Any], count: int) -> bytes:
+    out = bytearray(varint(2 * count)) if count else bytearray()
+    for value in values:
+        write_anything(out, value)
+    out.append(0)
+    return bytes(out)

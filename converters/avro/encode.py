@@ -1,0 +1,362 @@
+"""Encoders: from the values of a Connect schema to messages, compiled once for the schema they are written in."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+from connect.data import Field, Schema, Type, logical, validate
+from connect.errors import DataError, SchemaError
+from converters.avro.anything import write_anything
+from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
+from converters.avro.coercion import COERCIONS
+from converters.avro.defaults import default_from_json
+from converters.avro.names import scrub, scrub_full
+from converters.avro.options import AvroDataConfig
+from converters.avro.shape import avro_member_name, is_anything, is_avro_map, is_union, part
+from converters.avro.source import DEEPEST, Source
+from converters.avro.to_connect import connect_from_avro
+from converters.avro.wire import SMALL, MalformedError, header, varint
+
+__all__ = ["Encode", "encoder"]
+
+Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
+"""Gives the messages of values, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
+
+_RANGES: Final = {
+    Type.INT8: (-(2**7), 2**7 - 1),
+    Type.INT16: (-(2**15), 2**15 - 1),
+    Type.INT32: (-(2**31), 2**31 - 1),
+    Type.INT64: (-(2**63), 2**63 - 1),
+}
+_CLASSES: Final = {
+    **dict.fromkeys(_RANGES, "int"),
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "float",
+    Type.STRING: "str",
+    Type.BYTES: "bytes",
+    Type.ARRAY: "list",
+    Type.MAP: "dict",
+    Type.STRUCT: "dict",
+}
+_WRITABLE: Final = {
+    Type.INT8: ("int", "long", "float", "double"),
+    Type.INT16: ("int", "long", "float", "double"),
+    Type.INT32: ("int", "long", "double"),
+    Type.INT64: ("long",),
+    Type.FLOAT32: ("float", "double"),
+    Type.FLOAT64: ("double",),
+    Type.BOOLEAN: ("boolean",),
+    Type.STRING: ("string", "enum"),
+    Type.BYTES: ("bytes", "fixed"),
+    Type.ARRAY: ("array",),
+    Type.MAP: ("map", "array"),
+    Type.STRUCT: ("record",),
+}
+_FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError, AttributeError, struct.error)
+
+
+def encoder(schema: Schema | None, avro: AvroSchema, schema_id: int, config: AvroDataConfig) -> Encode:
+    """The encoder of values of ``schema`` as messages in the Avro schema with the id ``schema_id``.
+
+    Raises :class:`~connect.errors.SchemaError` when a value of the one has no place in the other.
+    """
+    write = _Compiler(config).compiled(schema, avro, header(schema_id))
+
+    def encode(values: Sequence[Any]) -> list[bytes]:
+        messages: list[bytes] = []
+        try:
+            write(values, messages.append)
+        except DataError:
+            raise
+        except (MalformedError, *_FOREIGN) as error:
+            value = values[len(messages)]
+            validate(schema, value)  # names the field
+            raise DataError(f"The value cannot be written as Avro: {error}") from error
+        return messages
+
+    return encode
+
+
+class _Compiler:
+    """Writes the code. In it ``o`` is the bytes so far, ``z`` a number about to be written, ``b`` a text in bytes."""
+
+    def __init__(self, config: AvroDataConfig) -> None:
+        self._config = config
+        self._source = Source(_NAMES)
+
+    def compiled(self, schema: Schema | None, avro: AvroSchema, prefix: bytes) -> Callable[..., Any]:
+        source = self._source
+        with source.function("write(values, append)"), source.block("for x in values"):
+            source.line(f"o = bytearray({source.constant(prefix)})")
+            if schema is None:
+                if not is_anything(avro):
+                    raise SchemaError(f"A value without a schema cannot be written in {avro.full_name}: give it one.")
+                source.line("write_anything(o, x)")
+            elif avro.kind == "bytes" and schema.type is Type.BYTES:
+                # Java writes bytes that are the whole value without their length.
+                self._plain_bytes(schema, "x")
+                source.line("o += x")
+            else:
+                self._value(schema, avro, "x")
+            source.line("append(bytes(o))")
+        return source.compiled("write")
+
+    # -- any type ------------------------------------------------------------------------------------------------
+
+    def _value(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        """Add what writes the value in the variable ``x``, which it may change."""
+        if self._source.depth < DEEPEST:
+            self._inline(schema, avro, x)
+            return
+        name = self._source.new("part")
+        with self._source.function(f"{name}(o, x)"):
+            self._inline(schema, avro, "x")
+        self._source.line(f"{name}(o, {x})")
+
+    def _inline(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        if is_union(schema):
+            self._union(schema, avro, x)
+        elif avro.kind != "union":
+            self._present(schema, avro, x)
+        else:
+            self._nullable(schema, avro, x)
+
+    def _nullable(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        index = _branch_of(schema, avro, self._config)
+        null = next((place for place, branch in enumerate(avro.branches) if is_null(branch)), None)
+        if null is None or not schema.optional:
+            self._index(index)
+            self._value(schema, avro.branches[index], x)
+            return
+        with self._source.block(f"if {x} is None"):
+            self._index(null)
+        with self._source.block("else"):
+            self._index(index)
+            self._value(schema, avro.branches[index], x)
+
+    def _index(self, index: int) -> None:
+        self._source.line(f"o += {self._source.constant(varint(2 * index))}")
+
+    def _present(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        if avro.kind not in _WRITABLE[schema.type]:
+            raise SchemaError(f"A value of type {schema.type.value} cannot be written as Avro type {avro.full_name}.")
+        match schema.type:
+            case Type.STRUCT:
+                self._struct(schema, avro, x)
+            case Type.ARRAY:
+                self._array(schema, avro, x)
+            case Type.MAP:
+                self._map(schema, avro, x)
+            case Type.STRING:
+                self._exact(x, "str")
+                self._text(x) if avro.kind == "string" else self._symbol(avro, x)
+            case Type.BYTES:
+                self._plain_bytes(schema, x)
+                self._bytes(schema, avro, x)
+            case Type.BOOLEAN:
+                with self._source.block(f"if {x} is not True and {x} is not False"):
+                    self._source.line("raise Malformed('it is no boolean')")
+                self._source.line(f"o.append({x})")
+            case _:
+                self._number(schema, avro, x)
+
+    def _exact(self, x: str, kind: str) -> None:
+        """Make sure of the class; what may stand for it is converted, the rest refused."""
+        with self._source.block(f"if {x}.__class__ is not {kind}"):
+            self._source.line(f"{x} = as_{kind}({x})")
+
+    # -- containers ----------------------------------------------------------------------------------------------
+
+    def _union(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        present = {
+            avro_member_name(branch, index, self._config): (index, branch)
+            for index, branch in enumerate(avro.branches)
+            if not is_null(branch)
+        }
+        null = next((index for index, branch in enumerate(avro.branches) if is_null(branch)), None)
+        derived = list(present.values())
+        item = source.new("u")
+        with source.block(f"if {x} is not None"):
+            self._members(schema, x)
+        head = "if"
+        for number, field in enumerate(schema.fields):
+            index, branch = present.get(field.name) or _place(derived, number, field)
+            with source.block(f"{head} {x} is not None and {x}[{field.name!r}] is not None"):
+                source.line(f"{item} = {x}[{field.name!r}]")
+                self._index(index)
+                self._value(field.schema.as_required(), branch, item)
+            head = "elif"
+        with source.block("else" if schema.fields else "if True"):
+            if null is None or not schema.optional:
+                source.line("raise Malformed('no member of a union is set')")
+            else:
+                self._index(null)
+
+    def _members(self, schema: Schema, x: str) -> None:
+        """Make sure of a dict with the fields of the schema and no others."""
+        self._exact(x, "dict")
+        with self._source.block(f"if len({x}) != {len(schema.fields)}"):
+            self._source.line(f"{x} = completed({x}, {self._source.constant(schema.field_names)})")
+
+    def _struct(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        clean = scrub if self._config.scrub_invalid_names else str
+        own = {clean(field.name): field for field in schema.fields}
+        unknown = [field.name for name, field in own.items() if avro.field(name) is None]
+        if unknown:
+            raise SchemaError(
+                f"The Avro schema {avro.full_name} has no field {unknown[0]}: register one that has, or drop the field "
+                "(ReplaceField)."
+            )
+        self._members(schema, x)
+        for target in avro.fields:
+            field = own.get(target.name)
+            if field is None:
+                self._absent(target, avro)
+            else:
+                self._field(field, target, x)
+
+    def _field(self, field: Field, target: AvroField, x: str) -> None:
+        source, schema = self._source, field.schema
+        item = source.new("f")
+        source.line(f"{item} = {x}[{field.name!r}]")
+        if schema.default is not None and not self._config.ignore_default_for_nullables:
+            with source.block(f"if {item} is None"):
+                source.line(f"{item} = {source.constant(schema.default)}")
+        self._value(schema, target.schema, item)
+
+    def _absent(self, target: AvroField, avro: AvroSchema) -> None:
+        """Write the default of a field that the Connect schema does not have."""
+        if target.default is NO_DEFAULT:
+            raise SchemaError(
+                f"The value lacks the field {target.name}, for which the Avro schema {avro.full_name} has no default."
+            )
+        schema = connect_from_avro(target.schema, self._config)
+        assert schema is not None
+        item = self._source.new("f")
+        default = default_from_json(schema, target.schema, target.default, self._config)
+        self._source.line(f"{item} = {self._source.constant(default)}")
+        self._value(schema, target.schema, item)
+
+    def _array(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        item = source.new("e")
+        self._exact(x, "list")
+        with self._counted(x), source.block(f"for {item} in {x}"):
+            self._value(part(schema.value_schema), avro.element, item)
+        source.line("o.append(0)")
+
+    def _map(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        if (avro.kind == "map") != is_avro_map(schema, self._config):
+            raise SchemaError("A map with keys that are no strings is written as an array of entries, others as a map.")
+        key, item = source.new("k"), source.new("e")
+        self._exact(x, "dict")
+        with self._counted(x), source.block(f"for {key}, {item} in {x}.items()"):
+            if avro.kind == "map":
+                self._exact(key, "str")
+                self._text(key)
+                self._value(part(schema.value_schema), avro.element, item)
+            else:
+                self._value(part(schema.key_schema), avro.element.fields[0].schema, key)
+                self._value(part(schema.value_schema), avro.element.fields[1].schema, item)
+        source.line("o.append(0)")
+
+    @contextmanager
+    def _counted(self, x: str) -> Iterator[None]:
+        """A block for the elements of what has some, after their number."""
+        with self._source.block(f"if {x}"):
+            self._varint(f"len({x}) << 1")
+            yield
+
+    # -- values that hold no others ------------------------------------------------------------------------------
+
+    def _number(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        convert = _LOGICAL.get(schema.name) if schema.name is not None else None
+        if convert is not None:
+            source.line(f"{x} = {convert}({x})")
+        self._exact(x, _CLASSES[schema.type])
+        if schema.type in _RANGES:
+            low, high = _RANGES[schema.type]
+            with source.block(f"if not {low} <= {x} <= {high}"):
+                source.line(f"raise Malformed(f'{{{x}}} is not within {low} and {high}')")
+        if avro.kind in ("int", "long"):
+            self._varint(f"{x} << 1 ^ {x} >> 63")
+        else:
+            source.line(f"o += pack_{avro.kind}({x})")
+
+    def _plain_bytes(self, schema: Schema, x: str) -> None:
+        if schema.name == logical.DECIMAL_NAME:
+            self._source.line(f"{x} = as_unscaled({x}, {logical.decimal_scale(schema)})")
+        else:
+            self._exact(x, "bytes")
+
+    def _bytes(self, schema: Schema, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        if avro.kind == "bytes":
+            self._varint(f"len({x}) << 1")
+        elif schema.name == logical.DECIMAL_NAME:
+            source.line(f"{x} = as_fixed({x}, {avro.size})")
+        else:
+            with source.block(f"if len({x}) != {avro.size}"):
+                source.line(f"raise Malformed(f'{{len({x})}} bytes cannot be a fixed of {avro.size}')")
+        source.line(f"o += {x}")
+
+    def _symbol(self, avro: AvroSchema, x: str) -> None:
+        source = self._source
+        places = source.constant({symbol: varint(2 * index) for index, symbol in enumerate(avro.symbols)})
+        with source.block(f"if {x} not in {places}"):
+            source.line(f"raise Malformed(f'{{{x}!r}} is no symbol of an enum')")
+        source.line(f"o += {places}[{x}]")
+
+    def _text(self, x: str) -> None:
+        self._source.line(f"b = {x}.encode()")
+        self._varint("len(b) << 1")
+        self._source.line("o += b")
+
+    def _varint(self, number: str) -> None:
+        source = self._source
+        source.line(f"z = {number}")
+        with source.block("if z < 128"):
+            source.line("o.append(z)")
+        with source.block("else"):
+            source.line("o += SMALL[z] if z < 16384 else varint(z)")
+
+
+def _branch_of(schema: Schema, union: AvroSchema, config: AvroDataConfig) -> int:
+    """Which member of an Avro union the values of a schema are written as."""
+    kinds = _WRITABLE[schema.type]
+    places = [index for index, branch in enumerate(union.branches) if branch.kind in kinds]
+    name = schema.name and (scrub_full(schema.name) if config.scrub_invalid_names else schema.name)
+    named = [index for index in places if name is not None and union.branches[index].name == name]
+    if not places:
+        members = ", ".join(branch.full_name for branch in union.branches)
+        raise SchemaError(f"A value of type {schema.type.value} cannot be written as one of the Avro types {members}.")
+    return min(named or places, key=lambda index: kinds.index(union.branches[index].kind))
+
+
+def _place(members: Sequence[tuple[int, AvroSchema]], number: int, field: Field) -> tuple[int, AvroSchema]:
+    """The member of an Avro union for a field that is called otherwise: the one at its place."""
+    if number < len(members) and members[number][1].kind in _WRITABLE[field.schema.type]:
+        return members[number]
+    raise SchemaError(f"The Avro union has no member for the field {field.name} of the union.")
+
+
+_LOGICAL: Final = {
+    logical.DATE_NAME: "as_days",
+    logical.TIME_NAME: "as_milliseconds_of_day",
+    logical.TIMESTAMP_NAME: "as_milliseconds",
+}
+_NAMES: Final[dict[str, object]] = {
+    **COERCIONS,
+    "Malformed": MalformedError,
+    "SMALL": SMALL,
+    "pack_double": struct.Struct("<d").pack,
+    "pack_float": struct.Struct("<f").pack,
+    "varint": varint,
+    "write_anything": write_anything,
+}

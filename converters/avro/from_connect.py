@@ -1,0 +1,228 @@
+"""Connect's schemas as Avro's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from connect.data import Field, Schema, Type, logical
+from connect.errors import SchemaError
+from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema
+from converters.avro.avro_text import avro_text
+from converters.avro.defaults import default_to_json, fits_field
+from converters.avro.names import (
+    ANYTHING,
+    DEFAULT_NAME,
+    MAP_ENTRY,
+    NAMESPACE,
+    check_name,
+    scrub,
+    scrub_full,
+    split,
+)
+from converters.avro.options import AvroDataConfig
+from converters.avro.shape import enum_name, fixed_size, is_avro_map, is_union, part
+
+__all__ = ["DECIMAL_PRECISION", "anything", "avro_from_connect"]
+
+DECIMAL_PRECISION: Final = "connect.decimal.precision"
+_FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
+_KINDS: Final = {
+    Type.INT8: "int",
+    Type.INT16: "int",
+    Type.INT32: "int",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.STRING: "string",
+    Type.BYTES: "bytes",
+}
+_LOGICAL: Final = {
+    logical.DATE_NAME: "date",
+    logical.TIME_NAME: "time-millis",
+    logical.TIMESTAMP_NAME: "timestamp-millis",
+}
+
+
+def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSchema:
+    """The Avro schema in which values of a Connect schema are written; ``None`` is that of values without one.
+
+    Raises :class:`~connect.errors.SchemaError` when Avro cannot hold the schema, and says what to do.
+    """
+    return anything() if schema is None else _Translation(config).translate(schema)
+
+
+def anything() -> AvroSchema:
+    """The record that holds a value of any kind, in the field of that kind."""
+    record = AvroSchema("record", ANYTHING)
+    entry = AvroSchema("record", MAP_ENTRY, fields=[AvroField("key", record), AvroField("value", record)])
+    kinds = {kind: AvroSchema(kind) for kind in ("boolean", "bytes", "double", "float", "int", "long", "string")}
+    kinds |= {"array": AvroSchema("array", items=record), "map": AvroSchema("array", items=entry)}
+    record.fields = [AvroField(name, _nullable(kind), default=None) for name, kind in kinds.items()]
+    return record
+
+
+def _nullable(schema: AvroSchema) -> AvroSchema:
+    return AvroSchema("union", branches=(AvroSchema("null"), schema))
+
+
+class _Translation:
+    def __init__(self, config: AvroDataConfig) -> None:
+        self._config = config
+        self._made: dict[Schema, AvroSchema] = {}
+        self._entries: dict[tuple[str, str], AvroSchema] = {}
+        self._nameless = 0
+
+    def translate(self, schema: Schema, *, ignore_optional: bool = False) -> AvroSchema:
+        """The Avro schema of a part; with ``ignore_optional`` what it is besides null."""
+        if is_union(schema):
+            return self._union(schema)
+        known = None if schema.optional else self._made.get(schema)
+        if known is not None:
+            return known
+        if schema.type is Type.STRUCT and schema.optional:
+            record = self.translate(schema.as_required())
+            return record if ignore_optional else _nullable(record)
+        base = self._base(schema)
+        self._annotate(base, schema)
+        if not schema.optional:
+            self._made[schema] = base
+        elif not ignore_optional:
+            null = AvroSchema("null")
+            branches = (null, base) if schema.default is None else (base, null)
+            return AvroSchema("union", branches=branches)
+        return base
+
+    def _base(self, schema: Schema) -> AvroSchema:
+        match schema.type:
+            case Type.STRING:
+                return self._string(schema)
+            case Type.BYTES:
+                return self._bytes(schema)
+            case Type.ARRAY:
+                return AvroSchema("array", items=self.translate(part(schema.value_schema)))
+            case Type.MAP:
+                return self._map(schema)
+            case Type.STRUCT:
+                return self._record(schema)
+            case _:
+                return AvroSchema(_KINDS[schema.type])
+
+    def _union(self, schema: Schema) -> AvroSchema:
+        members = [self.translate(field.schema.as_required(), ignore_optional=True) for field in schema.fields]
+        names = [member.full_name for member in members]
+        if len(set(names)) < len(names) or "union" in names:
+            raise SchemaError(
+                f"A union holds every Avro type once and no unions, not {', '.join(names)}: give its members other"
+                " types."
+            )
+        null = (AvroSchema("null"),) if schema.optional else ()
+        return AvroSchema("union", branches=(*null, *members))
+
+    def _string(self, schema: Schema) -> AvroSchema:
+        name = enum_name(schema, self._config)
+        if name is None:
+            return AvroSchema("string")
+        parameters = schema.parameters
+        prefix = f"{self._config.enum_parameter}."
+        symbols = tuple(key.removeprefix(prefix) for key in parameters if key.startswith(prefix))
+        if self._config.generalized_sum_type_support:
+            symbols = tuple(sorted(symbols, key=lambda symbol: int(parameters[prefix + symbol])))
+        for text in (name, *symbols):
+            check_name(text, "enums and their symbols")
+        simple = split(self._name_of(schema))[1]
+        if self._config.discard_type_doc_default:
+            return AvroSchema("enum", name, parameters.get("connect.enum.doc"), symbols=symbols)
+        doc = parameters.get(f"{NAMESPACE}.enum.doc.{simple}")
+        default = parameters.get(f"{NAMESPACE}.enum.default.{simple}")
+        return AvroSchema("enum", name, doc, symbols=symbols, enum_default=default)
+
+    def _bytes(self, schema: Schema) -> AvroSchema:
+        size = fixed_size(schema)
+        base = AvroSchema("bytes") if size is None else AvroSchema("fixed", self._name_of(schema), size=size)
+        if schema.name == logical.DECIMAL_NAME:
+            base.props["scale"] = logical.decimal_scale(schema)
+            base.props["precision"] = _precision(schema)
+        return base
+
+    def _map(self, schema: Schema) -> AvroSchema:
+        if is_avro_map(schema, self._config):
+            return AvroSchema("map", items=self.translate(part(schema.value_schema)))
+        fields = [
+            self._field(Field("key", part(schema.key_schema), 0), None),
+            self._field(Field("value", part(schema.value_schema), 1), None),
+        ]
+        internal = {"connect.internal.type": split(MAP_ENTRY)[1]}
+        if schema.name is not None:
+            entry = AvroSchema("record", self._name_of(schema), props=internal, fields=fields)
+            return AvroSchema("array", items=entry)
+        content = (avro_text(fields[0].schema), avro_text(fields[1].schema))
+        if content not in self._entries:
+            # Maps of other types need an entry of another name, which the property marks as one.
+            number = len(self._entries) + 1
+            name, props = (MAP_ENTRY, {}) if number == 1 else (f"{MAP_ENTRY}{number}", internal)
+            self._entries[content] = AvroSchema("record", name, props=dict(props), fields=fields)
+        return AvroSchema("array", items=self._entries[content])
+
+    def _record(self, schema: Schema) -> AvroSchema:
+        keep_docs = not self._config.discard_type_doc_default
+        doc = schema.parameters.get(f"{NAMESPACE}.record.doc" if keep_docs else "connect.record.doc")
+        record = AvroSchema("record", self._name_of(schema), doc)
+        for field in schema.fields:
+            field_doc = schema.parameters.get(f"{NAMESPACE}.field.doc.{field.name}") if keep_docs else field.schema.doc
+            record.fields.append(self._field(field, field_doc))
+        names = [field.name for field in record.fields]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SchemaError(f"Two fields are called {twice} once scrubbed: rename one of them (ReplaceField).")
+        return record
+
+    def _field(self, field: Field, doc: str | None) -> AvroField:
+        schema = field.schema
+        name = scrub(field.name) if self._config.scrub_invalid_names else check_name(field.name, "fields")
+        avro = self.translate(schema)
+        default = NO_DEFAULT
+        if schema.default is not None:
+            default = default_to_json(schema, schema.default, self._config)
+        elif schema.optional:
+            default = None
+        if default is not NO_DEFAULT and not fits_field(avro, default):
+            default = NO_DEFAULT
+        return AvroField(name, avro, doc, default)
+
+    def _name_of(self, schema: Schema) -> str:
+        if schema.name is not None:
+            if self._config.scrub_invalid_names:
+                return scrub_full(schema.name)
+            return check_name(schema.name, "named types")
+        self._nameless += 1
+        return DEFAULT_NAME if self._nameless == 1 else f"{DEFAULT_NAME}{self._nameless}"
+
+    def _annotate(self, base: AvroSchema, schema: Schema) -> None:
+        if self._config.connect_meta_data:
+            base.props |= {key: value for key, value in self._metadata(schema).items() if key not in base.props}
+        if schema.name == logical.DECIMAL_NAME:
+            base.props["logicalType"] = "decimal"
+        elif schema.name in _LOGICAL:
+            base.props["logicalType"] = _LOGICAL[schema.name]
+        for key, text in schema.parameters.items():
+            if key.startswith("avro"):
+                base.props[key] = text
+
+    def _metadata(self, schema: Schema) -> dict[str, Any]:
+        discard = self._config.discard_type_doc_default
+        found: dict[str, Any] = {"connect.doc": schema.doc, "connect.version": schema.version}
+        parameters = {key: text for key, text in schema.parameters.items() if discard or key != _FIELD_DEFAULT}
+        found["connect.parameters"] = parameters or None
+        if schema.default is not None and (discard or _FIELD_DEFAULT not in schema.parameters):
+            found["connect.default"] = default_to_json(schema, schema.default, self._config)
+        found["connect.name"] = schema.name
+        found["connect.type"] = schema.type.value if schema.type in (Type.INT8, Type.INT16) else None
+        return {key: value for key, value in found.items() if value is not None}
+
+
+def _precision(schema: Schema) -> int:
+    text = schema.parameters.get(DECIMAL_PRECISION, "64")
+    if not text.isdecimal():
+        raise SchemaError(f"The parameter {DECIMAL_PRECISION} is {text!r}; it must be a whole number.")
+    return int(text)

@@ -1,0 +1,113 @@
+"""What a Connect schema is beyond its type: a union, an enum, a fixed, a map that Avro lacks."""
+
+from __future__ import annotations
+
+from connect.data import Schema, Type
+from connect.errors import SchemaError
+from converters.avro.avro_schema import AvroSchema
+from converters.avro.names import (
+    ANYTHING,
+    ENUM,
+    FIXED_SIZE,
+    GENERALIZED_ENUM,
+    GENERALIZED_UNION,
+    MAP_ENTRY,
+    UNION,
+    UNION_FIELD,
+    scrub_full,
+    split,
+)
+from converters.avro.options import AvroDataConfig
+
+__all__ = [
+    "avro_member_name",
+    "enum_name",
+    "fixed_size",
+    "is_anything",
+    "is_avro_map",
+    "is_map_entry",
+    "is_union",
+    "member_name",
+    "part",
+]
+
+_ANYTHING_FIELDS = ("boolean", "bytes", "double", "float", "int", "long", "string", "array", "map")
+_AVRO_KINDS = {
+    Type.INT8: "int",
+    Type.INT16: "int",
+    Type.INT32: "int",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+}
+_NAMED = ("record", "enum", "fixed")
+
+
+def part(schema: Schema | None) -> Schema:
+    """The schema of an element, a key or a value, which arrays and maps always have."""
+    assert schema is not None
+    return schema
+
+
+def is_union(schema: Schema) -> bool:
+    """Whether a struct stands for a union: one of its fields is set."""
+    return schema.type is Type.STRUCT and (schema.name == UNION or GENERALIZED_UNION in schema.parameters)
+
+
+def enum_name(schema: Schema, config: AvroDataConfig) -> str | None:
+    """The full name of the Avro enum that a string schema is written as, if it is."""
+    if schema.type is not Type.STRING or not config.writes_enums:
+        return None
+    return schema.parameters.get(config.enum_parameter)
+
+
+def fixed_size(schema: Schema) -> int | None:
+    """How many bytes the values of a schema have, if it is written as an Avro fixed."""
+    if schema.type is not Type.BYTES or schema.name is None:
+        return None
+    text = schema.parameters.get(FIXED_SIZE)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise SchemaError(f"The parameter {FIXED_SIZE} is {text!r}; it must be a whole number of bytes.")
+    return int(text)
+
+
+def is_avro_map(schema: Schema, config: AvroDataConfig) -> bool:
+    """Whether a map is written as an Avro map; Avro has no others than those with string keys."""
+    key = part(schema.key_schema)
+    return key.type is Type.STRING and (not key.optional or config.allow_optional_map_keys)
+
+
+def is_map_entry(schema: AvroSchema) -> bool:
+    """Whether arrays of this Avro type stand for maps."""
+    return schema.kind == "record" and (
+        schema.name == MAP_ENTRY or schema.props.get("connect.internal.type") == split(MAP_ENTRY)[1]
+    )
+
+
+def is_anything(schema: AvroSchema) -> bool:
+    """Whether this is the record that values without a schema are written as."""
+    return schema.name == ANYTHING and tuple(field.name for field in schema.fields) == _ANYTHING_FIELDS
+
+
+def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> str:
+    """What the field of a Connect union is called that stands for a member of an Avro union."""
+    if config.generalized_sum_type_support:
+        return f"{UNION_FIELD}{index}"
+    if schema.kind in _NAMED:
+        return schema.full_name if config.enhanced_avro_schema_support else split(schema.full_name)[1]
+    return schema.kind
+
+
+def member_name(schema: Schema, index: int, config: AvroDataConfig) -> str:
+    """The same for the schema of that field."""
+    if config.generalized_sum_type_support:
+        return f"{UNION_FIELD}{index}"
+    is_enum = schema.type is Type.STRING and (ENUM in schema.parameters or GENERALIZED_ENUM in schema.parameters)
+    if schema.type is Type.STRUCT or is_enum or fixed_size(schema) is not None:
+        name = schema.name or ""
+        name = scrub_full(name) if config.scrub_invalid_names else name
+        return name if config.enhanced_avro_schema_support else split(name)[1]
+    kind: str = _AVRO_KINDS.get(schema.type, schema.type.value)
+    return kind

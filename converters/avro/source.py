@@ -1,0 +1,72 @@
+"""Python source put together for one schema, and made into a function.
+
+The words of a schema never become code: names of fields stand in it as quoted literals, all else is handed over as
+objects under names made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+__all__ = ["DEEPEST", "Source"]
+
+DEEPEST: Final = 12
+"""How far blocks are nested in one function: Python allows 20 loops and 100 indentations."""
+
+
+class Source:
+    """The lines of a module that is being written, with the objects its code refers to."""
+
+    def __init__(self, names: Mapping[str, object]) -> None:
+        self._names: dict[str, Any] = dict(names)
+        self._finished: list[str] = []
+        self._lines: list[str] = []
+        self._indent = 0
+        self._serial = 0
+
+    @property
+    def depth(self) -> int:
+        """How many blocks are open in the current function."""
+        return self._indent
+
+    def new(self, stem: str) -> str:
+        """A name that nothing has yet."""
+        self._serial += 1
+        return f"{stem}{self._serial}"
+
+    def constant(self, value: object) -> str:
+        """The name by which the code refers to an object."""
+        name = self.new("K")
+        self._names[name] = value
+        return name
+
+    def line(self, text: str) -> None:
+        """Add a line in the current block."""
+        self._lines.append(f"{'    ' * self._indent}{text}")
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Add the lines of a compound statement."""
+        self.line(f"{head}:")
+        self._indent += 1
+        yield
+        self._indent -= 1
+
+    @contextmanager
+    def function(self, head: str) -> Iterator[None]:
+        """Add a function of its own, whatever is being written."""
+        lines, indent = self._lines, self._indent
+        self._lines, self._indent = [], 0
+        with self.block(f"def {head}"):
+            yield
+        self._finished += self._lines
+        self._lines, self._indent = lines, indent
+
+    def compiled(self, name: str) -> Callable[..., Any]:
+        """The function of that name."""
+        code = compile("\n".join(self._finished), f"<{name} of an Avro schema>", "exec")
+        exec(code, self._names)  # noqa: S102 - words of a schema stand in it as literals only, see above
+        made: Callable[..., Any] = self._names[name]
+        return made

@@ -1,0 +1,264 @@
+"""Avro's schemas as Connect's."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from connect.data import Field, Schema, Type, logical
+from connect.errors import DataError, SchemaError
+from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
+from converters.avro.defaults import default_from_json
+from converters.avro.from_connect import DECIMAL_PRECISION
+from converters.avro.names import DEFAULT_NAME, FIXED_SIZE, GENERALIZED_UNION, NAMESPACE, UNION, split
+from converters.avro.options import AvroDataConfig
+from converters.avro.shape import avro_member_name, is_anything, is_map_entry
+
+__all__ = ["connect_from_avro", "only_branch"]
+
+log = logging.getLogger(__name__)
+
+_FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
+_PLAIN: Final = {
+    "boolean": Type.BOOLEAN,
+    "int": Type.INT32,
+    "long": Type.INT64,
+    "float": Type.FLOAT32,
+    "double": Type.FLOAT64,
+    "string": Type.STRING,
+    "bytes": Type.BYTES,
+    "fixed": Type.BYTES,
+}
+_NARROW: Final = {"int8": Type.INT8, "int16": Type.INT16}
+_LOGICAL: Final = {
+    ("int", "date"): logical.DATE_NAME,
+    ("int", "time-millis"): logical.TIME_NAME,
+    ("long", "timestamp-millis"): logical.TIMESTAMP_NAME,
+    ("bytes", "decimal"): logical.DECIMAL_NAME,
+    ("fixed", "decimal"): logical.DECIMAL_NAME,
+}
+_NAMED: Final = ("record", "enum", "fixed")
+
+
+def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | None = None) -> Schema | None:
+    """The Connect schema of values written in an Avro schema; ``None`` if they were written without one.
+
+    ``version`` is the version of the schema in its subject, for a schema that does not hold one itself. Raises
+    :class:`~connect.errors.SchemaError` when Connect has no such schema.
+    """
+    if is_anything(avro):
+        return None
+    return _Translation(config).translate(avro, version=version)
+
+
+def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
+    """The type that a union stands for besides null, if Connect has it as that type; ``None`` for real unions."""
+    present = [branch for branch in avro.branches if not is_null(branch)]
+    if len(present) != 1 or (len(avro.branches) == 1 and not config.flatten_singleton_unions):
+        return None
+    return present[0]
+
+
+class _Translation:
+    def __init__(self, config: AvroDataConfig) -> None:
+        self._config = config
+        self._open: set[int] = set()
+        self._unions = 0
+
+    def translate(
+        self, avro: AvroSchema, *, optional: bool = False, field: AvroField | None = None, version: int | None = None
+    ) -> Schema:
+        if avro.kind == "union":
+            branch = only_branch(avro, self._config)
+            if branch is not None:
+                return self.translate(branch, optional=len(avro.branches) > 1, field=_without_default(field))
+        attributes = self._attributes(avro)
+        attributes["optional"] = attributes.get("optional", False) or optional
+        self._document(attributes, avro, field)
+        _add_version(attributes, avro, version)
+        self._add_parameters(attributes, avro)
+        default = avro.props.get("connect.default")
+        if field is not None and field.default is not NO_DEFAULT:
+            if default is None and self._config.connect_meta_data and not self._config.discard_type_doc_default:
+                attributes["parameters"][_FIELD_DEFAULT] = "true"
+            default = field.default
+        _add_name(attributes, avro)
+        schema = Schema(**attributes)
+        return schema if default is None else self._with_default(schema, avro, default)
+
+    def _with_default(self, schema: Schema, avro: AvroSchema, node: Any) -> Schema:
+        try:
+            return schema.replace(default=default_from_json(schema, avro, node, self._config))
+        except (DataError, ValueError, TypeError) as error:
+            log.warning("The default of the Avro schema %s is left out, it is not valid: %s", avro.full_name, error)
+            return schema
+
+    def _attributes(self, avro: AvroSchema) -> dict[str, Any]:
+        match avro.kind:
+            case "record":
+                return self._record(avro)
+            case "enum":
+                return {"type": Type.STRING, "parameters": self._enum_parameters(avro)}
+            case "array":
+                return self._array(avro)
+            case "map":
+                item = self.translate(avro.element)
+                return {"type": Type.MAP, "key_schema": Schema.string(), "value_schema": item, "parameters": {}}
+            case "union":
+                return self._union(avro)
+            case "null":
+                raise SchemaError("Standalone null schemas are not supported by this converter")
+            case _:
+                return _scalar(avro)
+
+    def _record(self, avro: AvroSchema) -> dict[str, Any]:
+        if id(avro) in self._open:
+            raise SchemaError(
+                f"The Avro record {avro.full_name} holds itself, which a Connect schema cannot: read the topic as"
+                " bytes (ByteArrayConverter), or write it with a limited depth."
+            )
+        self._open.add(id(avro))
+        keep_docs = self._config.connect_meta_data and not self._config.discard_type_doc_default
+        parameters = {}
+        if keep_docs and avro.doc is not None:
+            parameters[f"{NAMESPACE}.record.doc"] = avro.doc
+        fields = []
+        for index, field in enumerate(avro.fields):
+            if keep_docs and field.doc is not None:
+                parameters[f"{NAMESPACE}.field.doc.{field.name}"] = field.doc
+            fields.append(Field(field.name, self.translate(field.schema, field=field), index))
+        self._open.discard(id(avro))
+        return {"type": Type.STRUCT, "fields": fields, "parameters": parameters}
+
+    def _enum_parameters(self, avro: AvroSchema) -> dict[str, str]:
+        config, simple = self._config, split(avro.full_name)[1]
+        parameters = {}
+        if config.connect_meta_data:
+            if avro.doc is not None:
+                own = "connect.enum.doc" if config.discard_type_doc_default else f"{NAMESPACE}.enum.doc.{simple}"
+                parameters[own] = avro.doc
+            if avro.enum_default is not None and not config.discard_type_doc_default:
+                parameters[f"{NAMESPACE}.enum.default.{simple}"] = avro.enum_default
+        name = config.enum_parameter
+        parameters[name] = avro.full_name
+        for index, symbol in enumerate(avro.symbols):
+            parameters[f"{name}.{symbol}"] = str(index) if config.generalized_sum_type_support else symbol
+        return parameters
+
+    def _array(self, avro: AvroSchema) -> dict[str, Any]:
+        entry = avro.element
+        if not is_map_entry(entry):
+            return {"type": Type.ARRAY, "value_schema": self.translate(entry), "parameters": {}}
+        key, value = entry.field("key"), entry.field("value")
+        if key is None or value is None or len(entry.fields) != 2:
+            raise SchemaError(
+                "Found map encoded as array of key-value pairs, but array elements do not match the expected format."
+            )
+        return {
+            "type": Type.MAP,
+            "key_schema": self.translate(key.schema),
+            "value_schema": self.translate(value.schema),
+            "parameters": {},
+        }
+
+    def _union(self, avro: AvroSchema) -> dict[str, Any]:
+        generalized = self._config.generalized_sum_type_support
+        name = f"connect_union_{self._unions}" if generalized else UNION
+        self._unions += 1
+        fields: dict[str, Schema] = {}
+        for index, branch in enumerate(avro.branches):
+            if is_null(branch):
+                continue
+            field_name = avro_member_name(branch, index, self._config)
+            if field_name in fields:
+                raise SchemaError(
+                    f"Multiple union schemas map to the Connect union field name {field_name}: set "
+                    "enhanced.avro.schema.support=true, which names them with their namespaces."
+                )
+            fields[field_name] = self.translate(branch, optional=True)
+        return {
+            "type": Type.STRUCT,
+            "name": name,
+            "fields": fields,
+            "optional": any(map(is_null, avro.branches)),
+            "parameters": {GENERALIZED_UNION: name} if generalized else {},
+        }
+
+    def _document(self, attributes: dict[str, Any], avro: AvroSchema, field: AvroField | None) -> None:
+        own = avro.props.get("connect.doc")
+        if self._config.discard_type_doc_default:
+            docs = (None if field is None else field.doc, avro.doc, own)
+            attributes["doc"] = next((doc for doc in docs if isinstance(doc, str)), None)
+            if self._config.connect_meta_data and avro.doc is not None:
+                attributes["parameters"]["connect.record.doc"] = avro.doc
+        elif self._config.connect_meta_data and isinstance(own, str):
+            attributes["doc"] = own
+
+    def _add_parameters(self, attributes: dict[str, Any], avro: AvroSchema) -> None:
+        given = avro.props.get("connect.parameters")
+        if self._config.connect_meta_data and given is not None:
+            if not isinstance(given, dict):
+                raise SchemaError(f"Expected JSON object for schema parameters but found: {given}")
+            for text in given.values():
+                if not isinstance(text, str):
+                    raise SchemaError(f"Expected schema parameter values to be strings but found: {text}")
+            attributes["parameters"] |= given
+        for key, value in avro.props.items():
+            if key.startswith("avro"):
+                attributes["parameters"][key] = str(value)
+
+
+def _without_default(field: AvroField | None) -> AvroField | None:
+    return None if field is None else AvroField(field.name, field.schema, field.doc)
+
+
+def _scalar(avro: AvroSchema) -> dict[str, Any]:
+    logical_type = avro.props.get("logicalType")
+    lowered = logical_type.lower() if isinstance(logical_type, str) else None
+    name = _LOGICAL.get((avro.kind, lowered)) if lowered is not None else None
+    kind, parameters = _PLAIN[avro.kind], {}
+    if name == logical.DECIMAL_NAME:
+        parameters = _decimal_parameters(avro)
+    elif avro.kind == "int" and logical_type is None and "connect.type" in avro.props:
+        kind = _NARROW.get(avro.props["connect.type"], Type.INT32)
+    if avro.kind == "fixed":
+        parameters[FIXED_SIZE] = str(avro.size)
+    attributes: dict[str, Any] = {"type": kind, "parameters": parameters}
+    return attributes if name is None else attributes | {"name": name, "version": 1}
+
+
+def _decimal_parameters(avro: AvroSchema) -> dict[str, str]:
+    scale, precision = avro.props.get("scale"), avro.props.get("precision")
+    parameters = {"scale": str(int(scale)) if isinstance(scale, (int, float)) else "0"}
+    if precision is None:
+        return parameters
+    if not isinstance(precision, (int, float)):
+        raise SchemaError(f"precision property must be a JSON Integer, not {precision!r}.")
+    if precision != 64:
+        parameters[DECIMAL_PRECISION] = str(int(precision))
+    return parameters
+
+
+def _add_version(attributes: dict[str, Any], avro: AvroSchema, version: int | None) -> None:
+    own = avro.props.get("connect.version")
+    if own is not None and (not isinstance(own, int) or isinstance(own, bool)):
+        raise SchemaError(f"Invalid Connect version found: {own}")
+    fixed = attributes.get("version")
+    if fixed is not None and own not in (None, fixed):
+        raise SchemaError(f"The version of a logical type is {fixed}, but the Avro schema says {own}.")
+    found = own if own is not None else version
+    if fixed is None and found is not None and found >= 0:
+        attributes["version"] = found
+
+
+def _add_name(attributes: dict[str, Any], avro: AvroSchema) -> None:
+    name = avro.props.get("connect.name")
+    if name is None:
+        # The name of a fixed decimal is not that of a Connect schema: those with that meaning have Connect's.
+        name = avro.full_name if avro.kind in _NAMED and "name" not in attributes else None
+    elif not isinstance(name, str):
+        raise SchemaError(f"Invalid schema name: {name}")
+    if name is None or name.startswith(DEFAULT_NAME):
+        return
+    if attributes.setdefault("name", name) != name:
+        raise SchemaError(f"The schema has the name {attributes['name']}, but the Avro schema says {name}.")

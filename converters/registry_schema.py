@@ -1,0 +1,57 @@
+"""Schemas as a registry tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from connect.errors import DataError
+
+__all__ = ["RegisteredSchema", "SchemaReference", "registered_schema", "whole_member"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReference:
+    """A schema that another one uses by ``name``."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema as the registry knows it. ``version`` is ``None`` where it was asked for by its id."""
+
+    id: int
+    text: str
+    kind: str = "AVRO"
+    references: tuple[SchemaReference, ...] = ()
+    version: int | None = None
+
+
+def registered_schema(answer: Any) -> RegisteredSchema:
+    """The schema in the JSON of an answer; a :class:`~connect.errors.DataError` if there is none."""
+    text = answer.get("schema") if isinstance(answer, dict) else None
+    if not isinstance(text, str):
+        raise DataError("The schema registry answered without a schema.")
+    try:
+        references = tuple(
+            SchemaReference(str(each["name"]), str(each["subject"]), int(each["version"]))
+            for each in answer.get("references") or ()
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError("The schema registry answered with references that lack a name, subject or version.") from error
+    version = answer.get("version")
+    kind = str(answer.get("schemaType") or "AVRO")
+    return RegisteredSchema(
+        whole_member(answer, "id"), text, kind, references, version if isinstance(version, int) else None
+    )
+
+
+def whole_member(answer: Any, member: str) -> int:
+    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if it is missing."""
+    number = answer.get(member) if isinstance(answer, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise DataError(f"The schema registry answered without the {member} of the schema.")
+    return number

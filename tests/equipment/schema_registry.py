@@ -1,0 +1,142 @@
+"""A schema registry over HTTP, with its schemas in memory and its troubles to order."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import Flask, Response, jsonify, request
+from werkzeug.serving import make_server
+
+__all__ = ["MemoryRegistry", "serving"]
+
+
+@dataclass(slots=True)
+class MemoryRegistry:
+    """What the registry holds, how it behaves, and what it was asked."""
+
+    tells_versions: bool = True
+    """Whether it answers for the versions of a schema; registries of old do not."""
+    authorization: str | None = None
+    """The only ``Authorization`` header that it accepts, if it looks at it."""
+    refused: set[str] = field(default_factory=set)
+    """Subjects whose schemas are incompatible with any other."""
+    troubles: deque[int] = field(default_factory=deque)
+    """The HTTP statuses that the next requests are answered with."""
+    requests: list[str] = field(default_factory=list)
+    """Method and path of every request."""
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """The headers of every request."""
+    tokens: list[dict[str, Any]] = field(default_factory=list)
+    """The answers to requests for tokens, the first first."""
+    schemas: list[dict[str, Any]] = field(default_factory=list)
+    """The schemas; the place of each is its id less one."""
+    subjects: dict[str, list[int]] = field(default_factory=dict)
+    """The ids of the versions of every subject."""
+    url: str = ""
+
+    def add(self, subject: str, schema: Any, **more: Any) -> int:
+        """Register a schema and give its id."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        entry = {"schema": text, **more}
+        if entry not in self.schemas:
+            self.schemas.append(entry)
+        schema_id = self.schemas.index(entry) + 1
+        versions = self.subjects.setdefault(subject, [])
+        if schema_id not in versions:
+            versions.append(schema_id)
+        return schema_id
+
+    def version(self, subject: str, number: int) -> dict[str, Any]:
+        """What is told of a version."""
+        schema_id = self.subjects[subject][number - 1]
+        return {"subject": subject, "version": number, "id": schema_id, **self.schemas[schema_id - 1]}
+
+
+@contextmanager
+def serving(registry: MemoryRegistry, tls: ssl.SSLContext | None = None) -> Iterator[MemoryRegistry]:
+    """Serve the registry on loopback."""
+    server = make_server("127.0.0.1", 0, _application(registry), threaded=True, ssl_context=tls)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    registry.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _application(registry: MemoryRegistry) -> Flask:
+    app = Flask("schema registry")
+
+    @app.before_request
+    def trouble() -> Any:
+        registry.requests.append(f"{request.method} {request.full_path.rstrip('?')}")
+        registry.headers.append(dict(request.headers))
+        if registry.troubles:
+            return Response("trouble", registry.troubles.popleft())
+        if request.path != "/token" and registry.authorization not in (None, request.headers.get("Authorization")):
+            return _error(401, 401, "Unauthorized")
+        return None
+
+    @app.post("/subjects/<path:subject>/versions")
+    def register(subject: str) -> Any:
+        if subject in registry.refused:
+            return _error(409, 409, "Schema being registered is incompatible with an earlier schema")
+        return jsonify(id=registry.add(subject, request.get_json(force=True)["schema"]))
+
+    @app.post("/subjects/<path:subject>")
+    def look_up(subject: str) -> Any:
+        if subject not in registry.subjects:
+            return _error(404, 40401, f"Subject '{subject}' not found.")
+        text = request.get_json(force=True)["schema"]
+        for number, schema_id in enumerate(registry.subjects[subject], 1):
+            if registry.schemas[schema_id - 1]["schema"] == text:
+                return jsonify(registry.version(subject, number))
+        return _error(404, 40403, "Schema not found")
+
+    @app.get("/subjects/<path:subject>/versions/<number>")
+    def version(subject: str, number: str) -> Any:
+        if subject not in registry.subjects:
+            return _error(404, 40401, f"Subject '{subject}' not found.")
+        count = len(registry.subjects[subject])
+        return jsonify(registry.version(subject, count if number == "latest" else int(number)))
+
+    @app.get("/schemas/ids/<int:schema_id>")
+    def by_id(schema_id: int) -> Any:
+        if not 0 < schema_id <= len(registry.schemas):
+            return _error(404, 40403, f"Schema {schema_id} not found")
+        return jsonify(registry.schemas[schema_id - 1])
+
+    @app.get("/schemas/ids/<int:schema_id>/versions")
+    def versions(schema_id: int) -> Any:
+        if not registry.tells_versions:
+            return _error(404, 404, "HTTP 404 Not Found")
+        return jsonify(
+            [
+                {"subject": subject, "version": number}
+                for subject, ids in registry.subjects.items()
+                for number, each in enumerate(ids, 1)
+                if each == schema_id
+            ]
+        )
+
+    @app.post("/token")
+    def token() -> Any:
+        return jsonify(registry.tokens.pop(0)) if registry.tokens else Response("no", 401)
+
+    return app
+
+
+def _error(status: int, code: int, message: str) -> Response:
+    answer = jsonify(error_code=code, message=message)
+    answer.status_code = status
+    return answer

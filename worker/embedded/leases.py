@@ -1,0 +1,49 @@
+"""Leases on an embedded server: files that their holders keep locked, so that the dead hold nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["Lease", "count_leases"]
+
+_SUFFIX = ".lease"
+
+
+class Lease:
+    """A claim that lasts until it is released or its process ends, whichever way."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{os.getpid()}-{uuid.uuid4().hex}"
+        taken = folder / f"{name}.taken"
+        self._path = folder / (name + _SUFFIX)
+        self._file: BinaryIO = taken.open("xb")
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Under its final name only once it is locked: nobody sees a live lease that looks dead.
+        taken.rename(self._path)
+
+    def release(self) -> None:
+        """Give the claim up; once more does nothing."""
+        self._path.unlink(missing_ok=True)
+        self._file.close()
+
+
+def count_leases(folder: Path) -> int:
+    """How many leases in ``folder`` are held by living processes; files of dead ones are removed."""
+    return sum(_is_held(path) for path in folder.glob("*" + _SUFFIX))
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with path.open("rb") as lease:
+            fcntl.flock(lease, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    path.unlink(missing_ok=True)
+    return False

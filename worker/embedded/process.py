@@ -1,0 +1,107 @@
+"""The process of an embedded server: launched as a daemon, recognised by its command line, signalled."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from connect.errors import ConnectError
+
+__all__ = ["find_process", "is_process", "launch_daemon", "server_mark", "signal_process", "tail", "wait_gone"]
+
+_POLL_SECONDS = 0.01
+_DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
+
+
+def server_mark(kind: str, data: Path) -> str:
+    """The argument that tells the process that serves ``data`` from another that got its process id."""
+    return f"-Dsluice.{kind}.data={data}"
+
+
+def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, str]) -> int:
+    """Run ``command`` in a session of its own, its output appended to ``log``, and return its process id.
+
+    It is no child of this process and inherits no open file of it.
+    """
+    # A shell in between, so that nobody here need wait for the daemon when it ends.
+    done = subprocess.run(
+        ["/bin/sh", "-c", _DAEMON, str(log), *command],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        close_fds=True,
+        start_new_session=True,
+        cwd=log.parent,
+        env=dict(environ),
+        check=False,
+    )
+    if done.returncode != 0 or not done.stdout.strip().isdigit():
+        raise ConnectError(f"Cannot start {command[0]}: {done.stderr.strip() or 'the shell gave no process id'}.")
+    return int(done.stdout)
+
+
+def is_process(pid: int, mark: str) -> bool:
+    """Whether process ``pid`` lives and is the one that carries ``mark``."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return os.fsencode(mark) in arguments
+
+
+def find_process(mark: str) -> int | None:
+    """The process that carries ``mark``, should its starter have died before writing its id down."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and is_process(int(folder.name), mark):
+            return int(folder.name)
+    return None
+
+
+def signal_process(pid: int, number: signal.Signals) -> None:
+    """Send a signal; a process that is gone has had it."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def wait_gone(pid: int, mark: str, timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds for the process to end, and tell whether it has."""
+    deadline = time.monotonic() + timeout
+    while not _is_gone(pid, mark):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def tail(log: Path, lines: int = 20) -> str:
+    """The last ``lines`` of ``log``."""
+    try:
+        with log.open("rb") as content:
+            content.seek(max(0, log.stat().st_size - 65536))
+            text = content.read().decode("utf-8", "replace")
+    except FileNotFoundError:
+        return "(no log was written)"
+    return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+
+def _is_gone(pid: int, mark: str) -> bool:
+    """Whether nothing is left of the process: no sockets, no file locks.
+
+    Its command line goes before those do, and a process that nobody waits for stays as a zombie.
+    """
+    process = Path(f"/proc/{pid}")
+    try:
+        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+        arguments = (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return True
+    state, threads = fields[0], int(fields[17])
+    if state in {b"Z", b"X"} and threads <= 1:
+        return True
+    return arguments != [b""] and os.fsencode(mark) not in arguments

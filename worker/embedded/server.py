@@ -1,0 +1,215 @@
+"""A server at hand: a daemon of the user on loopback, whichever process started it.
+
+``lease()`` is for tests and short jobs: whoever comes first starts the server, the last to go stops it. ``start()``
+and ``stop()`` are for people: a server that was started stays until it is stopped. Data and address are kept in the
+server's folder from one start to the next.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, Protocol, Self, TypeVar
+
+from connect.errors import ConnectError
+from connect.jvm.file_lock import file_lock
+from worker.embedded.leases import Lease, count_leases
+from worker.embedded.process import find_process, is_process, signal_process, tail, wait_gone
+
+__all__ = ["EmbeddedServer", "ServerFolder", "ServerState", "clear_the_way", "wait_ready", "where_to_look"]
+
+_STOP_SECONDS = 30.0
+_KILL_SECONDS = 30.0
+_POLL_SECONDS = 0.02
+
+
+class ServerState(Protocol):
+    """What the last process that started or stopped a server wrote down."""
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+
+    @property
+    def explicit(self) -> bool:
+        """Whether it was started to stay: the end of the last lease does not stop it."""
+
+    def as_explicit(self) -> Self:
+        """The same, of a server that was started to stay."""
+
+    def as_stopped(self) -> Self:
+        """What to remember of it once it has been stopped."""
+
+
+S = TypeVar("S", bound=ServerState)
+I = TypeVar("I")  # noqa: E741
+
+
+class ServerFolder(Protocol[S]):
+    """The folder of a server."""
+
+    @property
+    def path(self) -> Path:
+        """The folder itself."""
+
+    @property
+    def leases(self) -> Path:
+        """One file a lease."""
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever starts or stops the server."""
+
+    def read_state(self) -> S | None:
+        """The state, or ``None`` where no server was started yet."""
+
+    def write_state(self, state: S) -> None:
+        """Replace the state, at once or not at all."""
+
+
+class EmbeddedServer(ABC, Generic[S, I]):
+    """The server of one folder. Any number of processes may use it at once."""
+
+    def __init__(self, folder: ServerFolder[S], *, mark: str, kind: str) -> None:
+        self._folder = folder
+        self._mark = mark
+        self._kind = kind
+
+    @abstractmethod
+    def _launch(self, last: S | None) -> S:
+        """Start it, whose lock the caller holds, and wait until it is ready."""
+
+    @abstractmethod
+    def _becomes_ready(self, state: S) -> bool:
+        """Wait until it answers, and tell whether it does or has ended."""
+
+    @abstractmethod
+    def _check_agrees(self, state: S) -> None:
+        """Refuse a server that runs otherwise than it is now asked for."""
+
+    @abstractmethod
+    def _info(self, state: S) -> I:
+        """What its users are told."""
+
+    def _after_stop(self, state: S, *, in_good_order: bool) -> None:
+        """See to what a process that has ended leaves behind."""
+
+    def start(self) -> I:
+        """Start the server, to run until ``stop()``; one that runs already is kept and stays, too."""
+        with file_lock(self._folder.lock):
+            state = self._ensure_running()
+            if not state.explicit:
+                state = state.as_explicit()
+                self._folder.write_state(state)
+            return self._info(state)
+
+    def stop(self, timeout: float = _STOP_SECONDS) -> bool:
+        """Stop the server whoever uses it, in good order or after ``timeout`` seconds by force.
+
+        Tells whether there was one to stop.
+        """
+        if not self._folder.path.is_dir():
+            return False
+        with file_lock(self._folder.lock):
+            state = self._running()
+            if state is None:
+                return False
+            self._stop(state, timeout)
+            return True
+
+    def kill(self) -> None:
+        """End the server with SIGKILL, as a crash would; what was acknowledged is there after a start."""
+        state = self._running()
+        if state is None:
+            return
+        signal_process(state.pid, signal.SIGKILL)
+        if not wait_gone(state.pid, self._mark, _KILL_SECONDS):
+            raise ConnectError(f"The embedded {self._kind}, process {state.pid}, does not end though it was killed.")
+
+    def status(self) -> I | None:
+        """The server if it runs, else ``None``."""
+        state = self._running()
+        return None if state is None else self._info(state)
+
+    @contextmanager
+    def lease(self) -> Iterator[I]:
+        """Use the server within a ``with``: started if it does not run, stopped when the last lease ends.
+
+        A server that was started with ``start()`` is not stopped. A lease ends with its process, too.
+        """
+        with file_lock(self._folder.lock):
+            state = self._ensure_running()
+            lease = Lease(self._folder.leases)
+            info = self._info(state)
+        try:
+            yield info
+        finally:
+            self._end(lease)
+
+    def _end(self, lease: Lease) -> None:
+        with file_lock(self._folder.lock):
+            lease.release()
+            state = self._running()
+            if state is not None and not state.explicit and count_leases(self._folder.leases) == 0:
+                self._stop(state, _STOP_SECONDS)
+
+    def _ensure_running(self) -> S:
+        state = self._running()
+        if state is not None:
+            self._check_agrees(state)
+            if self._becomes_ready(state):
+                return state
+        return self._launch(self._folder.read_state())
+
+    def _running(self) -> S | None:
+        state = self._folder.read_state()
+        return state if state is not None and is_process(state.pid, self._mark) else None
+
+    def _stop(self, state: S, timeout: float) -> None:
+        signal_process(state.pid, signal.SIGTERM)
+        in_good_order = wait_gone(state.pid, self._mark, timeout)
+        if not in_good_order:
+            self.kill()
+        self._after_stop(state, in_good_order=in_good_order)
+        self._folder.write_state(state.as_stopped())
+
+
+def wait_ready(
+    pid: int, mark: str, is_ready: Callable[[], bool], *, timeout: float, kind: str, log: Path, data: Path
+) -> bool:
+    """Wait until a server answers, and tell whether it does or has ended.
+
+    One that does neither in time is killed, and the ``ConnectError`` has the end of its log.
+    """
+    deadline = time.monotonic() + timeout
+    while not is_ready():
+        if not is_process(pid, mark):
+            return False
+        if time.monotonic() >= deadline:
+            signal_process(pid, signal.SIGKILL)
+            wait_gone(pid, mark, _KILL_SECONDS)
+            raise ConnectError(
+                f"The embedded {kind} was not ready after {timeout:g} s and was killed; "
+                f"start_timeout gives it longer. {where_to_look(log, data)}"
+            )
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
+    """Wait until a server killed just now has let go of its port, and end one that nothing tells of."""
+    if last is not None:
+        wait_gone(last.pid, mark, _KILL_SECONDS)
+    while (pid := find_process(mark)) is not None:
+        signal_process(pid, signal.SIGKILL)
+        if not wait_gone(pid, mark, _KILL_SECONDS):
+            raise ConnectError(f"Process {pid} serves {data} and cannot be killed; end it, then try again.")
+
+
+def where_to_look(log: Path, data: Path) -> str:
+    """The end of a server's log, and what to do about damaged data."""
+    return f"If its data are damaged, remove {data} to begin anew. The end of its log, {log}:\n{tail(log)}"

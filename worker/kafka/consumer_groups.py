@@ -1,0 +1,100 @@
+"""The offsets of a consumer group: read, set and forgotten, while the group has no members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connect.errors import ConnectError, NotFoundError
+
+__all__ = ["ConsumerGroup", "GroupOffsets"]
+
+GroupOffsets: TypeAlias = Mapping[tuple[str, int], int]
+"""Topics and partitions, each with the next offset to consume."""
+
+_TIMEOUT: Final = 30.0
+_UNKNOWN: Final = frozenset(
+    (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+)
+_IN_USE: Final = frozenset(
+    (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.GROUP_SUBSCRIBED_TO_TOPIC)
+)
+
+
+class ConsumerGroup:
+    """One group on the broker. Every method raises :class:`~connect.errors.ConnectError` when the broker refuses."""
+
+    def __init__(self, admin: AdminClient, group: str) -> None:
+        self._admin = admin
+        self._group = group
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The offsets the group has committed."""
+        asked = [ConsumerGroupTopicPartitions(self._group)]
+        try:
+            answer = self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group].result()
+        except KafkaException as error:
+            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise self._refused("read", error) from error
+        found = {(item.topic, item.partition): item.offset for item in answer.topic_partitions if item.offset >= 0}
+        return dict(sorted(found.items()))
+
+    def alter(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
+        """Set offsets; ``None`` forgets one.
+
+        The client can forget only all offsets of a group at once, so the others are set again after that. Crash
+        point: a kill between the two leaves the group without offsets, and its topics are read from the beginning.
+        """
+        wanted = {place: offset for place, offset in offsets.items() if offset is not None}
+        if len(wanted) < len(offsets):
+            kept = {place: offset for place, offset in self.offsets().items() if place not in offsets}
+            self.reset()
+            wanted = kept | wanted
+        if wanted:
+            self._set(wanted)
+
+    def reset(self) -> None:
+        """Forget every offset, by deleting the group."""
+        try:
+            self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group].result()
+        except KafkaException as error:
+            if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
+                raise self._refused("reset", error) from error
+
+    def _set(self, offsets: GroupOffsets) -> None:
+        places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        asked = [ConsumerGroupTopicPartitions(self._group, places)]
+        try:
+            answer = self._admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group].result()
+        except KafkaException as error:
+            raise self._refused("alter", error) from error
+        for item in answer.topic_partitions:
+            if item.error is not None:
+                raise self._refused("alter", KafkaException(item.error), item)
+
+    def _refused(self, what: str, error: KafkaException, place: TopicPartition | None = None) -> ConnectError:
+        code = _code(error)
+        if code in _UNKNOWN and place is not None:
+            return NotFoundError(
+                f"There is no partition {place.partition} of a topic {place.topic} to set offsets for."
+            )
+        if code in _IN_USE:
+            return ConnectError(
+                f"Failed to {what} offsets of consumer group {self._group} either because tasks of the connector "
+                "haven't stopped completely yet or because others consume with this group. If the connector is in a "
+                "stopped state, this operation can be safely retried."
+            )
+        return ConnectError(f"Failed to {what} offsets of consumer group {self._group}: {_error(error).str()}")
+
+
+def _error(error: KafkaException) -> Any:
+    return error.args[0]
+
+
+def _code(error: KafkaException) -> int:
+    code: int = _error(error).code()
+    return code

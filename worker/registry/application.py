@@ -1,0 +1,51 @@
+"""The application of the registry: an archive that is fetched once and unpacked once."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from connect.errors import ConnectError
+from connect.jvm.file_lock import file_lock
+from connect.jvm.jars import Jar, read_lock, resolve_jars
+from connect.jvm.java import Java
+
+__all__ = ["application_jar", "registry_archive", "unpacked"]
+
+_LOCK = Path(__file__).with_name("registry.jars")
+_MAIN = "quarkus-run.jar"
+
+
+def registry_archive() -> Jar:
+    """The archive that is pinned."""
+    (archive,) = read_lock(_LOCK)
+    return archive
+
+
+def application_jar(java: Java, home: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """The jar to start, in ``home``/applications, after what is missing was fetched and unpacked."""
+    archive = registry_archive()
+    (path,) = resolve_jars([archive], java=java, home=home, environ=environ)
+    return unpacked(path, home / "applications" / f"{archive.artifact}-{archive.version}-{archive.sha256[:12]}") / _MAIN
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """``folder`` with the content of ``archive``: whole, whoever unpacks it at the same time or was killed at it."""
+    if folder.is_dir():
+        return folder
+    with file_lock(folder.parent / ".lock"):
+        if folder.is_dir():
+            return folder
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpack-") as name:
+            staging = Path(name) / folder.name
+            try:
+                with tarfile.open(archive) as content:
+                    content.extractall(staging, filter="data")
+            except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+                raise ConnectError(f"Cannot unpack {archive} into {folder.parent}: {error}") from error
+            staging.replace(folder)
+    return folder
