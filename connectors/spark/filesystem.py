@@ -1,0 +1,117 @@
+"""What the ledger asks of a file system: whole files made only if absent, atomic renames, and durability."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+__all__ = ["LocalFileSystem"]
+
+
+class LocalFileSystem:
+    """A folder of a POSIX file system. Paths are relative to it, with ``/`` between their parts.
+
+    What a method has changed is durable when it returns: files and the folders that name them are synced. Only
+    after :meth:`rename` it is for the caller to :meth:`sync_folders`, once for many.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, path: str, data: bytes) -> None:
+        """Make a file with this content unless there is one of that name: then :class:`FileExistsError`.
+
+        The content appears whole or not at all: it is written beside, and a link never replaces a file.
+        """
+        target = self.root / path
+        self.make_folders(_folder_of(path))
+        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            with beside.open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            target.hardlink_to(beside)
+        finally:
+            beside.unlink(missing_ok=True)
+        _sync(target.parent)
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        return (self.root / path).read_bytes()
+
+    def names(self, path: str) -> list[str]:
+        """The names in a folder; none if there is no such folder."""
+        try:
+            return sorted(entry.name for entry in (self.root / path).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def files(self, path: str) -> Iterator[str]:
+        """The files below a folder, whose own path is left out, but for those a reader would ignore."""
+        top = self.root / path
+        for folder, folders, names in os.walk(top):
+            folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+            for name in sorted(names):
+                if not name.startswith(("_", ".")):
+                    yield (Path(folder) / name).relative_to(top).as_posix()
+
+    def size(self, path: str) -> int | None:
+        """The size of a file, ``None`` if there is none."""
+        try:
+            return (self.root / path).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, in one step; :class:`FileNotFoundError` if there is no such file."""
+        self.make_folders(_folder_of(target))
+        (self.root / source).rename(self.root / target)
+
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Make these files durable, whoever wrote them, and the folders that name them."""
+        paths = list(paths)
+        for path in paths:
+            _sync(self.root / path)
+        self.sync_folders(_folder_of(path) for path in paths)
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Make the names in these folders and in those above them durable."""
+        folders: set[Path] = set()
+        for path in set(paths):
+            place = self.root / path
+            folders.add(place)
+            folders.update(above for above in place.parents if above.is_relative_to(self.root))
+        for folder in folders:
+            _sync(folder)
+
+    def make_folders(self, path: str) -> None:
+        """Make a folder and those above it, as far as they are missing."""
+        place = self.root / path
+        missing = [folder for folder in (place, *place.parents) if not folder.exists()]
+        place.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _sync(folder.parent)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        (self.root / path).unlink(missing_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a folder and all below it, if it is there; something may still be writing into it."""
+        shutil.rmtree(self.root / path, ignore_errors=True)
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,82 @@
+"""Raw records of exact offset ranges, read by Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from connect.bulk import OffsetRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["read_options", "read_ranges"]
+
+# Spark sets these itself and refuses to be given them, or they only matter to members of a group.
+_SPARKS_OWN: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "auto.commit.interval.ms",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "interceptor.classes",
+        "key.deserializer",
+        "partition.assignment.strategy",
+        "value.deserializer",
+    }
+)
+# Kafka's own are made for many small polls: with them the executors wait for the network half of the time.
+_FETCH: Final[Mapping[str, str]] = {
+    "max.poll.records": "10000",
+    "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+    "receive.buffer.bytes": str(1024 * 1024),
+}
+_LEAST_SPLIT: Final = 20_000
+_COLUMNS: Final = ("partition", "offset", "value")
+_MORE_COLUMNS: Final = ("key", "timestamp", "timestampType", "headers")
+
+
+def read_options(ranges: Sequence[OffsetRange], consumer: Mapping[str, str], parallelism: int) -> dict[str, str]:
+    """The options of Spark's Kafka source for reading exactly these ranges.
+
+    ``consumer`` are a Kafka consumer's properties by their Java names. Large ranges are split when there are
+    fewer of them than Spark could work at.
+    """
+    assign: dict[str, list[int]] = {}
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for item in ranges:
+        assign.setdefault(item.topic, []).append(item.partition)
+        starts.setdefault(item.topic, {})[str(item.partition)] = item.first
+        ends.setdefault(item.topic, {})[str(item.partition)] = item.end
+    known = {**_FETCH, **consumer}
+    options = {f"kafka.{name}": value for name, value in known.items() if name not in _SPARKS_OWN}
+    options |= {
+        "assign": json.dumps(assign),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        # A range that the broker no longer has is an error, not a smaller table (invariant I4).
+        "failOnDataLoss": "true",
+    }
+    if group := consumer.get("group.id"):
+        options["groupIdPrefix"] = group
+    splits = min(parallelism, sum(map(len, ranges)) // _LEAST_SPLIT)
+    if splits > len(ranges):
+        options["minPartitions"] = str(splits)
+    return options
+
+
+def read_ranges(
+    spark: SparkSession, ranges: Sequence[OffsetRange], consumer: Mapping[str, str], *, whole: bool
+) -> DataFrame:
+    """The records of ranges of one topic; with ``whole``, their keys, timestamps and headers too."""
+    options = read_options(ranges, consumer, spark.sparkContext.defaultParallelism)
+    if not whole:
+        return spark.read.format("kafka").options(**options).load().select(*_COLUMNS)
+    frame = spark.read.format("kafka").options(**options).option("includeHeaders", "true").load()
+    milliseconds = "unix_millis(timestamp) AS timestamp"
+    columns = [milliseconds if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
+    return frame.selectExpr(*columns)

