@@ -24,6 +24,7 @@ __all__ = ["check_java", "session_settings", "start_session"]
 
 _HERE: Final = Path(__file__).parent
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
+_SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
 # Its Hadoop asks for what Java 24 has removed.
 _LAST_JAVA: Final = 23
 _DEFAULTS: Final[Mapping[str, str]] = {
@@ -31,6 +32,9 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Spark hides passwords by itself, but not where Kafka's clients have theirs (invariant I8).
+    "spark.redaction.regex": _SECRETS,
+    "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
     "spark.sql.catalogImplementation": "in-memory",

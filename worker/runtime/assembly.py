@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from connect.chain import Step, converter_plugin, converter_props, transformation_steps
 from connect.config import Config, ConfigProvider, ConfigType, resolve_references
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
@@ -17,9 +18,8 @@ from worker.connector_config import (
     ConnectorConfig,
     SinkConnectorConfig,
     SourceConnectorConfig,
-    TransformationSpec,
 )
-from worker.runtime.chain import Converters, SinkChain, SourceChain, Step, Steps
+from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
 from worker.runtime.tolerance import Tolerance
@@ -89,8 +89,8 @@ class Assembly:
         return self.connector_class.config_class.parse(self.props)
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration with the worker's converters where it names none."""
-        inherited: dict[str, str] = {}
+        """The connector's configuration with the worker's converters where it names none, and its plugins."""
+        inherited = {name: value for name, value in self.worker_props.items() if name == "plugin.path"}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
             if not self.props.get(key):
@@ -110,30 +110,16 @@ class Assembly:
 
     def converters(self) -> Converters:
         """The converters: the connector's own where it names them, else the worker's."""
-        return Converters(
-            self._converter(PluginKind.CONVERTER, "key", is_key=True),
-            self._converter(PluginKind.CONVERTER, "value", is_key=False),
-            self._converter(PluginKind.HEADER_CONVERTER, "header"),
-        )
+        return Converters(self._converter("key"), self._converter("value"), self._converter("header"))
 
-    def _converter(self, kind: PluginKind, role: str, **given: Any) -> Any:
-        # A connector that names a converter gives all its keys; one that does not takes the worker's with all of them.
-        key = f"{role}.converter"
+    def _converter(self, role: str) -> Any:
         props = self.effective_props()
-        own = {name.removeprefix(f"{key}."): value for name, value in props.items() if name.startswith(f"{key}.")}
-        converter_class = self.registry.load(kind, props[key])
-        self.redaction.add(_passwords(converter_class.config_class, own))
-        return converter_class.configured({**own, "converter.type": role}, **given)
+        converter = converter_plugin(self.registry, props, role)
+        self.redaction.add(_passwords(type(converter).config_class, converter_props(props, role)))
+        return converter
 
     def _steps(self) -> list[Step]:
-        return [self._step(spec) for spec in self.config.transformations()]
-
-    def _step(self, spec: TransformationSpec) -> Step:
-        transformation = self.registry.load(PluginKind.TRANSFORMATION, spec.type).configured(spec.props)
-        if spec.predicate is None:
-            return Step(transformation)
-        predicate = self.registry.load(PluginKind.PREDICATE, spec.predicate.type).configured(spec.predicate.props)
-        return Step(transformation, predicate, spec.negate)
+        return transformation_steps(self.registry, self.props)
 
 
 def _resolved(props: Mapping[str, str], providers: Mapping[str, ConfigProvider]) -> dict[str, str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 
+from connect.chain import Step, aligned
 from connect.converter import Converter, HeaderConverter
 from connect.data import (
     NO_HEADERS,
-    Column,
     Constant,
     Header,
     Headers,
@@ -25,49 +25,13 @@ from connect.data import (
     SourceBatch,
     SourceRecord,
 )
-from connect.transformation import Predicate, Transformation
 from worker.runtime.records import ConsumedBatch, EncodedBatch, RawHeaders
 from worker.runtime.tolerance import Failure, Stage, StageError, Tolerance, class_name
 
-__all__ = ["Converters", "SinkChain", "SourceChain", "Step", "Steps"]
+__all__ = ["Converters", "SinkChain", "SourceChain", "Steps"]
 
 R = TypeVar("R", SourceRecord, SinkRecord)
 B = TypeVar("B", SourceBatch, SinkBatch)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One transformation, and the predicate that chooses its records."""
-
-    transformation: Transformation[Any]
-    predicate: Predicate[Any] | None = None
-    negate: bool = False
-
-    def apply(self, record: R) -> R | None:
-        """The record after this step; ``None`` if it is dropped."""
-        if self.predicate is not None and self.predicate.test(record) is self.negate:
-            return record
-        return self.transformation.apply(record)
-
-    def apply_batch(self, batch: B) -> list[B]:
-        """The batch after this step, in pieces where topics or schemas now differ."""
-        if self.predicate is None:
-            return list(self.transformation.apply_batch(batch))
-        chosen = [test is not self.negate for test in self.predicate.test_batch(batch)]
-        batches: list[B] = []
-        start = 0
-        for applies, run in groupby(chosen):
-            stop = start + sum(1 for _ in run)
-            part = batch if stop - start == len(batch) else batch.slice(start, stop)
-            batches += self.transformation.apply_batch(part) if applies else [part]
-            start = stop
-        return batches
-
-    def close(self) -> None:
-        """Release what the plugins hold."""
-        self.transformation.close()
-        if self.predicate is not None:
-            self.predicate.close()
 
 
 class Steps(Generic[B, R]):
@@ -219,7 +183,7 @@ class SinkChain:
         keys = self._converters.key.to_connect_column(batch.topic, batch.keys)
         values = self._converters.value.to_connect_column(batch.topic, batch.values)
         headers = self._decode_headers(batch.topic, batch.headers)
-        for start, stop, key, value in _aligned(keys, values):
+        for start, stop, key, value in aligned(keys, values):
             yield SinkBatch(
                 topic=batch.topic,
                 key=key,
@@ -290,26 +254,3 @@ class SinkChain:
             partition,
             offset,
         )
-
-
-def _aligned(keys: Sequence[Column], values: Sequence[Column]) -> Iterator[tuple[int, int, Column, Column]]:
-    """Runs over which both the key schema and the value schema stay the same, with their parts of the columns."""
-    if len(keys) == len(values) == 1:
-        yield 0, len(values[0]), keys[0], values[0]
-        return
-    key_ends, value_ends = [list(accumulate(map(len, columns))) for columns in (keys, values)]
-    start = key_at = value_at = 0
-    for stop in sorted({*key_ends, *value_ends} - {0}):
-        while key_ends[key_at] < stop:
-            key_at += 1
-        while value_ends[value_at] < stop:
-            value_at += 1
-        key_start = key_ends[key_at] - len(keys[key_at])
-        value_start = value_ends[value_at] - len(values[value_at])
-        yield (
-            start,
-            stop,
-            keys[key_at].slice(start - key_start, stop - key_start),
-            values[value_at].slice(start - value_start, stop - value_start),
-        )
-        start = stop

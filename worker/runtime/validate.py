@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from connect.config import ConfigKey, ConfigValue, config_info, validate_keys
+from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind
 from worker.kafka.override_policy import check_overrides
@@ -98,6 +98,9 @@ def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Reda
     for key, error in errors:
         definition, value = pairs.get(key, (None, ConfigValue(key)))
         text = redaction.hide(error)
+        if definition is not None and definition.type is ConfigType.CLASS:
+            # A class that cannot be had is no value.
+            value = replace(value, value=None)
         if text not in value.errors:
             pairs[key] = definition, value.with_errors(text)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect.chain import Step
 from connect.config import Config
 from connect.data import NO_HEADERS, Batch, Headers, Schema, SinkBatch, SourceBatch, SourceRecord, TimestampType
 from connect.errors import ConnectError, DataError
@@ -17,7 +18,7 @@ from converters.json import JsonConverter
 from converters.simple_header import SimpleHeaderConverter
 from converters.string import StringConverter
 from worker.connector_config import SourceConnectorConfig
-from worker.runtime.chain import Converters, SinkChain, SourceChain, Step, Steps
+from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.records import ConsumedBatch, EncodedBatch
 from worker.runtime.tolerance import Failure, Stage, Tolerance
 
