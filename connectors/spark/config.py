@@ -97,6 +97,9 @@ class SparkSinkConfig(BulkSinkConfig):
             self.first_schema  # noqa: B018 - as above
         except ConfigError as error:
             yield error
+        if queue := self.originals.get("errors.deadletterqueue.topic.name"):
+            reason = "The Spark sink has no dead letter queue: with errors.tolerance=all it logs what it leaves out."
+            yield ConfigError("errors.deadletterqueue.topic.name", queue, reason)
         known = ("DefaultPartitioner", "FieldPartitioner")
         if self.partitioner not in known:
             reason = f"The Spark sink has {' and '.join(known)}; use one of them."

@@ -46,6 +46,7 @@ def test_the_store_is_a_local_folder(url: str, path: str) -> None:
         ("topics.dir", "_topics"),
         ("topics.dir", ".."),
         ("topics.dir", "a//b"),
+        ("errors.deadletterqueue.topic.name", "dlq"),
         ("partitioner.class", "TimeBasedPartitioner"),
         ("parquet.codec", "lzo"),
         ("behavior.on.null.values", "drop"),
