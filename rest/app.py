@@ -1,25 +1,99 @@
-"""The REST API as a Flask application over the herder."""
+"""The REST API as Flask applications over the herder."""
 
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
 
-from flask import Flask
+from flask import Blueprint, Flask, Response, current_app, request
+from werkzeug.exceptions import NotAcceptable
 
+from rest.body import check_content_type
 from rest.errors import register_errors
+from rest.headers import AnswerHeaders
+from rest.paths import EscapedName, RawPaths
 from rest.resources.connectors import connectors
+from rest.resources.loggers import loggers
+from rest.resources.plugins import plugins
 from rest.resources.root import root
+from rest.waiting import Patience
 from worker.herder.herder import Herder
 
-__all__ = ["create_app"]
+__all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
+
+REQUEST_TIMEOUT: Final = 90.0
+_MOST_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
-def create_app(herder: Herder, cluster_id: str) -> Flask:
-    """The application of one worker; ``cluster_id`` is the Kafka cluster it works with."""
+def create_app(
+    herder: Herder,
+    cluster_id: str,
+    *,
+    with_admin: bool = True,
+    headers: AnswerHeaders = AnswerHeaders(),  # noqa: B008 - it cannot be changed
+    request_timeout: float = REQUEST_TIMEOUT,
+) -> Flask:
+    """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
+
+    ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
+    """
+    patience = Patience(request_timeout)
+    version = importlib.metadata.version("sluice")
+    resources = [
+        root(herder, version, cluster_id, with_admin=with_admin),
+        connectors(herder, patience),
+        plugins(herder, patience),
+    ]
+    if with_admin:
+        resources.append(loggers(herder, patience))
+    return _app(resources, headers)
+
+
+def create_admin_app(herder: Herder, *, request_timeout: float = REQUEST_TIMEOUT) -> Flask:
+    """The application of ``admin.listeners``: ``/admin`` alone."""
+    return _app([loggers(herder, Patience(request_timeout))], AnswerHeaders())
+
+
+def _app(resources: Iterable[Blueprint], headers: AnswerHeaders) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.url_map.strict_slashes = False
-    app.register_blueprint(root(importlib.metadata.version("sluice"), cluster_id))
-    app.register_blueprint(connectors(herder))
+    app.json.compact = True  # type: ignore[attr-defined]
+    app.config["MAX_CONTENT_LENGTH"] = _MOST_BODY_BYTES
+    app.url_map.converters["name"] = EscapedName
+    app.url_map.merge_slashes = False
+    for resource in resources:
+        app.register_blueprint(resource)
     register_errors(app)
+    app.before_request(_negotiate)
+    app.after_request(_typed)
+    headers.put_on(app)
+    app.wsgi_app = RawPaths(app.wsgi_app)  # type: ignore[method-assign]
     return app
+
+
+def _negotiate() -> Response | None:
+    """Answer what is asked of every resource alike: which methods there are, and what is not JSON."""
+    if request.routing_exception is not None:
+        return None
+    if request.method == "OPTIONS":
+        return _options(current_app)
+    if request.accept_mimetypes and not request.accept_mimetypes.accept_json:
+        raise NotAcceptable
+    check_content_type()
+    return None
+
+
+def _typed(response: Response) -> Response:
+    """An answer without a body has no type; another has its type alone, as clients compare it."""
+    if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
+        del response.headers["Content-Type"]
+    else:
+        response.headers["Content-Type"] = response.mimetype
+    return response
+
+
+def _options(app: Flask) -> Response:
+    methods = ", ".join(sorted(app.create_url_adapter(request).allowed_methods()))  # type: ignore[union-attr]
+    return Response(methods, mimetype="text/plain", headers={"Allow": methods})

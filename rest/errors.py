@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, Response, jsonify
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
-from worker.errors import NotLeaderError, RebalanceInProgressError
-from worker.herder.herder import InvalidConnectorError
+from worker.errors import (
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    NotLeaderError,
+    RebalanceInProgressError,
+)
 
 __all__ = ["register_errors"]
 
@@ -18,7 +24,9 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
     (AlreadyExistsError, 409),
     (RebalanceInProgressError, 409),
     (NotLeaderError, 409),
-    (InvalidConnectorError, 400),
+    (ConflictError, 409),
+    (BadRequestError, 400),
+    (ForbiddenError, 403),
     (ConfigError, 400),
     (ConnectError, 500),
 )
@@ -28,24 +36,22 @@ def register_errors(app: Flask) -> None:
     """Have every error of the app answered as ``{"error_code": ..., "message": ...}``."""
     app.register_error_handler(ConnectError, _connect_error)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(TimeoutError, _timed_out)
 
 
-def _connect_error(error: ConnectError) -> tuple[Response, int]:
-    status = next(status for kind, status in _STATUSES if isinstance(error, kind))
-    return _answer(status, str(error))
+def _connect_error(error: ConnectError) -> Response:
+    return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), str(error))
 
 
-def _http_error(error: HTTPException) -> tuple[Response, int] | HTTPException:
-    if error.code is None:
-        return error
-    return _answer(error.code, f"HTTP {error.code} {error.name}")
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
+    answer = _answer(status, f"HTTP {status} {HTTPStatus(status).phrase}")
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        answer.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    return answer
 
 
-def _timed_out(_error: TimeoutError) -> tuple[Response, int]:
-    return _answer(500, "Request timed out. The worker is busy; ask again in a moment.")
-
-
-def _answer(status: int, message: str) -> tuple[Response, int]:
+def _answer(status: int, message: str) -> Response:
     body: dict[str, Any] = {"error_code": status, "message": message}
-    return jsonify(body), status
+    answer = jsonify(body)
+    answer.status_code = status
+    return answer

@@ -16,7 +16,9 @@ from connect.errors import ConfigError, ConnectError
 __all__ = ["RestServer"]
 
 _THREADS: Final = 8
-_STARTING: Final = b'{"error_code":503,"message":"The worker is starting and is not ready to handle requests."}'
+_NOT_READY: Final = "The worker is starting and is not ready to handle requests."
+_STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
+_STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
 
 
 class RestServer:
@@ -72,9 +74,9 @@ class RestServer:
         return answered
 
 
-def _starting(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     start_response("503 Service Unavailable", [("Content-Type", "application/json")])
-    return [_STARTING]
+    return [_STARTING_HEALTH if environ["PATH_INFO"].rstrip("/") == "/health" else _STARTING]
 
 
 def _address(listener: str) -> tuple[str, int]:

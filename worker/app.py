@@ -14,11 +14,15 @@ from confluent_kafka import KafkaException
 
 from connect.config import read_properties, resolve_references
 from connect.errors import ConnectError
-from rest.app import create_app
+from connect.plugins import PluginRegistry
+from rest.app import create_admin_app, create_app
+from rest.headers import AnswerHeaders
 from rest.server import RestServer
 from worker.config import StandaloneConfig
 from worker.connector_files import read_connector
-from worker.herder.herder import Herder, Outcome
+from worker.herder.connectors import TopicTracking
+from worker.herder.herder import Herder
+from worker.herder.units import Outcome
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
 from worker.membership.solo import SoloMembership
@@ -59,13 +63,25 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
         cluster_id = _cluster_id(resolved)
         store = FileOffsetStore(config.offset_file)
         server = RestServer(config.listeners)
+        admin_server = RestServer(config.admin_listeners) if config.admin_listeners else None
     except ConnectError as error:
         logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
         return COULD_NOT_START
-    with _herder(config, props, store, server) as herder:
-        server.answer_with(create_app(herder, cluster_id))
+    with _herder(config, props, store, server, admin_server) as herder:
+        _serve(herder, cluster_id, config, server, admin_server)
         logger.info("The worker is up; its REST API is at http://%s:%d/", server.host, server.port)
         return _run(herder, connector_files, stop)
+
+
+def _serve(
+    herder: Herder, cluster_id: str, config: StandaloneConfig, server: RestServer, admin_server: RestServer | None
+) -> None:
+    headers = AnswerHeaders.of(
+        config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
+    )
+    server.answer_with(create_app(herder, cluster_id, with_admin=config.admin_listeners is None, headers=headers))
+    if admin_server is not None:
+        admin_server.answer_with(create_admin_app(herder))
 
 
 def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
@@ -95,7 +111,11 @@ def _status(done: Future[Outcome]) -> int:
 
 @contextmanager
 def _herder(
-    config: StandaloneConfig, props: Mapping[str, str], store: FileOffsetStore, server: RestServer
+    config: StandaloneConfig,
+    props: Mapping[str, str],
+    store: FileOffsetStore,
+    server: RestServer,
+    admin_server: RestServer | None,
 ) -> Iterator[Herder]:
     offsets = OffsetService(store)
     launcher = ForkServerLauncher(child_main)
@@ -108,6 +128,9 @@ def _herder(
         MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(launcher, notify, offsets.submit, graceful),
+        PluginRegistry.discover(config.plugin_path or ()),
+        offsets,
+        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
     )
     progress = ProgressLog(herder.totals)
     offsets.start()
@@ -117,6 +140,8 @@ def _herder(
         yield herder
     finally:
         server.close()
+        if admin_server is not None:
+            admin_server.close()
         progress.close()
         herder.close()
         offsets.close()

@@ -68,7 +68,7 @@ class ConnectorConfig(Config):
         display_name="Connector name",
         doc="Name of the connector, unique in the cluster.",
     )
-    connector_class: PluginName = option(
+    connector_class: str = option(
         importance=HIGH,
         group=_COMMON,
         width=Width.LONG,

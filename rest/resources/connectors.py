@@ -1,28 +1,168 @@
-"""``/connectors``: the connectors and how they are."""
+"""``/connectors``: the connectors, their configurations and how they are."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, jsonify, request
 
+from connect.errors import NotFoundError
+from rest.body import config_of, flag, json_object
+from rest.paths import escaped
+from rest.waiting import Patience
+from worker.errors import BadRequestError
 from worker.herder.herder import Herder
+from worker.stores.config import TargetState
 
 __all__ = ["connectors"]
 
-_TIMEOUT: Final = 90.0
+_FIELDS: Final = frozenset({"name", "config", "initial_state"})
+_INITIAL_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+_VIEWS: Final = ("status", "info")
 
 
-def connectors(herder: Herder) -> Blueprint:
-    """The resources below ``/connectors``."""
+def connectors(herder: Herder, patience: Patience) -> Blueprint:
+    """The resources below ``/connectors``, without those of tasks, topics and offsets."""
     blueprint = Blueprint("connectors", __name__, url_prefix="/connectors")
 
     @blueprint.get("")
     def names() -> Response:
-        return jsonify(herder.connector_names().result(_TIMEOUT))
+        views = request.args.getlist("expand")
+        if not views:
+            return jsonify(patience.wait(herder.connector_names()))
+        found = patience.wait(herder.connectors())
+        return jsonify(
+            {
+                name: {view: shown[view] for view in _VIEWS if view in views and view in shown}
+                for name, shown in found.items()
+            }
+        )
 
-    @blueprint.get("/<path:name>/status")
-    def status(name: str) -> dict[str, Any]:
-        return herder.connector_status(name).result(_TIMEOUT)
+    @blueprint.post("")
+    def create() -> tuple[Response, int, dict[str, str]]:
+        body = json_object(_FIELDS, numbers_as_text=True)
+        if "config" not in body:
+            raise BadRequestError("The request has no config; send the connector's configuration under this name.")
+        config = config_of(body["config"])
+        name = _name(body, config)
+        target = _target(body.get("initial_state"))
+        return _created(patience.wait(herder.create_connector(name, config, target)))
+
+    @blueprint.get("/<name:name>")
+    def info(name: str) -> Response:
+        return jsonify(patience.wait(herder.connector_info(name)))
+
+    @blueprint.delete("/<name:name>")
+    def delete(name: str) -> tuple[str, int]:
+        patience.wait(herder.delete_connector(name))
+        return "", 204
+
+    @blueprint.get("/<name:name>/config")
+    def config(name: str) -> Response:
+        return jsonify(patience.wait(herder.connector_config(name)))
+
+    @blueprint.put("/<name:name>/config")
+    def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
+        given = config_of(json_object(numbers_as_text=True))
+        is_new, shown = patience.wait(herder.put_config(name.strip(), given))
+        return _created(shown) if is_new else (jsonify(shown), 200, {})
+
+    @blueprint.patch("/<name:name>/config")
+    def patch_config(name: str) -> Response:
+        patch = config_of(json_object(numbers_as_text=True))
+        return jsonify(patience.wait(herder.patch_config(name, patch)))
+
+    @blueprint.get("/<name:name>/status")
+    def status(name: str) -> Response:
+        return jsonify(patience.wait(herder.connector_status(name)))
+
+    @blueprint.post("/<name:name>/restart")
+    def restart(name: str) -> tuple[Response | str, int]:
+        tasks, failed = flag("includeTasks"), flag("onlyFailed")
+        shown = patience.wait(herder.restart_connector(name, include_tasks=tasks, only_failed=failed))
+        return (jsonify(shown), 202) if tasks or failed else ("", 204)
+
+    @blueprint.put("/<name:name>/<any(pause, resume):change>")
+    def pause_or_resume(name: str, change: str) -> tuple[str, int]:
+        target = TargetState.PAUSED if change == "pause" else TargetState.STARTED
+        patience.wait(herder.set_target_state(name, target))
+        return "", 202
+
+    @blueprint.put("/<name:name>/stop")
+    def stop(name: str) -> tuple[str, int]:
+        patience.wait(herder.set_target_state(name, TargetState.STOPPED))
+        return "", 204
+
+    @blueprint.get("/<name:name>/tasks")
+    def tasks(name: str) -> Response:
+        return jsonify(patience.wait(herder.task_configs(name)))
+
+    @blueprint.get("/<name:name>/tasks/<task>/status")
+    def task_status(name: str, task: str) -> Response:
+        return jsonify(patience.wait(herder.task_status(name, _task(name, task))))
+
+    @blueprint.post("/<name:name>/tasks/<task>/restart")
+    def restart_task(name: str, task: str) -> tuple[str, int]:
+        patience.wait(herder.restart_task(name, _task(name, task)))
+        return "", 204
+
+    @blueprint.get("/<name:name>/topics")
+    def topics(name: str) -> dict[str, Any]:
+        return {name: {"topics": patience.wait(herder.active_topics(name))}}
+
+    @blueprint.put("/<name:name>/topics/reset")
+    def reset_topics(name: str) -> tuple[str, int]:
+        patience.wait(herder.reset_active_topics(name))
+        return "", 202
+
+    @blueprint.get("/<name:name>/offsets")
+    def offsets(name: str) -> Response:
+        return jsonify(patience.wait(herder.connector_offsets(name)))
+
+    @blueprint.patch("/<name:name>/offsets")
+    def alter_offsets(name: str) -> Response:
+        given = json_object(frozenset({"offsets"})).get("offsets") or []
+        if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+            raise BadRequestError("offsets has to be an array of objects, each with a partition and an offset.")
+        return jsonify(patience.wait(herder.alter_offsets(name, given)))
+
+    @blueprint.delete("/<name:name>/offsets")
+    def reset_offsets(name: str) -> Response:
+        return jsonify(patience.wait(herder.alter_offsets(name, None)))
 
     return blueprint
+
+
+def _created(shown: dict[str, Any]) -> tuple[Response, int, dict[str, str]]:
+    location = f"{request.host_url}connectors/{escaped(shown['name'])}"
+    return jsonify(shown), 201, {"Location": location}
+
+
+def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
+    """The name of a connector to be made: beside its configuration, or in it."""
+    name = body.get("name")
+    if name is None:
+        name = config.get("name") or ""
+    if not isinstance(name, str):
+        raise BadRequestError("The name of a connector has to be text.")
+    return name.strip()
+
+
+def _target(initial_state: object) -> TargetState | None:
+    if initial_state is None:
+        return None
+    target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
+    if target is None:
+        states = ", ".join(_INITIAL_STATES)
+        raise BadRequestError(f"initial_state {initial_state!r} is none of {states}.")
+    return target
+
+
+def _task(name: str, number: str) -> int:
+    if not (number.isascii() and number.isdigit()):
+        raise NotFoundError(f"{number!r} is not the number of a task of connector {name}")
+    return int(number)

@@ -1,18 +1,44 @@
-"""``GET /``: what answers here."""
+"""``/``: what answers here, how it is, and what it can be asked."""
 
 from __future__ import annotations
 
-from flask import Blueprint
+from typing import Any, Final
+
+from flask import Blueprint, Response, jsonify
+
+from rest.openapi import openapi_document
+from rest.waiting import Patience, RequestTimeoutError
+from worker.herder.herder import Herder
 
 __all__ = ["root"]
 
+_HEALTH_TIMEOUT: Final = 10.0
+_HEALTHY: Final = {
+    "status": "healthy",
+    "message": "Worker has completed startup and is ready to handle requests.",
+}
 
-def root(version: str, cluster_id: str) -> Blueprint:
-    """The resource at ``/``."""
+
+def root(herder: Herder, version: str, cluster_id: str, *, with_admin: bool) -> Blueprint:
+    """The resources at ``/``, ``/health`` and ``/openapi.json``."""
     blueprint = Blueprint("root", __name__)
+    patience = Patience(_HEALTH_TIMEOUT)
 
     @blueprint.get("/")
     def server_info() -> dict[str, str]:
         return {"version": version, "commit": "unknown", "kafka_cluster_id": cluster_id}
+
+    @blueprint.get("/health")
+    def health() -> tuple[Response, int]:
+        try:
+            patience.wait(herder.ping())
+        except RequestTimeoutError as error:
+            message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
+            return jsonify({"status": "unhealthy", "message": message}), 500
+        return jsonify(_HEALTHY), 200
+
+    @blueprint.get("/openapi.json")
+    def openapi() -> dict[str, Any]:
+        return openapi_document(version, with_admin=with_admin)
 
     return blueprint

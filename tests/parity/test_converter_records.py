@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from parity.test_converters import CONVERTERS
-from parity.vectors import DATA
 
 from connect.data import Schema, Type, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
 from converters.display import display
+from parity.test_converters import CONVERTERS
+from parity.vectors import DATA
 
 ROW = Schema.struct(
     {

@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import pytest
-from parity.vectors import canonical, cases, encoded, schema_and_value_of, schema_of
 
 from connect.data import Schema, ValueColumn
 from connect.errors import ConfigError, DataError
@@ -22,6 +21,7 @@ from converters.numbers import (
 )
 from converters.string import StringConverter
 from converters.universal import UniversalConverter
+from parity.vectors import canonical, cases, encoded, schema_and_value_of, schema_of
 
 CONVERTERS: dict[str, type[UniversalConverter[Any]]] = {
     kind.__name__: kind

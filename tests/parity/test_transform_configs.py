@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from parity.test_transforms import PLUGINS
-from parity.vectors import DATA
 
 from connect.config import parse_value
+from parity.test_transforms import PLUGINS
+from parity.vectors import DATA
 
 FOLDER = DATA / "configdefs"
 # Field paths are taken in all transformations that read or change fields, not in ExtractField alone.

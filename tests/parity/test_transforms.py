@@ -8,15 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parity.vectors import (
-    DATA,
-    UnrepresentableError,
-    canonical,
-    cases,
-    encoded,
-    record_of,
-    schema_of,
-)
 
 from connect.data import (
     Header,
@@ -55,6 +46,15 @@ from connect.transforms.set_schema_metadata import SetSchemaMetadata
 from connect.transforms.timestamp_converter import TimestampConverter
 from connect.transforms.timestamp_router import TimestampRouter
 from connect.transforms.value_to_key import ValueToKey
+from parity.vectors import (
+    DATA,
+    UnrepresentableError,
+    canonical,
+    cases,
+    encoded,
+    record_of,
+    schema_of,
+)
 
 PLUGINS: dict[str, Any] = {
     plugin.__name__: plugin

@@ -1,63 +1,49 @@
-"""The herder: one thread with one inbox that decides what this worker runs.
+"""The herder: one thread with one inbox that answers requests and decides what this worker runs.
 
-Requests and notices come into the inbox and are handled one after the other. What to do is decided by
-functions of the state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.draining`) and done by the supervisor's
-thread; the herder itself never waits for a plugin, a process or a socket.
+Requests and notices come into the inbox and are handled one after the other. What to do is decided by functions of
+the state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.draining`, :mod:`worker.herder.restart`) and done by the
+supervisor's thread; the herder itself never waits for a plugin, a process or a socket.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
-from worker.herder.draining import Drainable, draining
-from worker.herder.reconcile import Action, Running, Start, Stop, Tell, desired_units, reconcile
-from worker.herder.views import connector_status
+from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from connect.plugins import PluginRegistry
+from worker.herder.changes import GivenConfig, check_infos, check_same_class, merged, named, required_class
+from worker.herder.connectors import Connectors, TopicTracking
+from worker.herder.inquiries import Inquiries
+from worker.herder.offsets import ConnectorOffsets, Document, SourceOffsets
+from worker.herder.request import Request
+from worker.herder.restart import restart_plan, restarting
+from worker.herder.units import Outcome, Units
+from worker.loggers import LoggerLevels, level_named
 from worker.membership.membership import Membership
-from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
-from worker.stores.status import State, Status, StatusStore
-from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Drain, RunTask, ValidateConfig
-from worker.supervisor.supervisor import Changed, Measured, Notice, Published, Supervisor, ValidationDone
+from worker.stores.config import ConfigStore, TargetState
+from worker.stores.status import StatusStore
+from worker.supervisor import messages
+from worker.supervisor.messages import Report
+from worker.supervisor.supervisor import Answered, Changed, Measured, Notice, Published, Supervisor, TopicsUsed
 from worker.unit import Unit
 
-__all__ = ["Herder", "InvalidConnectorError", "Outcome"]
+__all__ = ["Herder"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_STATES: Final[Mapping[Phase, State]] = {
-    Phase.RUNNING: State.RUNNING,
-    Phase.DRAINED: State.RUNNING,
-    Phase.PAUSED: State.PAUSED,
-    Phase.FAILED: State.FAILED,
-}
-
-
-class InvalidConnectorError(ConnectError):
-    """A connector's configuration is refused; ``infos`` has everything that was found (REST: 400)."""
-
-    def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
-        super().__init__(message)
-        self.infos = infos
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the connectors with ``run.until=drained`` ended: those that failed."""
-
-    failed: tuple[str, ...]
-
 
 class Herder:
-    """Runs connectors. The public methods may be called from any thread; their results come in futures."""
+    """Runs connectors. The public methods may be called from any thread; their results come in futures.
+
+    These fail with :class:`~connect.errors.NotFoundError` for a connector that there is not, and with
+    :class:`~worker.errors.BadRequestError` for what is wrong with a request.
+    """
 
     def __init__(
         self,
@@ -67,26 +53,35 @@ class Herder:
         statuses: StatusStore,
         membership: Membership,
         supervisor: Callable[[Callable[[Notice], None]], Supervisor],
+        plugins: PluginRegistry,
+        source_offsets: SourceOffsets,
+        tracking: TopicTracking = TopicTracking(),  # noqa: B008 - it cannot be changed
     ) -> None:
         self._worker_props = dict(worker_props)
-        self._worker_id = worker_id
         self._configs = configs
         self._statuses = statuses
-        self._membership = membership
+        self._plugins = plugins
+        self._connectors = Connectors(configs, statuses, plugins, tracking)
         self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._supervisor = supervisor(lambda notice: self._inbox.put(lambda: self._notice(notice)))
-        self._running: dict[Unit, Running] = {}
-        self._published: set[str] = set()
-        self._types: dict[str, str] = {}
-        self._metrics: dict[Unit, dict[str, float]] = {}
-        self._validations: dict[int, Callable[[ValidationDone], None]] = {}
-        self._requests = itertools.count()
-        self._drain: frozenset[str] = frozenset()
+        self._supervisor = supervisor(lambda notice: self._post(lambda: self._notice(notice)))
+        self._inquiries = Inquiries(self._supervisor.inquire)
+        self._units = Units(
+            worker_props,
+            worker_id,
+            configs,
+            statuses,
+            membership,
+            self._supervisor,
+            self._connectors.is_source,
+        )
+        self._offsets = ConnectorOffsets(
+            worker_props, source_offsets, self._inquiries, self._units, self._post, self._reconcile
+        )
+        self._creating: set[str] = set()
+        self._levels = LoggerLevels()
         self._closing = False
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
-
-    # -- from any thread -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to work."""
@@ -100,24 +95,156 @@ class Herder:
         self._inbox.put(None)
         self._thread.join()
 
-    def create_connector(self, name: str, config: Mapping[str, str]) -> Future[None]:
-        """Check a configuration and start a connector with it.
+    # -- connectors ------------------------------------------------------------------------------------------------
 
-        The future fails with :class:`InvalidConnectorError`, or :class:`~connect.errors.AlreadyExistsError`.
+    def create_connector(self, name: str, config: GivenConfig, target: TargetState | None = None) -> Request[Document]:
+        """Check a configuration and make a connector of it; the connector as it is shown.
+
+        The request fails with :class:`~connect.errors.AlreadyExistsError` if there is one of that name, or one is
+        being made.
         """
-        return self._request(lambda future: self._create(future, name, dict(config)))
+        return self._request(lambda request: self._create(request, name, config, target))
 
-    def connector_names(self) -> Future[list[str]]:
+    def put_config(self, name: str, config: GivenConfig) -> Request[tuple[bool, Document]]:
+        """Check a configuration and give it to a connector, new or not; whether it is new, and as it is shown."""
+        return self._request(lambda request: self._put(request, name, named(name, config)))
+
+    def patch_config(self, name: str, patch: GivenConfig) -> Request[Document]:
+        """Change some keys of a connector's configuration; the connector as it is shown. Null removes a key."""
+
+        def begin(request: Request[Document]) -> None:
+            config = named(name, merged(self._connectors.entry(name).config, patch))
+            self._validated(request, name, config, lambda: request.set_result(self._connectors.info(name)))
+
+        return self._request(begin)
+
+    def delete_connector(self, name: str) -> Request[None]:
+        """Stop a connector and forget it. Its offsets stay, for another of its name."""
+        return self._ask(lambda: self._delete(name))
+
+    def set_target_state(self, name: str, target: TargetState) -> Request[None]:
+        """Pause, resume or stop a connector; what that needs is done after this is answered."""
+        return self._ask(lambda: self._set_target_state(name, target))
+
+    def restart_connector(
+        self, name: str, *, include_tasks: bool = False, only_failed: bool = False
+    ) -> Request[Document]:
+        """Restart a connector, with its tasks if asked for; its status with what is being restarted (KIP-745)."""
+        return self._ask(lambda: self._restart(name, include_tasks=include_tasks, only_failed=only_failed))
+
+    def restart_task(self, name: str, task: int) -> Request[None]:
+        """Restart one task."""
+        return self._ask(lambda: self._restart_task(Unit(name, task)))
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    def connector_names(self) -> Request[list[str]]:
         """The names of all connectors, in order."""
-        return self._ask(lambda: sorted(self._configs.connectors()))
+        return self._ask(self._connectors.names)
 
-    def connector_status(self, name: str) -> Future[dict[str, Any]]:
-        """The status of a connector and its tasks; the future fails with :class:`~connect.errors.NotFoundError`."""
-        return self._ask(lambda: self._status(name))
+    def connectors(self) -> Request[dict[str, dict[str, Document]]]:
+        """Every connector by name, with its ``status``, if it has one, and its ``info``."""
+        return self._ask(self._connectors.expanded)
 
-    def totals(self) -> Future[dict[str, float]]:
+    def connector_info(self, name: str) -> Request[Document]:
+        """A connector's configuration and tasks."""
+        return self._ask(lambda: self._connectors.info(name))
+
+    def connector_config(self, name: str) -> Request[dict[str, str]]:
+        """A connector's configuration as it was written: references are not resolved."""
+        return self._ask(lambda: dict(self._connectors.entry(name).config))
+
+    def connector_status(self, name: str) -> Request[Document]:
+        """The status of a connector and its tasks."""
+        return self._ask(lambda: self._connectors.status(name))
+
+    def task_configs(self, name: str) -> Request[list[Document]]:
+        """The configurations of a connector's tasks."""
+        return self._ask(lambda: self._connectors.task_configs(name))
+
+    def task_status(self, name: str, task: int) -> Request[Document]:
+        """The status of one task."""
+        return self._ask(lambda: self._connectors.task_status(Unit(name, task)))
+
+    def active_topics(self, name: str) -> Request[list[str]]:
+        """The topics a connector has used; none of one that there is not, as in Kafka Connect."""
+        return self._ask(lambda: self._connectors.topics(name))
+
+    def reset_active_topics(self, name: str) -> Request[None]:
+        """Forget which topics a connector has used."""
+        return self._ask(lambda: self._connectors.reset_topics(name))
+
+    def totals(self) -> Request[dict[str, float]]:
         """What all tasks have counted and measured, added up."""
-        return self._ask(self._totals)
+        return self._ask(self._connectors.totals)
+
+    def ping(self) -> Request[None]:
+        """An answer, which tells that the herder works."""
+        return self._ask(lambda: None)
+
+    # -- offsets -------------------------------------------------------------------------------------------------------
+
+    def connector_offsets(self, name: str) -> Request[Document]:
+        """The offsets of a connector, in Kafka Connect's form."""
+        return self._request(
+            lambda request: self._offsets.read(
+                request, name, self._connectors.entry(name), is_source=self._connectors.is_source(name)
+            )
+        )
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]] | None) -> Request[Document]:
+        """Set offsets of a stopped connector, or reset all where ``offsets`` is ``None``; what is to be said of it."""
+        return self._request(
+            lambda request: self._offsets.alter(
+                request, name, self._connectors.entry(name), offsets, is_source=self._connectors.is_source(name)
+            )
+        )
+
+    # -- plugins and loggers -------------------------------------------------------------------------------------------
+
+    def plugins(self) -> PluginRegistry:
+        """The plugins there are; this answers at once."""
+        return self._plugins
+
+    def plugin_keys(self, name: str, version: str) -> Request[list[Document]]:
+        """The keys of a plugin of any kind, for connectors those of the framework too."""
+
+        def begin(request: Request[list[Document]]) -> None:
+            entry = self._connectors.listed_plugin(name)
+
+            def answered(report: Report) -> None:
+                assert isinstance(report, messages.PluginDescribed)
+                request.set_result(report.keys)
+
+            request.enter(f"asking plugin {entry.class_name} for its keys")
+            kind = entry.kind.value
+            self._inquire(
+                messages.DescribePlugin(kind, entry.class_name, version, self._worker_props), request, answered
+            )
+
+        return self._request(begin)
+
+    def validate(self, plugin: str, config: GivenConfig) -> Request[Document]:
+        """Everything there is to say of a configuration of the connector called ``plugin``."""
+
+        def begin(request: Request[Document]) -> None:
+            in_config = required_class(config)
+            check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
+            self._validate(request, "the given", config, lambda done: request.set_result(done.infos))
+
+        return self._request(begin)
+
+    def logger_levels(self) -> Request[dict[str, Document]]:
+        """The level of every logger of this process."""
+        return self._ask(self._levels.all)
+
+    def logger_level(self, name: str) -> Request[Document]:
+        """The level of one logger."""
+        return self._ask(lambda: self._levels.one(name))
+
+    def set_logger_level(self, name: str, level: str) -> Request[list[str]]:
+        """Set the level of a logger and all below it, in the connectors' and tasks' processes too; those changed."""
+        return self._ask(lambda: self._set_logger_level(name, level_named(level)))
 
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
@@ -134,181 +261,142 @@ class Herder:
     def _begin_to_close(self) -> None:
         self._closing = True
 
-    def _request(self, begin: Callable[[Future[T]], None]) -> Future[T]:
-        future: Future[T] = Future()
+    def _request(self, begin: Callable[[Request[T]], None]) -> Request[T]:
+        request: Request[T] = Request()
 
         def attempt() -> None:
             try:
-                begin(future)
+                begin(request)
             except Exception as error:
-                future.set_exception(error)
+                request.set_exception(error)
 
         self._inbox.put(attempt)
-        return future
+        return request
 
-    def _ask(self, answer: Callable[[], T]) -> Future[T]:
-        return self._request(lambda future: future.set_result(answer()))
+    def _ask(self, answer: Callable[[], T]) -> Request[T]:
+        return self._request(lambda request: request.set_result(answer()))
 
-    def _create(self, future: Future[None], name: str, config: dict[str, str]) -> None:
-        if name in self._configs.connectors():
-            raise AlreadyExistsError(f"Connector {name} already exists")
-        if not config.get("connector.class"):
-            raise ConfigError(
-                "connector.class",
-                None,
-                f"Connector config {sorted(config)} contains no connector type; name one",
-            )
-
-        def decide(done: ValidationDone) -> None:
-            try:
-                self._check(done)
-                if name in self._configs.connectors():
-                    raise AlreadyExistsError(f"Connector {name} already exists")
-            except ConnectError as error:
-                future.set_exception(error)
-                return
-            self._types[name] = done.type
-            self._configs.put_connector(name, config, None)
-            future.set_result(None)
-            self._reconcile()
-
-        request = next(self._requests)
-        self._validations[request] = decide
-        self._supervisor.validate(request, ValidateConfig(config, self._worker_props))
-
-    def _check(self, done: ValidationDone) -> None:
-        if done.infos is None:
-            raise ConnectError(f"The connector's configuration could not be checked: {done.error}")
-        infos: dict[str, Any] = done.infos
-        errors = [text for config in infos["configs"] for text in config["value"]["errors"]]
-        if errors:
-            listed = "\n".join(errors)
-            raise InvalidConnectorError(
-                f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\n"
-                "You can also find the above list of errors at the endpoint "
-                "`/connector-plugins/{connectorType}/config/validate`",
-                infos,
-            )
-
-    def _status(self, name: str) -> dict[str, Any]:
-        statuses = self._statuses.statuses()
-        if Unit(name) not in statuses:
-            raise NotFoundError(f"No status found for connector {name}")
-        return connector_status(name, self._types.get(name, "unknown"), statuses, self._metrics)
-
-    def _totals(self) -> dict[str, float]:
-        totals: dict[str, float] = {}
-        for values in self._metrics.values():
-            for key, value in values.items():
-                totals[key] = totals.get(key, 0.0) + value
-        return totals
-
-    # -- notices of the supervisor -----------------------------------------------------------------------------------
+    def _post(self, action: Callable[[], None]) -> None:
+        self._inbox.put(action)
 
     def _notice(self, notice: Notice) -> None:
         match notice:
             case Measured(unit, values):
-                self._metrics[unit] = values
+                self._connectors.metrics[unit] = values
                 return
-            case ValidationDone(request):
-                self._validations.pop(request)(notice)
+            case TopicsUsed(unit, topics):
+                self._connectors.uses_topics(unit, topics)
                 return
-            case Published(connector, configs):
-                self._publish(connector, configs)
-            case Changed(unit):
-                self._changed(unit, notice)
+            case Answered():
+                self._inquiries.answered(notice)
+            case Published():
+                self._units.published(notice)
+            case Changed():
+                self._units.changed(notice)
         self._reconcile()
-
-    def _publish(self, connector: str, configs: tuple[dict[str, str], ...]) -> None:
-        entry = self._configs.connectors().get(connector)
-        if entry is None or entry.target is TargetState.STOPPED:
-            return
-        self._published.add(connector)
-        if entry.task_configs != configs:
-            self._configs.put_task_configs(connector, configs)
-
-    def _changed(self, unit: Unit, change: Changed) -> None:
-        if change.phase is Phase.GONE:
-            del self._running[unit]
-            self._gone(unit)
-            return
-        self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
-        if change.phase is Phase.FAILED:
-            logger.error("%s failed:\n%s", unit, change.trace, extra={"context": str(unit)})
-        if (state := _STATES.get(change.phase)) is not None:
-            self._put_status(unit, state, change.trace)
-
-    def _gone(self, unit: Unit) -> None:
-        """What is said of a unit that has ended as it was asked to."""
-        entry = self._configs.connectors().get(unit.connector)
-        if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
-            self._statuses.remove(unit)
-        elif not unit.is_task and entry.target is not TargetState.STARTED:
-            state = State.STOPPED if entry.target is TargetState.STOPPED else State.PAUSED
-            self._put_status(unit, state, None)
-        else:
-            self._put_status(unit, State.UNASSIGNED, None)
-
-    def _put_status(self, unit: Unit, state: State, trace: str | None) -> None:
-        running = self._running.get(unit)
-        version = running.version if running is not None else None
-        self._statuses.put(unit, Status(state, self._worker_id, self._membership.generation, trace, version))
-
-    # -- deciding and acting -----------------------------------------------------------------------------------------
 
     def _reconcile(self) -> None:
         if self._closing:
             return
-        self._see_to_draining()
-        connectors = self._configs.connectors()
-        desired = desired_units(connectors, self._worker_props, self._drain)
-        assigned = self._membership.assigned(desired)
-        wanted = {unit: item for unit, item in desired.items() if unit in assigned}
-        for action in reconcile(wanted, self._running):
-            self._act(action)
+        self._units.reconcile()
+        if self._units.outcome is not None and not self.drained.done():
+            self.drained.set_result(self._units.outcome)
 
-    def _act(self, action: Action) -> None:
-        match action:
-            case Start(unit, desired):
-                self._running[unit] = Running(desired.command, paused=desired.paused)
-                command = desired.command
-                if isinstance(command, RunTask):
-                    command = replace(command, paused=desired.paused)
-                self._put_status(unit, State.UNASSIGNED, None)
-                self._supervisor.start(unit, command)
-            case Stop(unit):
-                self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
-                self._supervisor.stop(unit)
-            case Tell(unit, command):
-                running = self._running[unit]
-                if isinstance(command, Drain):
-                    self._running[unit] = replace(running, drain=True)
-                else:
-                    self._running[unit] = replace(running, paused=not running.paused)
-                self._supervisor.command(unit, command)
+    # -- changes -------------------------------------------------------------------------------------------------------
 
-    def _see_to_draining(self) -> None:
-        entries = self._configs.connectors()
-        bounded = {name: entry for name, entry in entries.items() if entry.config.get("run.until") == "drained"}
-        decision = draining({name: self._drainable(name, entry) for name, entry in bounded.items()})
-        self._drain = decision.sinks
-        for name in decision.stop:
+    def _create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
+        if self._connectors.exists(name) or name in self._creating:
+            raise AlreadyExistsError(f"Connector {name} already exists")
+        self._creating.add(name)
+        request.add_done_callback(lambda _: self._creating.discard(name))
+
+        def create() -> None:
+            request.set_result(self._connectors.info(name))
+
+        self._validated(request, name, named(name, config), create, target, must_be_new=True)
+
+    def _put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
+        is_new = not self._connectors.exists(name)
+        self._validated(request, name, config, lambda: request.set_result((is_new, self._connectors.info(name))))
+
+    def _validated(
+        self,
+        request: Request[Any],
+        name: str,
+        config: GivenConfig,
+        go_on: Callable[[], None],
+        target: TargetState | None = None,
+        *,
+        must_be_new: bool = False,
+    ) -> None:
+        """Give a connector this configuration once it is found to be right, and go on."""
+        required_class(config)
+
+        def decide(done: messages.Validated) -> None:
+            check_infos(done.infos)
+            if must_be_new and self._connectors.exists(name):
+                raise AlreadyExistsError(f"Connector {name} already exists")
+            self._connectors.learn_type(name, done.type)
+            kept = {key: value for key, value in config.items() if value is not None}
+            self._configs.put_connector(name, kept, target)
+            go_on()
+
+        self._validate(request, f"connector {name}'s", config, decide)
+
+    def _validate(
+        self, request: Request[Any], whose: str, config: GivenConfig, decide: Callable[[messages.Validated], None]
+    ) -> None:
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.Validated)
+            decide(report)
+
+        request.enter(f"waiting for {config['connector.class']} to validate {whose} configuration")
+        self._inquire(messages.ValidateConfig(dict(config), self._worker_props), request, answered)
+
+    def _inquire(self, inquiry: messages.Inquiry, request: Request[Any], go_on: Callable[[Report], None]) -> None:
+        def answered(outcome: Report | ConnectError) -> None:
+            try:
+                if isinstance(outcome, ConnectError):
+                    raise outcome
+                go_on(outcome)
+            except ConnectError as error:
+                request.set_exception(error)
+
+        self._inquiries.put(inquiry, answered)
+
+    def _delete(self, name: str) -> None:
+        self._connectors.entry(name)
+        self._configs.remove_connector(name)
+        self._connectors.forget(name)
+        self._units.forget(name)
+        self._reconcile()
+
+    def _set_target_state(self, name: str, target: TargetState) -> None:
+        if not self._connectors.exists(name):
+            raise NotFoundError(f"Unknown connector {name}")
+        if target is TargetState.STOPPED:
             self._configs.put_task_configs(name, ())
-            self._configs.put_target_state(name, TargetState.STOPPED)
-        only_bounded = len(bounded) == len(entries)
-        if decision.finished and only_bounded and not self.drained.done():
-            failed = sorted({unit.connector for unit, item in self._running.items() if item.phase is Phase.FAILED})
-            self.drained.set_result(Outcome(tuple(failed)))
+        self._configs.put_target_state(name, target)
+        self._reconcile()
 
-    def _drainable(self, name: str, entry: ConnectorEntry) -> Drainable:
-        connector = self._running.get(Unit(name))
-        tasks = None
-        if name in self._published:
-            units = [Unit(name, task) for task in range(len(entry.task_configs))]
-            tasks = tuple(self._running[unit].phase if unit in self._running else None for unit in units)
-        return Drainable(
-            is_source=self._types.get(name) == "source",
-            stopped=entry.target is TargetState.STOPPED,
-            connector=connector.phase if connector is not None else None,
-            tasks=tasks,
-        )
+    def _restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Document:
+        if not self._connectors.exists(name):
+            raise NotFoundError(f"Unknown connector: {name}")
+        statuses = self._statuses.statuses()
+        plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
+        shown = self._connectors.status(name, restarting(statuses, plan))
+        self._units.restart(plan)
+        return shown
+
+    def _restart_task(self, unit: Unit) -> None:
+        entry = self._configs.connectors().get(unit.connector)
+        if entry is None:
+            raise NotFoundError(f"Unknown connector: {unit.connector}")
+        if unit.task >= len(entry.task_configs):
+            raise NotFoundError(f"Unknown task: {unit.connector}-{unit.task}")
+        self._units.restart([unit])
+
+    def _set_logger_level(self, name: str, level: int) -> list[str]:
+        changed = self._levels.set(name, level)
+        self._supervisor.set_log_level(name, level)
+        return changed

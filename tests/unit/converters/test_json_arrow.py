@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity.vectors import encoded
-from unit.strategies import schemas, structs, values_of
 
 from connect.data import ArrowColumn, Column, Schema, ValueColumn, date_schema, decimal_schema, time_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from parity.vectors import encoded
+from unit.strategies import schemas, structs, values_of
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 

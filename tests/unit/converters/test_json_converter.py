@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity.vectors import encoded
-from unit.strategies import schemaless_values, schemas, schemas_and_values, values_of
 
 from connect.data import Column, Schema, SchemaAndValue, ValueColumn, decimal_schema, timestamp_schema, validate
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from parity.vectors import encoded
+from unit.strategies import schemaless_values, schemas, schemas_and_values, values_of
 
 Outcome = list[tuple[Schema | None, Any]] | type[DataError]
 

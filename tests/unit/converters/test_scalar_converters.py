@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.strategies import texts
 
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, ValueColumn
@@ -27,6 +26,7 @@ from converters.numbers import (
 )
 from converters.string import StringConverter
 from converters.universal import UniversalConverter
+from unit.strategies import texts
 
 NUMBERS: list[tuple[type[UniversalConverter[Any]], int]] = [
     (ShortConverter, 16),

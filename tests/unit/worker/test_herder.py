@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
-from worker.herder.herder import Herder, InvalidConnectorError
+from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from connect.plugins import PluginRegistry
+from worker.errors import BadRequestError, InvalidConnectorError
+from worker.herder.herder import Herder
 from worker.membership.solo import SoloMembership
-from worker.stores.config import MemoryConfigStore
+from worker.stores.config import MemoryConfigStore, TargetState
 from worker.stores.status import MemoryStatusStore
 from worker.supervisor import messages
 from worker.supervisor.messages import decode, encode
@@ -20,6 +24,7 @@ from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 
 DEADLINE = 10.0
+T = TypeVar("T")
 
 
 def child(connection: Connection) -> None:
@@ -30,8 +35,16 @@ def child(connection: Connection) -> None:
         case messages.ValidateConfig(config):
             errors = ["Missing topic"] if config.get("invalid") else []
             kind = "source" if config["name"].startswith("source") else "sink"
+            if config.get("hangs") == "validation":
+                with contextlib.suppress(EOFError, OSError):
+                    connection.recv_bytes()
+                return
             if config.get("invalid") != "crash":
                 send(messages.Validated({"configs": [{"value": {"errors": errors}}]}, kind))
+            return
+        case messages.AlterSourceOffsets(_, _, offsets):
+            refused = [offset for _, offset in offsets if offset == {"bad": 1}]
+            send(messages.Refused("a bad offset", invalid=True) if refused else messages.OffsetsAltered(True))
             return
         case messages.RunConnector(_, config):
             if config.get("fails") == "connector":
@@ -51,12 +64,36 @@ def child(connection: Connection) -> None:
         while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
             if isinstance(command, messages.Drain):
                 send(messages.Drained())
+            elif isinstance(command, messages.Pause):
+                send(messages.Paused())
+            elif isinstance(command, messages.Resume):
+                send(messages.Resumed())
     except (EOFError, OSError):
         return
 
 
 def ignore_offsets(_request: object, _connector: str, _answer: Callable[[messages.Command], None]) -> None:
     raise AssertionError("these children keep no offsets")
+
+
+class MemoryOffsets:
+    """Keeps what is altered, in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, messages.OffsetPairs] = {}
+
+    def of_connector(self, connector: str) -> Future[messages.OffsetPairs]:
+        return done(self.kept.get(connector, []))
+
+    def alter(self, connector: str, offsets: messages.OffsetPairs) -> Future[None]:
+        self.kept[connector] = [(partition, offset) for partition, offset in offsets if offset is not None]
+        return done(None)
+
+
+def done(result: T) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_result(result)
+    return future
 
 
 @pytest.fixture
@@ -68,6 +105,8 @@ def herder() -> Iterator[Herder]:
         MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(ThreadLauncher(child), notify, ignore_offsets, 5.0),
+        PluginRegistry([]),
+        MemoryOffsets(),
     )
     herder.start()
     yield herder
@@ -113,9 +152,9 @@ def test_bad_requests_are_refused_with_what_is_wrong(herder: Herder) -> None:
         create(herder, "source")
     with pytest.raises(InvalidConnectorError, match=r"contains the following 1 error\(s\):\nMissing topic\n"):
         create(herder, "sink", invalid="yes")
-    with pytest.raises(ConnectError, match="could not be checked: The validating process ended without an answer"):
+    with pytest.raises(ConnectError, match="A plugin could not answer: The process ended without an answer"):
         create(herder, "sink", invalid="crash")
-    with pytest.raises(ConfigError, match="contains no connector type"):
+    with pytest.raises(BadRequestError, match="contains no connector type"):
         herder.create_connector("x", {"name": "x"}).result(DEADLINE)
     with pytest.raises(NotFoundError, match="No status found for connector x"):
         herder.connector_status("x").result(DEADLINE)
@@ -158,3 +197,83 @@ def test_with_a_connector_that_never_ends_nothing_is_finished(herder: Herder) ->
     create(herder, "sink", run_until="drained")
     wait_for_status(herder, "sink", lambda status: status["connector"]["state"] == "STOPPED")
     assert not herder.drained.done()
+
+
+def test_a_validation_that_hangs_delays_nobody_and_keeps_its_name(herder: Herder) -> None:
+    hanging = herder.create_connector("source-a", {"connector.class": "C", "hangs": "validation"})
+    with pytest.raises(AlreadyExistsError, match="Connector source-a already exists"):
+        create(herder, "source-a")
+    create(herder, "source-b")
+    assert not hanging.done()
+    assert "validate connector source-a's configuration" in hanging.stage[0]
+
+
+def test_target_states_are_reached_and_left(herder: Herder) -> None:
+    create(herder, "source")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
+    for target, expected in (
+        (TargetState.PAUSED, ["PAUSED", "PAUSED"]),
+        (TargetState.STARTED, ["RUNNING", "RUNNING"]),
+        (TargetState.STOPPED, ["STOPPED"]),
+    ):
+        herder.set_target_state("source", target).result(DEADLINE)
+        wait_for_status(herder, "source", lambda status, expected=expected: states(status) == expected)
+    assert herder.task_configs("source").result(DEADLINE) == []
+
+
+@pytest.mark.parametrize(("target", "state"), [(TargetState.STOPPED, "STOPPED"), (TargetState.PAUSED, "PAUSED")])
+def test_a_connector_may_begin_stopped_or_paused(herder: Herder, target: TargetState, state: str) -> None:
+    herder.create_connector("source", {"connector.class": "C"}, target).result(DEADLINE)
+    wait_for_status(herder, "source", lambda status: states(status) == [state])
+
+
+def test_a_changed_configuration_reaches_connector_and_tasks(herder: Herder) -> None:
+    create(herder, "source", tasks="1")
+    wait_for_status(herder, "source", lambda status: len(states(status)) == 2)
+    is_new, shown = herder.put_config("source", {"connector.class": "C", "tasks": "3"}).result(DEADLINE)
+    assert (is_new, shown["config"]["tasks"]) == (False, "3")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 4)
+    herder.patch_config("source", {"tasks": None}).result(DEADLINE)
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 2)
+
+
+def test_a_restart_shows_what_restarts_and_a_failed_task_runs_again(herder: Herder) -> None:
+    create(herder, "source", fails="task")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "FAILED"])
+    shown = herder.restart_connector("source", include_tasks=True, only_failed=True).result(DEADLINE)
+    assert states(shown) == ["RUNNING", "RESTARTING"]
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "FAILED"])
+    with pytest.raises(NotFoundError, match="Unknown task: source-1"):
+        herder.restart_task("source", 1).result(DEADLINE)
+
+
+def test_a_deleted_connector_is_gone_and_may_be_made_again(herder: Herder) -> None:
+    create(herder, "source")
+    herder.delete_connector("source").result(DEADLINE)
+    with pytest.raises(NotFoundError):
+        herder.connector_status("source").result(DEADLINE)
+    create(herder, "source")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
+
+
+def test_offsets_are_altered_of_stopped_connectors_whose_class_agrees(herder: Herder) -> None:
+    create(herder, "source")
+    item = {"partition": {"f": "a"}, "offset": {"p": 1}}
+    with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
+        herder.alter_offsets("source", [item]).result(DEADLINE)
+    herder.set_target_state("source", TargetState.STOPPED).result(DEADLINE)
+    done = herder.alter_offsets("source", [item]).result(DEADLINE)
+    assert done == {"message": "The offsets for this connector have been altered successfully"}
+    assert herder.connector_offsets("source").result(DEADLINE) == {"offsets": [item]}
+    with pytest.raises(BadRequestError, match="a bad offset"):
+        herder.alter_offsets("source", [item | {"offset": {"bad": 1}}]).result(DEADLINE)
+    herder.alter_offsets("source", None).result(DEADLINE)
+    assert herder.connector_offsets("source").result(DEADLINE) == {"offsets": []}
+
+
+def test_a_connector_resumed_while_its_offsets_are_altered_starts_after_that(herder: Herder) -> None:
+    herder.create_connector("source", {"connector.class": "C"}, TargetState.STOPPED).result(DEADLINE)
+    altered = herder.alter_offsets("source", [{"partition": {"f": "a"}, "offset": {"p": 1}}])
+    herder.set_target_state("source", TargetState.STARTED).result(DEADLINE)
+    altered.result(DEADLINE)
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])

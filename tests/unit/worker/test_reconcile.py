@@ -43,10 +43,11 @@ def test_what_failed_stays_until_somebody_restarts_it() -> None:
 
 
 def test_target_states_decide_what_is_desired() -> None:
-    entry = ConnectorEntry({"a": "b"}, task_configs=({"t": "0"}, {"t": "1"}))
+    entry = ConnectorEntry({"a": "b"}, task_configs=({"t": "0"}, {"t": "1"}), applied={"a": "before"})
     started = desired_units({"c": entry}, {}, frozenset())
     assert set(started) == {CONNECTOR, TASK, Unit("c", 1)}
     assert started[CONNECTOR].command == RunConnector("c", {"a": "b"}, {})
+    assert started[TASK].command == RunTask("c", 0, {"t": "0"}, {"a": "before"}, {}, paused=False)
     paused = desired_units({"c": replace(entry, target=TargetState.PAUSED)}, {}, frozenset({"c"}))
     assert set(paused) == {TASK, Unit("c", 1)}
     assert all(item.paused and item.drain for item in paused.values())

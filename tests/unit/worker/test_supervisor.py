@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -13,7 +14,7 @@ from worker.supervisor import messages
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Command, decode, encode
 from worker.supervisor.process import ThreadLauncher
-from worker.supervisor.supervisor import Changed, Measured, Notice, Published, Supervisor, ValidationDone
+from worker.supervisor.supervisor import Answered, Changed, Measured, Notice, Published, Supervisor
 from worker.unit import Unit
 
 TASK = Unit("c", 0)
@@ -27,6 +28,9 @@ def child(connection: Connection) -> None:
     if isinstance(first, messages.ValidateConfig):
         if first.config["does"] == "validate":
             send(messages.Validated({"error_count": 0}, "source"))
+        if first.config["does"] == "hang":
+            with contextlib.suppress(EOFError, OSError):
+                connection.recv_bytes()
         return
     does = first.config["does"]
     if does == "vanish":
@@ -59,10 +63,10 @@ def child(connection: Connection) -> None:
 class World:
     """A supervisor, and what it has told."""
 
-    def __init__(self) -> None:
+    def __init__(self, inquiry_timeout: float = 90.0) -> None:
         self.notices: SimpleQueue[Notice] = SimpleQueue()
         self.offset_requests: list[str] = []
-        self.supervisor = Supervisor(ThreadLauncher(child), self.notices.put, self.serve_offsets, 0.2)
+        self.supervisor = Supervisor(ThreadLauncher(child), self.notices.put, self.serve_offsets, 0.2, inquiry_timeout)
         self.supervisor.start_thread()
 
     def serve_offsets(
@@ -148,13 +152,25 @@ def test_reports_reach_who_they_are_for(world: World, caplog: pytest.LogCaptureF
     assert record.context == "c|task-0"  # type: ignore[attr-defined]
 
 
-def test_validation_answers_even_when_the_process_does_not(world: World) -> None:
-    world.supervisor.validate(1, messages.ValidateConfig({"does": "validate"}, {}))
-    assert world.next() == ValidationDone(1, {"error_count": 0}, "source", None)
-    world.supervisor.validate(2, messages.ValidateConfig({"does": "vanish"}, {}))
-    notice = world.next()
-    assert isinstance(notice, ValidationDone)
-    assert (notice.request, notice.infos) == (2, None)
+def test_an_inquiry_is_answered_even_when_the_process_does_not(world: World) -> None:
+    world.supervisor.inquire(1, messages.ValidateConfig({"does": "validate"}, {}))
+    assert world.next() == Answered(1, messages.Validated({"error_count": 0}, "source"))
+    world.supervisor.inquire(2, messages.ValidateConfig({"does": "vanish"}, {}))
+    assert world.next() == Answered(2, messages.Failed("The process ended without an answer."))
+
+
+def test_an_inquiry_that_hangs_is_given_up() -> None:
+    world = World(inquiry_timeout=0.1)
+    world.supervisor.inquire(1, messages.ValidateConfig({"does": "hang"}, {}))
+    assert world.next() == Answered(1, messages.Failed("There was no answer within 0.1 s."))
+    world.supervisor.close()
+
+
+def test_an_inquiry_that_hangs_does_not_keep_the_worker_from_ending() -> None:
+    world = World()
+    world.supervisor.inquire(1, messages.ValidateConfig({"does": "hang"}, {}))
+    world.supervisor.close()
+    assert world.next() == Answered(1, messages.Failed("The worker is stopping."))
 
 
 def test_close_stops_everything() -> None:

@@ -1,0 +1,76 @@
+"""What a request says: its JSON body and its parameters, read so that a mistake is told to who made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+from werkzeug.exceptions import UnsupportedMediaType
+
+from worker.errors import BadRequestError
+
+__all__ = ["check_content_type", "config_of", "flag", "json_body", "json_object"]
+
+_JSON = "application/json"
+
+
+def check_content_type() -> None:
+    """Refuse a body that does not say that it is JSON, with 415."""
+    if request.method not in ("POST", "PUT", "PATCH"):
+        return
+    has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
+    if (request.content_type and request.mimetype != _JSON) or (has_body and not request.content_type):
+        raise UnsupportedMediaType
+
+
+def json_body(*, numbers_as_text: bool = False) -> Any:
+    """The body of the request; numbers stay as they are written where a configuration is read."""
+    data = request.get_data()
+    if not data.strip():
+        raise BadRequestError("The request has no body; send a JSON document.")
+    as_text = {"parse_float": str, "parse_int": str} if numbers_as_text else {}
+    try:
+        return json.loads(data, parse_constant=_no_constant, **as_text)  # type: ignore[arg-type]
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(f"The body of the request is not JSON: {error}") from error
+
+
+def json_object(known: frozenset[str] | None = None, *, numbers_as_text: bool = False) -> dict[str, Any]:
+    """The body, which has to be an object, with no other members than those ``known``."""
+    body = json_body(numbers_as_text=numbers_as_text)
+    if not isinstance(body, dict):
+        raise BadRequestError(f"The body of the request has to be a JSON object, and is {_kind(body)}.")
+    if known is not None and (unknown := body.keys() - known):
+        raise BadRequestError(f'Unrecognized field "{min(unknown)}"; the known ones are {", ".join(sorted(known))}.')
+    return body
+
+
+def config_of(document: object) -> dict[str, str | None]:
+    """A configuration: text for each key, numbers and booleans as they are written, or null."""
+    if not isinstance(document, Mapping):
+        raise BadRequestError(f"A configuration has to be a JSON object of keys and values, and is {_kind(document)}.")
+    return {key: _text(key, value) for key, value in document.items()}
+
+
+def flag(name: str) -> bool:
+    """A parameter that is true or false; what is neither is false, as in Kafka Connect."""
+    return request.args.get(name, "").lower() == "true"
+
+
+def _text(key: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise BadRequestError(f"The value of {key} has to be text, a number, a boolean or null, and is {_kind(value)}.")
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,0 +1,200 @@
+"""The API's own description, served at ``/openapi.json``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["openapi_document"]
+
+Schema = dict[str, Any]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_NUMBER: Final[Schema] = {"type": "integer"}
+_FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
+_CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
+_GIVEN_CONFIG: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+}
+_ANY_OBJECT: Final[Schema] = {"type": "object"}
+
+
+def _array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
+_STATE: Final = {"state": {"type": "string", "enum": _STATES}, "worker_id": _TEXT}
+_STATE_MORE: Final = {"trace": _TEXT, "version": _TEXT}
+_KIND: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
+_OFFSETS: Final = _object(
+    {"offsets": _array({"type": "object", "properties": {"partition": {}, "offset": {"type": ["object", "null"]}}})}
+)
+
+_SCHEMAS: Final[dict[str, Schema]] = {
+    "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
+    "Message": _object({"message": _TEXT}),
+    "ConnectorInfo": _object(
+        {
+            "name": _TEXT,
+            "config": _CONFIG,
+            "tasks": _array(_object({"connector": _TEXT, "task": _NUMBER})),
+            "type": _KIND,
+        }
+    ),
+    "TaskState": _object({"id": _NUMBER, **_STATE}, {**_STATE_MORE, "metrics": _ANY_OBJECT}),
+    "ConnectorStatus": _object(
+        {"name": _TEXT, "connector": _object(_STATE, _STATE_MORE), "tasks": _array(_ref("TaskState")), "type": _KIND}
+    ),
+    "NewConnector": {
+        **_object(
+            {"config": _GIVEN_CONFIG},
+            {"name": _TEXT, "initial_state": {"type": "string", "enum": ["RUNNING", "PAUSED", "STOPPED"]}},
+        ),
+        "additionalProperties": False,
+    },
+    "Config": _CONFIG,
+    "GivenConfig": _GIVEN_CONFIG,
+    "Tasks": _array(_object({"id": _object({"connector": _TEXT, "task": _NUMBER}), "config": _CONFIG})),
+    "Offsets": _OFFSETS,
+    "GivenOffsets": {**_OFFSETS, "additionalProperties": False},
+    "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
+    "ConfigKeys": _array(_object({"name": _TEXT, "type": _TEXT, "required": {"type": "boolean"}})),
+    "ConfigInfos": _object(
+        {
+            "name": _TEXT,
+            "error_count": _NUMBER,
+            "groups": _array(_TEXT),
+            "configs": _array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
+        }
+    ),
+    "LoggerLevel": _object({"level": _TEXT, "last_modified": {"type": ["integer", "null"]}}),
+    "NewLevel": _object({"level": _TEXT}),
+    "Names": _array(_TEXT),
+    "Object": _ANY_OBJECT,
+}
+
+
+def openapi_document(version: str, *, with_admin: bool = True) -> Schema:
+    """The description, in OpenAPI 3.1, with ``/admin`` where it is served at the same address."""
+    paths = {path: item for path, item in _PATHS.items() if with_admin or not path.startswith("/admin")}
+    info = {
+        "title": "Sluice",
+        "version": version,
+        "description": "Deploys connectors and shows how they are. The API is that of Kafka Connect.",
+    }
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": _SCHEMAS}}
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
+
+
+def _operation(
+    summary: str, answers: dict[int, str | None], *, body: str | None = None, query: dict[str, Schema] | None = None
+) -> Schema:
+    """One method: the schema of each status that is no error; whatever is one has the body of an error."""
+    responses: Schema = {
+        str(status): {"description": summary, **({"content": _json(_ref(schema))} if schema else {})}
+        for status, schema in answers.items()
+    }
+    responses |= {
+        status: {"description": "It cannot be done; the message says why.", "content": _json(_ref("Error"))}
+        for status in ("4XX", "5XX")
+    }
+    operation: Schema = {"summary": summary, "responses": responses}
+    if query:
+        operation["parameters"] = [{"name": name, "in": "query", "schema": schema} for name, schema in query.items()]
+    if body:
+        operation["requestBody"] = {"required": True, "content": _json(_ref(body))}
+    return operation
+
+
+def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
+    shared = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in parameters
+    ]
+    return {**({"parameters": shared} if shared else {}), **operations}
+
+
+_NAME: Final = ("name",)
+_CONNECTOR: Final = "/connectors/{name}"
+_FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
+
+_PATHS: Final[dict[str, Schema]] = {
+    "/": _item(get=_operation("What answers here.", {200: "Object"})),
+    "/health": _item(get=_operation("Whether the worker works.", {200: "Object"})),
+    "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
+    "/connectors": _item(
+        get=_operation(
+            "The names of all connectors; with expand, what is known of each.",
+            {200: None},
+            query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
+        ),
+        post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    _CONNECTOR: _item(
+        _NAME,
+        get=_operation("A connector's configuration and tasks.", {200: "ConnectorInfo"}),
+        delete=_operation("Stop a connector and forget it; its offsets stay.", {204: None}),
+    ),
+    f"{_CONNECTOR}/config": _item(
+        _NAME,
+        get=_operation("A connector's configuration as it was written.", {200: "Config"}),
+        put=_operation(
+            "Give a connector this configuration; make it if there is none.",
+            {200: "ConnectorInfo", 201: "ConnectorInfo"},
+            body="GivenConfig",
+        ),
+        patch=_operation("Change some keys; null removes one.", {200: "ConnectorInfo"}, body="GivenConfig"),
+    ),
+    f"{_CONNECTOR}/status": _item(_NAME, get=_operation("How a connector is.", {200: "ConnectorStatus"})),
+    f"{_CONNECTOR}/restart": _item(
+        _NAME, post=_operation("Restart it.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
+    ),
+    f"{_CONNECTOR}/pause": _item(_NAME, put=_operation("Move no data for now.", {202: None})),
+    f"{_CONNECTOR}/resume": _item(_NAME, put=_operation("Move data again.", {202: None})),
+    f"{_CONNECTOR}/stop": _item(_NAME, put=_operation("Stop it and its tasks.", {204: None})),
+    f"{_CONNECTOR}/tasks": _item(_NAME, get=_operation("Its tasks.", {200: "Tasks"})),
+    f"{_CONNECTOR}/tasks/{{task}}/status": _item(
+        (*_NAME, "task"), get=_operation("How a task is.", {200: "TaskState"})
+    ),
+    f"{_CONNECTOR}/tasks/{{task}}/restart": _item((*_NAME, "task"), post=_operation("Restart a task.", {204: None})),
+    f"{_CONNECTOR}/topics": _item(_NAME, get=_operation("The topics it uses.", {200: "Object"})),
+    f"{_CONNECTOR}/topics/reset": _item(_NAME, put=_operation("Forget the topics it has used.", {202: None})),
+    f"{_CONNECTOR}/offsets": _item(
+        _NAME,
+        get=_operation("Its offsets.", {200: "Offsets"}),
+        patch=_operation("Set offsets of a stopped connector.", {200: "Message"}, body="GivenOffsets"),
+        delete=_operation("Forget the offsets of a stopped connector.", {200: "Message"}),
+    ),
+    "/connector-plugins": _item(
+        get=_operation("The plugins there are.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
+    ),
+    "/connector-plugins/{plugin}/config": _item(
+        ("plugin",), get=_operation("The keys of a plugin.", {200: "ConfigKeys"}, query={"version": _TEXT})
+    ),
+    "/connector-plugins/{plugin}/config/validate": _item(
+        ("plugin",), put=_operation("Check a configuration.", {200: "ConfigInfos"}, body="GivenConfig")
+    ),
+    "/admin/loggers": _item(get=_operation("The levels of all loggers.", {200: "Object"})),
+    "/admin/loggers/{logger}": _item(
+        ("logger",),
+        get=_operation("The level of a logger.", {200: "LoggerLevel"}),
+        put=_operation(
+            "Set the level of a logger and all below it.",
+            {200: "Names", 204: None},
+            body="NewLevel",
+            query={"scope": {"type": "string", "enum": ["worker", "cluster"]}},
+        ),
+    ),
+}

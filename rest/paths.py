@@ -1,0 +1,53 @@
+"""Paths as clients write them: a connector's name may hold a slash, as ``%2F``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from werkzeug.routing import BaseConverter
+
+__all__ = ["EscapedName", "RawPaths", "escaped"]
+
+Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class EscapedName(BaseConverter):
+    """One segment of a path, in which everything may be escaped."""
+
+    regex = "[^/]+"
+    part_isolating = True
+
+    def to_python(self, value: str) -> str:
+        """The name that a segment stands for."""
+        return unquote(value)
+
+    def to_url(self, value: str) -> str:
+        """The segment that stands for a name."""
+        return escaped(value)
+
+
+class RawPaths:
+    """Has an application route by the path as it was sent, so that an escaped slash does not divide it.
+
+    A slash at the end makes no difference.
+    """
+
+    def __init__(self, app: Wsgi) -> None:
+        self._app = app
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request (WSGI)."""
+        raw = environ.get("REQUEST_URI") or environ["PATH_INFO"]
+        path = raw.partition("?")[0]
+        if not path.startswith("/"):
+            # A proxy's client sends the whole URL.
+            path = urlsplit(path).path
+        environ["PATH_INFO"] = path.rstrip("/") or "/"
+        return self._app(environ, start_response)
+
+
+def escaped(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")

@@ -1,0 +1,58 @@
+"""``/connector-plugins``: what connectors can be made of, and whether a configuration is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from flask import Blueprint, Response, jsonify, request
+
+from connect.plugins import PluginKind, PluginRegistry
+from rest.body import config_of, json_object
+from rest.waiting import Patience
+from worker.herder.herder import Herder
+
+__all__ = ["plugins"]
+
+_OTHER_KINDS: Final = (
+    PluginKind.TRANSFORMATION,
+    PluginKind.PREDICATE,
+    PluginKind.CONVERTER,
+    PluginKind.HEADER_CONVERTER,
+)
+
+
+def plugins(herder: Herder, patience: Patience) -> Blueprint:
+    """The resources below ``/connector-plugins``."""
+    blueprint = Blueprint("plugins", __name__, url_prefix="/connector-plugins")
+
+    @blueprint.get("")
+    def all_plugins() -> Response:
+        only_connectors = request.args.get("connectorsOnly", "true").lower() == "true"
+        return jsonify(list(_listed(herder.plugins(), only_connectors=only_connectors)))
+
+    @blueprint.get("/<name:plugin>/config")
+    def keys(plugin: str) -> Response:
+        return jsonify(patience.wait(herder.plugin_keys(plugin, request.args.get("version", "latest"))))
+
+    @blueprint.put("/<name:plugin>/config/validate")
+    def validate(plugin: str) -> Response:
+        config = config_of(json_object(numbers_as_text=True))
+        return jsonify(patience.wait(herder.validate(plugin, config)))
+
+    return blueprint
+
+
+def _listed(registry: PluginRegistry, *, only_connectors: bool) -> Iterator[dict[str, Any]]:
+    """Each plugin, in Kafka Connect's order: sinks, sources, and the other kinds."""
+    for kind in ("sink", "source"):
+        for entry in registry.entries(PluginKind.CONNECTOR):
+            if entry.type == kind:
+                yield _plugin(entry.class_name, kind, entry.version)
+    for other in () if only_connectors else _OTHER_KINDS:
+        for entry in registry.entries(other):
+            yield _plugin(entry.class_name, other.value, entry.version)
+
+
+def _plugin(class_name: str, kind: str, version: str | None) -> dict[str, Any]:
+    return {"class": class_name, "type": kind, **({"version": version} if version is not None else {})}

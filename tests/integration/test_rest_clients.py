@@ -1,0 +1,43 @@
+"""Clients made for Kafka Connect work against a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import kafka_connect
+import pytest
+
+from equipment.standalone import StandaloneWorker
+from equipment.waiting import wait_until
+
+
+def test_kafka_connect_py(standalone: Callable[..., StandaloneWorker], topic: str, tmp_path: Path) -> None:
+    client = kafka_connect.KafkaConnect(url=standalone().start().url().rstrip("/"))
+    assert client.get_cluster_info()["kafka_cluster_id"]
+    config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": topic}
+    client.create_connector({"name": "lines", "config": config})
+    wait_until(
+        "it runs", lambda: [task["state"] for task in client.get_connector_status("lines")["tasks"]] == ["RUNNING"]
+    )
+    assert client.get_connector("lines")["type"] == "source"
+    assert client.get_connector_task_status("lines", 0)["state"] == "RUNNING"
+    client.update_connector("lines", config | {"batch.size": "5"})
+    assert client.get_connector_config("lines")["batch.size"] == "5"
+    client.pause_connector("lines")
+    wait_until("it is paused", lambda: client.get_connector_status("lines")["connector"]["state"] == "PAUSED")
+    client.resume_connector("lines")
+    client.restart_connector("lines", include_tasks=True)
+    assert client.list_connector_topics("lines") == {"lines": {"topics": []}}
+    assert any(plugin["class"].endswith("FileStreamSourceConnector") for plugin in client.list_connector_plugins())
+    client.delete_connector("lines")
+    assert client.list_connectors() == []
+
+
+@pytest.mark.parametrize("admin", ["", "http://127.0.0.1:0"])
+def test_admin_is_not_at_the_main_listener_when_it_has_its_own(
+    standalone: Callable[..., StandaloneWorker], admin: str
+) -> None:
+    worker = standalone(admin_listeners=admin).start()
+    wait_until("the worker answers", lambda: worker.get("health").status_code == 200)
+    assert worker.get("admin/loggers").status_code == 404

@@ -1,0 +1,230 @@
+"""Where the REST API knowingly answers otherwise than Kafka Connect 4.3 did, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["BY_CALL", "EXTRA_KEYS", "MISSING_GROUPS", "MISSING_KEYS", "TYPED", "Difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is expected in place of what was recorded: another status, a text in the message, an adjusted body."""
+
+    reason: str
+    status: int | None = None
+    message: str | None = None
+    adjust: Callable[[Any], Any] | None = None
+    content_type: str | None = None
+
+
+MISSING_KEYS: Final = {
+    "config.action.reload": "providers are asked at every start of a process; they do not watch",
+    "connector.plugin.version": "there is one version of a plugin",
+    "key.converter.plugin.version": "there is one version of a plugin",
+    "value.converter.plugin.version": "there is one version of a plugin",
+    "header.converter.plugin.version": "there is one version of a plugin",
+    "transforms.a.plugin.version": "there is one version of a plugin",
+    "transforms.b.plugin.version": "there is one version of a plugin",
+    "predicates.p.plugin.version": "there is one version of a plugin",
+    "exactly.once.support": "exactly-once sources are not there",
+    "transaction.boundary": "exactly-once sources are not there",
+    "transaction.boundary.interval.ms": "exactly-once sources are not there",
+    "offsets.storage.topic": "exactly-once sources are not there",
+}
+EXTRA_KEYS: Final = {
+    "run.until": "an addition",
+    "errors.tolerance.limit": "an addition",
+    "errors.tolerance.rate": "an addition",
+    "errors.deadletterqueue.topic.name": "sources have dead letter queues, too",
+    "errors.deadletterqueue.topic.replication.factor": "sources have dead letter queues, too",
+    "errors.deadletterqueue.context.headers.enable": "sources have dead letter queues, too",
+    "line.max.bytes": "an addition to the file source",
+    "field.syntax.version": "Cast and TimestampConverter understand nested fields, too",
+    "converter.type": "given by the worker, and not by users",
+}
+MISSING_GROUPS: Final = {"Exactly Once Support", "offsets.topic"}
+
+MISTAKE: Final = "a mistake of the client is 400 and says what is wrong, where Java answers 500"
+TYPED: Final = "every error body says that it is JSON, of all calls"
+ESCAPED: Final = "an escaped slash in a name is understood, where Java's server refuses it"
+LATER: Final = "as in distributed mode, the answer does not wait for the connector to have made its tasks"
+NAME_KEPT: Final = "a patch cannot give a connector the name of another"
+NO_PHANTOM: Final = "the restart of a task that there is not makes no task"
+DISTRIBUTED: Final = "unknown names are 404 as in distributed mode; there is one herder"
+NO_VALUES: Final = "values of a configuration, which may be secret, are not repeated in an error"
+NULL_REFUSED: Final = "a null is refused with the text that Java has for it"
+ANY_NAME: Final = "every kind of plugin is found by its simple name"
+NO_VERSIONS: Final = "plugins have no versions to choose from"
+NOT_INTERNAL: Final = "internal endpoints are not there in standalone mode"
+NO_TASK_CLASS: Final = "a task's class is its connector's and is not written into its configuration"
+OWN_LOGGERS: Final = "the loggers are Python's"
+NO_OVERRIDE_KEYS: Final = "client keys are checked, and not described one by one"
+OWN_WORDS: Final = "plugins are named in our own words"
+
+
+def _mistake(text: str) -> Difference:
+    return Difference(MISTAKE, 400, text)
+
+
+def _later(body: Any) -> Any:
+    return body | {"tasks": []}
+
+
+def _without_slash(body: Any) -> Any:
+    if isinstance(body, dict):
+        return {name: shown for name, shown in body.items() if name != "a/b"}
+    return [name for name in body if name != "a/b"]
+
+
+def _without_phantom(body: Any) -> Any:
+    return body | {"tasks": [task for task in body["tasks"] if task["id"] != 5]}
+
+
+def _with_own_name(body: Any) -> Any:
+    config = body.get("config", body)
+    config["name"] = "src-a"
+    return body
+
+
+def _without_task_class(body: Any) -> Any:
+    for task in body:
+        del task["config"]["task.class"]
+    return body
+
+
+def _final(body: Any) -> Any:
+    shown = _without_slash(body)
+    _with_own_name(shown["src-a"]["info"])
+    shown["src-a"]["status"] = _without_phantom(shown["src-a"]["status"])
+    return shown
+
+
+def _with_null_refused(body: Any) -> Any:
+    body["configs"]["topic"]["value"]["errors"] = ["Null value can not be supplied as the configuration value."]
+    return body | {"error_count": body["error_count"] + 1}
+
+
+def _without_overrides(body: Any) -> Any:
+    configs = {key: shown for key, shown in body["configs"].items() if not key.startswith("producer.override.")}
+    return body | {"configs": configs}
+
+
+def _plain_encoding(body: Any) -> Any:
+    body["converter.encoding"] |= {"width": "NONE", "display_name": "converter.encoding"}
+    return body
+
+
+_NO_TYPE: Final = "contains no connector type. Name one in connector.class"
+
+BY_CALL: Final[dict[str, Difference]] = {
+    "plugin_config_bad_version": Difference(OWN_WORDS, message="not found that matches the version range [9.9,9.9]"),
+    "plugin_config_version": Difference(NO_VERSIONS, 400, "not found that matches the version range [4.3.1,4.3.1]"),
+    "18-plugin_config_HoistField$Value": Difference(ANY_NAME, 200, adjust=lambda _: _HOIST),
+    "plugin_config_StringConverter": Difference(OWN_WORDS, adjust=_plain_encoding),
+    "validate_null_value": Difference(NULL_REFUSED, adjust=_with_null_refused),
+    "validate_override_policy": Difference(NO_OVERRIDE_KEYS, adjust=_without_overrides),
+    "scale_to_1": Difference(LATER, adjust=lambda body: body | {"tasks": _TWO_TASKS}),
+    "logger_set_parent": Difference(OWN_LOGGERS, adjust=lambda _: _TWO_LOGGERS),
+    "logger_root_set": Difference(OWN_LOGGERS, adjust=lambda body: [*body, "werkzeug"]),
+    "plugin_config_SimpleHeaderConverter": Difference(EXTRA_KEYS["converter.type"], adjust=lambda _: {}),
+    "validate_bad_types": Difference(
+        MISSING_KEYS["config.action.reload"], adjust=lambda body: body | {"error_count": body["error_count"] - 1}
+    ),
+    "validate_empty": _mistake(f"Connector config {{}} {_NO_TYPE}"),
+    "validate_no_class": _mistake(f"Connector config {{name, topic}} {_NO_TYPE}"),
+    "validate_unknown_plugin": _mistake("Failed to find any class that implements Connector and which name matches"),
+    "validate_malformed": _mistake("The body of the request is not JSON"),
+    "create_malformed_json": _mistake("The body of the request is not JSON"),
+    "create_empty_body": _mistake("The request has no body"),
+    "create_null": _mistake("The body of the request has to be a JSON object, and is null"),
+    "create_array": _mistake("The body of the request has to be a JSON object, and is an array"),
+    "create_no_config": _mistake("The request has no config"),
+    "create_unknown_field": _mistake('Unrecognized field "bogus"; the known ones are config, initial_state, name'),
+    "create_bad_initial_state": _mistake("initial_state 'FLYING' is none of RUNNING, PAUSED, STOPPED"),
+    "create_config_nested": _mistake("The value of connector.class has to be text, a number, a boolean or null"),
+    "create_no_class": Difference(NO_VALUES, message=f"Connector config {{name, topic}} {_NO_TYPE}"),
+    "unknown_put_config_bad": Difference(NO_VALUES, message=f"Connector config {{a, name}} {_NO_TYPE}"),
+    "create_unknown_class": Difference(OWN_WORDS, message="which name matches no.such.Connector, available connectors"),
+    "get_slashname": Difference(ESCAPED, 200, content_type="application/json", adjust=lambda _: _SLASH),
+    "delete_slashname": Difference(ESCAPED, 204, content_type="", adjust=lambda _: ""),
+    "unknown_task_status_nan": Difference(OWN_WORDS, message="'abc' is not the number of a task"),
+    "unknown_stop": Difference(DISTRIBUTED, 404, "Unknown connector nobody"),
+    "unknown_restart": Difference(DISTRIBUTED, 404, "Unknown connector: nobody"),
+    "unknown_task_restart": Difference(DISTRIBUTED, 404, "Unknown connector: nobody"),
+    "task_restart_unknown": Difference(DISTRIBUTED, message="Unknown task: src-a-5"),
+    "patch_config_name": Difference(
+        NAME_KEPT, 400, "Connector name configuration (zzz) doesn't match connector name in the URL (src-a)"
+    ),
+    "patch_config_malformed": _mistake("The body of the request is not JSON"),
+    "offsets_patch_malformed": _mistake("The body of the request is not JSON"),
+    "logger_malformed": _mistake("The body of the request is not JSON"),
+    "sink_offsets_patch_unknown_topic": _mistake("There is no partition 0 of a topic nope"),
+    "sink_offsets_patch_unknown_partition": _mistake("There is no partition 99 of a topic truth-a"),
+    "sink_offsets_patch_negative": _mistake("The offset -5 cannot be committed"),
+    "internal_put_tasks": Difference(NOT_INTERNAL, 405, "HTTP 405 Method Not Allowed"),
+    "internal_fence": Difference(NOT_INTERNAL, 404, "HTTP 404 Not Found"),
+    "expand_all_final": Difference(NO_PHANTOM, adjust=_final),
+    "status_stopped": Difference(NO_PHANTOM, adjust=_without_phantom),
+    "restart_stopped": Difference(NO_PHANTOM, adjust=_without_phantom),
+    **dict.fromkeys(
+        ("get_config_after_patch", "get_stopped", "get_forward_false"), Difference(NAME_KEPT, adjust=_with_own_name)
+    ),
+    **dict.fromkeys(
+        (
+            "list_with_slash2",
+            "list_one",
+            "list_expand_status",
+            "list_expand_info",
+            "list_expand_both",
+            "list_expand_unknown",
+            "list_final",
+        ),
+        Difference(ESCAPED, adjust=_without_slash),
+    ),
+    **dict.fromkeys(("get_tasks", "sink_tasks", "tasks_two"), Difference(NO_TASK_CLASS, adjust=_without_task_class)),
+    **dict.fromkeys(
+        (
+            "create_spacename",
+            "create_slashname",
+            "create_source_ok",
+            "create_initial_RUNNING",
+            "put_creates_connector",
+            "create_sink_badfile",
+            "create_sink_baddata",
+            "create_sink_baddata_dlq",
+            "create_tasksmax2",
+            "recreate_after_delete",
+        ),
+        Difference(LATER, adjust=_later),
+    ),
+}
+_SLASH: Final = {
+    "name": "a/b",
+    "config": {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "tasks.max": "1",
+        "file": "/data/none",
+        "topic": "t-sp",
+        "name": "a/b",
+    },
+    "tasks": [{"connector": "a/b", "task": 0}],
+    "type": "source",
+}
+_HOIST: Final = {
+    "field": {
+        "name": "field",
+        "type": "STRING",
+        "required": True,
+        "default_value": None,
+        "importance": "MEDIUM",
+        "group": None,
+        "width": "NONE",
+        "display_name": "field",
+        "dependents": [],
+    }
+}
+_TWO_TASKS: Final = [{"connector": "snk-two", "task": 0}, {"connector": "snk-two", "task": 1}]
+_TWO_LOGGERS: Final = ["org.apache.kafka.connect.runtime", "org.apache.kafka.connect.runtime.WorkerSourceTask"]

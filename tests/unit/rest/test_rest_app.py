@@ -1,0 +1,149 @@
+"""The REST API over a herder whose children are threads: what is not in the recorded calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from multiprocessing.connection import Connection
+
+import pytest
+from flask.testing import FlaskClient
+
+from connect.plugins import PluginRegistry
+from rest.app import create_admin_app, create_app
+from rest.headers import AnswerHeaders
+from worker.herder.connectors import TopicTracking
+from worker.herder.herder import Herder
+from worker.membership.solo import SoloMembership
+from worker.stores.config import MemoryConfigStore
+from worker.stores.status import MemoryStatusStore
+from worker.supervisor import messages
+from worker.supervisor.messages import OffsetPairs, decode, encode
+from worker.supervisor.process import ThreadLauncher
+from worker.supervisor.supervisor import Supervisor
+
+
+def child(connection: Connection) -> None:
+    """Finds every configuration right, but for one that hangs."""
+    first = decode(connection.recv_bytes())
+    if isinstance(first, messages.ValidateConfig) and not first.config.get("hangs"):
+        connection.send_bytes(encode(messages.Validated({"configs": []}, "source")))
+        return
+    try:
+        connection.recv_bytes()
+    except (EOFError, OSError):
+        return
+
+
+class NoOffsets:
+    """There are no source offsets."""
+
+    def of_connector(self, connector: str) -> Future[OffsetPairs]:
+        raise AssertionError(f"nobody asks for the offsets of {connector}")
+
+    def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
+        raise AssertionError(f"nobody alters the offsets of {connector}")
+
+
+@pytest.fixture
+def herder() -> Iterator[Herder]:
+    herder = Herder(
+        {},
+        "host:8083",
+        MemoryConfigStore(),
+        MemoryStatusStore(),
+        SoloMembership(),
+        lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
+        PluginRegistry([]),
+        NoOffsets(),
+        TopicTracking(enabled=True, resettable=False),
+    )
+    herder.start()
+    yield herder
+    herder.close()
+
+
+@pytest.fixture
+def client(herder: Herder) -> FlaskClient:
+    headers = AnswerHeaders.of("http://ui.example", "GET,PUT", "set X-Frame-Options: DENY")
+    return create_app(herder, "cluster", headers=headers, request_timeout=0.3).test_client()
+
+
+def make(client: FlaskClient, name: str, **config: str) -> int:
+    body = {"name": name, "config": {"connector.class": "C", **config}, "initial_state": "STOPPED"}
+    return client.post("/connectors", json=body).status_code
+
+
+@pytest.mark.parametrize("name", ["a/b", "with space", "a%2Fb", "naïve", "100%", "a?b"])
+def test_every_name_can_be_addressed_by_the_location_it_is_given(client: FlaskClient, name: str) -> None:
+    made = client.post(
+        "/connectors", json={"name": name, "config": {"connector.class": "C"}, "initial_state": "stopped"}
+    )
+    assert made.status_code == 201
+    path = made.headers["Location"].removeprefix("http://localhost")
+    assert client.get(path + "/config").get_json()["name"] == name
+    assert client.delete(path + "/").status_code == 204
+
+
+def test_a_request_that_takes_too_long_says_what_it_waits_for(client: FlaskClient) -> None:
+    body = {"name": "slow", "config": {"connector.class": "C", "hangs": "yes"}}
+    answer = client.post("/connectors", json=body)
+    assert answer.status_code == 500
+    message = answer.get_json()["message"]
+    assert message.startswith("Request timed out. The worker is currently waiting for C to validate connector slow's")
+    assert client.get("/connectors").status_code == 200, "others are answered meanwhile"
+
+
+def test_pages_of_an_allowed_origin_may_ask(client: FlaskClient) -> None:
+    asked = {"Origin": "http://ui.example", "Access-Control-Request-Method": "PUT"}
+    preflight = client.options("/connectors", headers=asked)
+    assert preflight.headers["Access-Control-Allow-Origin"] == "http://ui.example"
+    assert preflight.headers["Access-Control-Allow-Methods"] == "GET,PUT"
+    other = client.get("/", headers={"Origin": "http://other.example"})
+    assert "Access-Control-Allow-Origin" not in other.headers
+    assert other.headers["X-Frame-Options"] == "DENY"
+
+
+def test_admin_may_be_elsewhere(herder: Herder) -> None:
+    without = create_app(herder, "cluster", with_admin=False).test_client()
+    assert without.get("/admin/loggers").status_code == 404
+    assert "/admin/loggers" not in without.get("/openapi.json").get_json()["paths"]
+    alone = create_admin_app(herder).test_client()
+    assert alone.get("/admin/loggers").status_code == 200
+    assert alone.get("/connectors").status_code == 404
+
+
+def test_topics_may_not_be_reset_where_that_is_forbidden(client: FlaskClient) -> None:
+    answer = client.put("/connectors/a/topics/reset")
+    assert (answer.status_code, answer.get_json()["message"]) == (403, "Topic tracking reset is disabled.")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"[1", "is not JSON"),
+        (b'{"name": 1, "config": {}}', "contains no connector type"),
+        (b'{"config": {"a": NaN}}', "NaN is not a JSON number"),
+        (b'{"config": {"a": [1]}}', "The value of a has to be text, a number, a boolean or null, and is an array"),
+        (b'{"config": []}', "A configuration has to be a JSON object"),
+        (b'{"config": {"name": "x"}, "initial_state": 1}', "is none of RUNNING, PAUSED, STOPPED"),
+        (b"\xff\xfe", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said(client: FlaskClient, body: bytes, text: str) -> None:
+    answer = client.post("/connectors", data=body, content_type="application/json")
+    assert answer.status_code == 400
+    assert text in answer.get_json()["message"]
+
+
+def test_numbers_and_booleans_are_kept_as_they_are_written(client: FlaskClient) -> None:
+    body = b'{"connector.class": "C", "a": 1.50, "b": true, "c": 12345678901234567890}'
+    shown = client.put("/connectors/n/config", data=body, content_type="application/json; charset=utf-8").get_json()
+    assert shown["config"] == {
+        "connector.class": "C",
+        "a": "1.50",
+        "b": "true",
+        "c": "12345678901234567890",
+        "name": "n",
+    }

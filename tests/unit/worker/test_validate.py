@@ -1,0 +1,93 @@
+"""What validation says of a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from worker.runtime.inquiries import answer
+from worker.runtime.log import Redaction
+from worker.supervisor import messages
+
+WORKER = {
+    "bootstrap.servers": "unused:1",
+    "key.converter": "StringConverter",
+    "value.converter": "JsonConverter",
+    "config.providers": "env",
+    "config.providers.env.class": "EnvVarConfigProvider",
+}
+SOURCE: dict[str, str | None] = {"name": "n", "connector.class": "FileStreamSource", "file": "/f", "topic": "t"}
+
+
+def validated(**config: str | None) -> dict[str, dict[str, Any]]:
+    given = SOURCE | {key.replace("__", "."): value for key, value in config.items()}
+    report = answer(messages.ValidateConfig(given, WORKER), Redaction())
+    assert isinstance(report, messages.Validated)
+    return {shown["value"]["name"]: shown for shown in report.infos["configs"]}
+
+
+def errors(shown: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    return {key: item["value"]["errors"] for key, item in shown.items() if item["value"]["errors"]}
+
+
+def test_a_right_configuration_has_no_errors_and_shows_the_workers_converters() -> None:
+    shown = validated()
+    assert errors(shown) == {}
+    assert shown["value.converter"]["value"]["value"] == "JsonConverter"
+    assert shown["value.converter"]["definition"]["default_value"] == "JsonConverter"
+
+
+def test_what_a_provider_gave_is_shown_as_its_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOPIC", "s3cret")
+    shown = validated(topic="${env:SECRET_TOPIC}", batch__size="${env:SECRET_TOPIC}")
+    assert shown["topic"]["value"]["value"] == "${env:SECRET_TOPIC}"
+    assert "s3cret" not in str(shown)
+    assert list(errors(shown)) == ["batch.size"]
+
+
+def test_keys_of_transformations_predicates_and_converters_stand_below_their_prefixes() -> None:
+    shown = validated(
+        transforms="a",
+        transforms__a__type="HoistField$Value",
+        transforms__a__predicate="p",
+        predicates="p",
+        predicates__p__type="TopicNameMatches",
+        predicates__p__pattern="(",
+        value__converter="JsonConverter",
+        value__converter__schemas__enable="perhaps",
+    )
+    assert shown["transforms.a.field"]["definition"]["group"] == "Transforms: a"
+    assert shown["predicates.p.pattern"]["definition"]["group"] == "Predicates: p"
+    wrong = errors(shown)
+    assert wrong["transforms.a.field"] == [
+        'Missing required configuration "transforms.a.field" which has no default value.'
+    ]
+    assert wrong.keys() >= {"transforms.a.field", "predicates.p.pattern", "value.converter.schemas.enable"}
+
+
+def test_a_null_and_a_class_that_is_not_there_are_mistakes() -> None:
+    wrong = errors(validated(topic=None, value__converter="no.such.Converter"))
+    assert wrong == {
+        "topic": ["Null value can not be supplied as the configuration value."],
+        "value.converter": [
+            "Invalid value no.such.Converter for configuration value.converter: "
+            "Class no.such.Converter could not be found."
+        ],
+    }
+
+
+def test_an_unknown_connector_is_the_mistake_of_who_asks() -> None:
+    report = answer(messages.ValidateConfig({"connector.class": "NoSuch"}, WORKER), Redaction())
+    assert isinstance(report, messages.Refused)
+    assert report.invalid
+
+
+def test_a_sources_offsets_are_shown_to_its_class() -> None:
+    config = {key: value for key, value in SOURCE.items() if value is not None}
+    partition = {"filename": "/f"}
+    agreed = answer(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": 1})]), Redaction())
+    assert agreed == messages.OffsetsAltered(managed=True)
+    refused = answer(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]), Redaction())
+    assert isinstance(refused, messages.Refused)
+    assert "non-negative" in refused.message

@@ -1,0 +1,84 @@
+"""The levels of Python's loggers under the names that Kafka Connect gives levels."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from connect.errors import NotFoundError
+
+__all__ = ["ROOT", "LoggerLevels", "level_named", "set_level"]
+
+ROOT: Final = "root"
+
+_TRACE: Final = 5
+_OFF: Final = 60
+_LEVELS: Final = {
+    "TRACE": _TRACE,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "OFF": _OFF,
+}
+
+
+def level_named(name: str) -> int:
+    """The level that Kafka Connect calls ``name``, in any case; ``NotFoundError``, as there, if it has no such."""
+    try:
+        return _LEVELS[name.upper()]
+    except KeyError:
+        raise NotFoundError(f"invalid log level '{name}'.") from None
+
+
+def set_level(name: str, level: int) -> list[str]:
+    """Log from ``level`` on in the logger ``name`` and all below it; the names of those that this changes."""
+    logging.getLogger(name)
+    changed = [below for below in _at_and_below(name) if logging.getLogger(below).getEffectiveLevel() != level]
+    for below in changed:
+        logging.getLogger(below).setLevel(level)
+    return changed
+
+
+class LoggerLevels:
+    """The levels of this process's loggers, and when they were changed. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._modified: dict[str, int] = {}
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """Every logger's level, by name."""
+        return {name: self._describe(name) for name in sorted(_names())}
+
+    def one(self, name: str) -> dict[str, Any]:
+        """The level of one logger; :class:`~connect.errors.NotFoundError` if there is none of that name."""
+        if name not in _names():
+            raise NotFoundError(f"Logger {name} not found.")
+        return self._describe(name)
+
+    def set(self, name: str, level: int) -> list[str]:
+        """Set the level of a logger and all below it; the names of those that this changes."""
+        changed = set_level(name, level)
+        self._modified |= dict.fromkeys(changed, time.time_ns() // 1_000_000)
+        return changed
+
+    def _describe(self, name: str) -> dict[str, Any]:
+        level = logging.getLogger(name).getEffectiveLevel()
+        return {"level": _name_of(level), "last_modified": self._modified.get(name)}
+
+
+def _names() -> set[str]:
+    known = logging.root.manager.loggerDict.items()
+    return {ROOT, *(name for name, logger in list(known) if isinstance(logger, logging.Logger))}
+
+
+def _at_and_below(name: str) -> Iterator[str]:
+    below = "" if name == ROOT else f"{name}."
+    return (other for other in sorted(_names()) if other == name or other.startswith(below))
+
+
+def _name_of(level: int) -> str:
+    return next((name for name, least in _LEVELS.items() if level <= least), "OFF")
