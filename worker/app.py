@@ -94,7 +94,10 @@ def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
             logger.error("Stopping after connector error")  # noqa: TRY400
             return FAILED
         logger.info("Created connector %s", name)
-    herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
+    herder.all_created()
+    if files:
+        # A worker without files waits for what comes over REST, and does not end with it.
+        herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
     return stop.result()
 
 

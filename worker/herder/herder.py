@@ -136,6 +136,13 @@ class Herder:
         """Restart one task."""
         return self._ask(lambda: self._restart_task(Unit(name, task)))
 
+    def all_created(self) -> None:
+        """Say that no more connectors are to come for now.
+
+        Until then sinks with ``run.until=drained`` are not told to drain: a source of theirs may not be there yet.
+        """
+        self._inbox.put(self._see_all_created)
+
     # -- what there is -----------------------------------------------------------------------------------------------
 
     def connector_names(self) -> Request[list[str]]:
@@ -293,6 +300,10 @@ class Herder:
                 self._units.published(notice)
             case Changed():
                 self._units.changed(notice)
+        self._reconcile()
+
+    def _see_all_created(self) -> None:
+        self._units.all_created()
         self._reconcile()
 
     def _reconcile(self) -> None:

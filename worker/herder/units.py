@@ -67,6 +67,7 @@ class Units:
         self._held: set[str] = set()
         self._when_gone: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._drain: frozenset[str] = frozenset()
+        self._all_created = False
         self.outcome: Outcome | None = None
 
     # -- what happens ------------------------------------------------------------------------------------------------
@@ -207,16 +208,21 @@ class Units:
 
     # -- draining ------------------------------------------------------------------------------------------------------
 
+    def all_created(self) -> None:
+        """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
+        self._all_created = True
+
     def _see_to_draining(self) -> None:
         entries = self._configs.connectors()
         bounded = {name: entry for name, entry in entries.items() if entry.config.get("run.until") == "drained"}
         decision = draining({name: self._drainable(name, entry) for name, entry in bounded.items()})
-        self._drain = decision.sinks
+        if self._all_created:
+            self._drain = decision.sinks
         for name in decision.stop:
             self._configs.put_task_configs(name, ())
             self._configs.put_target_state(name, TargetState.STOPPED)
         only_bounded = len(bounded) == len(entries)
-        if decision.finished and only_bounded and self.outcome is None:
+        if self._all_created and decision.finished and only_bounded and self.outcome is None:
             failed = sorted({unit.connector for unit, item in self._running.items() if item.phase is Phase.FAILED})
             self.outcome = Outcome(tuple(failed))
 

@@ -180,21 +180,35 @@ def test_what_fails_is_shown_with_its_trace(herder: Herder, unit: str) -> None:
 def test_drained_connectors_stop_sources_first_and_all_is_reported(herder: Herder) -> None:
     create(herder, "sink", run_until="drained")
     create(herder, "source", run_until="drained", tasks="2")
+    herder.all_created()
     outcome = herder.drained.result(DEADLINE)
     assert outcome.failed == ()
     for name in ("source", "sink"):
         wait_for_status(herder, name, lambda status: states(status) == ["STOPPED"])
 
 
+def test_a_sink_waits_for_sources_that_are_yet_to_be_created(herder: Herder) -> None:
+    create(herder, "sink", run_until="drained")
+    wait_for_status(herder, "sink", lambda status: states(status) == ["RUNNING", "RUNNING"])
+    create(herder, "source", run_until="drained")
+    wait_for_status(herder, "source", lambda status: states(status) == ["STOPPED"])
+    assert states(herder.connector_status("sink").result(DEADLINE)) == ["RUNNING", "RUNNING"]
+    assert not herder.drained.done()
+    herder.all_created()
+    assert herder.drained.result(DEADLINE).failed == ()
+
+
 def test_a_failure_is_part_of_the_outcome(herder: Herder) -> None:
     create(herder, "sink", run_until="drained")
     create(herder, "source", run_until="drained", fails="task")
+    herder.all_created()
     assert herder.drained.result(DEADLINE).failed == ("source",)
 
 
 def test_with_a_connector_that_never_ends_nothing_is_finished(herder: Herder) -> None:
     create(herder, "source-endless")
     create(herder, "sink", run_until="drained")
+    herder.all_created()
     wait_for_status(herder, "sink", lambda status: status["connector"]["state"] == "STOPPED")
     assert not herder.drained.done()
 
