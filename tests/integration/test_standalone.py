@@ -181,7 +181,9 @@ def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, tmp_path: Path
     """kill -9 in mid-stream: the lines that were under way come again, none is missing (I1, I2, I3)."""
     total = 200_000 if victim == "source" else 30_000
     worker = standalone(consumer_max_poll_records="50")
-    source, sink = file_pipeline(worker, topic, tmp_path, batch_size="20", run_until="drained")
+    source, sink = file_pipeline(
+        worker, topic, tmp_path, batch_size="1" if victim == "source" else "20", run_until="drained"
+    )
     source.write_text(lines(total))
     worker.start()
     pid = worker.pid if victim == "worker" else worker.task_pid("source" if victim == "source" else f"sink-{topic}")

@@ -120,10 +120,13 @@ def create(herder: Herder, name: str, **config: str) -> None:
 
 def wait_for_status(herder: Herder, name: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     deadline = time.monotonic() + DEADLINE
+    status: dict[str, Any] = {}
     while time.monotonic() < deadline:
-        status = herder.connector_status(name).result(DEADLINE)
-        if condition(status):
-            return status
+        # For a moment after a connector is created there is no status of it, as in Kafka Connect.
+        with contextlib.suppress(NotFoundError):
+            status = herder.connector_status(name).result(DEADLINE)
+            if condition(status):
+                return status
     raise AssertionError(f"the status never became what was waited for: {status}")
 
 
