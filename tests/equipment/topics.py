@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 __all__ = ["committed", "create_topic", "produce", "read_topic"]
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
     """Create a topic and wait for it."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
 
 
 def produce(bootstrap: str, topic: str, values: list[bytes], partition: int = 0) -> None:

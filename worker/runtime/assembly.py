@@ -19,6 +19,7 @@ from worker.connector_config import (
     SinkConnectorConfig,
     SourceConnectorConfig,
 )
+from worker.kafka.client_secrets import client_secrets
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
@@ -48,12 +49,17 @@ class Assembly:
         """Fill in what the config providers have; it is hidden by ``redaction`` from now on."""
         providers = providers_of(worker, redaction)
         resolved = _resolved(worker, providers)
-        redaction.add(_passwords(WorkerConfig, resolved))
-        return cls(resolved, _resolved(props, providers), providers, redaction)
+        redaction.add([*_passwords(WorkerConfig, resolved), *client_secrets(resolved)])
+        connector = _resolved(props, providers)
+        redaction.add(client_secrets(connector))
+        return cls(resolved, connector, providers, redaction)
 
-    def resolved(self, props: Mapping[str, str]) -> dict[str, str]:
-        """Another configuration of the same connector, with its references resolved."""
-        return _resolved(props, self.providers)
+    def task_config(self, props: Mapping[str, str]) -> Config:
+        """The configuration of one task as its class reads it, with its references resolved."""
+        config_class = self.connector_class.task_class.config_class
+        resolved = _resolved(props, self.providers)
+        self.redaction.add(_passwords(config_class, resolved))
+        return config_class.parse(resolved)
 
     @cached_property
     def worker(self) -> WorkerConfig:
@@ -114,12 +120,20 @@ class Assembly:
 
     def _converter(self, role: str) -> Any:
         props = self.effective_props()
-        converter = converter_plugin(self.registry, props, role)
-        self.redaction.add(_passwords(type(converter).config_class, converter_props(props, role)))
-        return converter
+        plugin = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+        self._hide(plugin, props[f"{role}.converter"], converter_props(props, role))
+        return converter_plugin(self.registry, props, role)
 
     def _steps(self) -> list[Step]:
+        for spec in self.config.transformations():
+            self._hide(PluginKind.TRANSFORMATION, spec.type, spec.props)
+            if spec.predicate is not None:
+                self._hide(PluginKind.PREDICATE, spec.predicate.type, spec.predicate.props)
         return transformation_steps(self.registry, self.props)
+
+    def _hide(self, kind: PluginKind, name: str, props: Mapping[str, str]) -> None:
+        """Hide the secrets of a plugin before it is configured with them (invariant I8)."""
+        self.redaction.add(_passwords(self.registry.load(kind, name).config_class, props))
 
 
 def _resolved(props: Mapping[str, str], providers: Mapping[str, ConfigProvider]) -> dict[str, str]:

@@ -15,7 +15,6 @@ members: its offsets only follow, for people and tools that watch them.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -25,7 +24,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from connect.bulk import BulkSinkTask, OffsetRange
 from connect.data import TopicPartition
-from connect.errors import RetriableError
+from connect.errors import ConnectError, RetriableError
 from connect.testing.crash import crash_point
 from worker.connector_config import SinkConnectorConfig
 from worker.runtime.active_topics import ActiveTopics
@@ -35,6 +34,7 @@ from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.plan import plan_ranges
 from worker.runtime.tolerance import Tolerance
+from worker.runtime.topic_choice import TopicChoice
 from worker.supervisor import messages
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 30.0
 _RETRY: Final = 5.0
 _REFRESH_TOPICS: Final = 10.0
+_MADE_AGAIN: Final = (
+    "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
+    "connector another name to load it from its beginning, or set its offsets."
+)
 
 
 class BulkTaskRuntimeContext:
@@ -60,8 +64,7 @@ class BulkTaskRuntimeContext:
 
     def stopping(self) -> bool:
         """Whether the task is to stop."""
-        self._control.poll()
-        return self._control.stopping
+        return self._control.is_stopping()
 
 
 class BulkLoop:
@@ -77,14 +80,16 @@ class BulkLoop:
     ) -> None:
         config = assembly.config
         assert isinstance(config, SinkConnectorConfig)
-        self._topics = config.topics
-        self._regex = re.compile(config.topics_regex) if config.topics_regex else None
+        self._choice = TopicChoice(config)
+        self._offset_reset = clients.offset_reset
         self._control = control
         self._task = task
         self._consumer: Consumer = clients.sink_consumer()
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
+        self._uncommitted: dict[TopicPartition, int] = {}
+        self._gone: set[TopicPartition] = set()
         self._partitions: tuple[TopicPartition, ...] = ()
         self._refresh_due = 0.0
         self._waiting_since: float | None = None
@@ -118,48 +123,79 @@ class BulkLoop:
 
     def _ends(self) -> dict[TopicPartition, int]:
         """The end of every partition now; those that were never seen get their first position."""
-        if time.monotonic() >= self._refresh_due or (self._control.draining and self._drain_ends is None):
-            self._refresh_due = time.monotonic() + _REFRESH_TOPICS
-            self._partitions = self._find_partitions()
+        # Nobody else has the client tell what it has to say: its log, its errors.
+        self._consumer.poll(0)
         try:
-            ends = {tp: self._watermarks(tp)[1] for tp in self._partitions}
-            self._enter([tp for tp in ends if tp not in self._positions])
+            if time.monotonic() >= self._refresh_due or (self._control.draining and self._drain_ends is None):
+                self._find_partitions()
+            marks = {tp: self._watermarks(tp) for tp in self._partitions}
+            self._enter({tp: low_high for tp, low_high in marks.items() if tp not in self._positions})
         except KafkaException as error:
             logger.warning("The ends of the topics cannot be looked up and will be again: %s", error)
+            self._refresh_due = 0.0
             return {}
+        for tp, (low, high) in marks.items():
+            self._check_position(tp, low, high)
+        ends = {tp: high for tp, (_, high) in marks.items()}
         if self._control.draining and self._drain_ends is None:
             self._drain_ends = ends
         return ends
 
-    def _find_partitions(self) -> tuple[TopicPartition, ...]:
-        if self._regex is None:
-            names = [topic for topic in self._topics if self._exists(topic)]
-        else:
-            names = [
-                topic for topic in self._consumer.list_topics(timeout=_TIMEOUT).topics if self._regex.fullmatch(topic)
-            ]
-        found: list[TopicPartition] = []
+    def _find_partitions(self) -> None:
+        names = self._choice.present(self._consumer)
+        found: set[TopicPartition] = set()
         for name in names:
             partitions = self._consumer.list_topics(name, timeout=_TIMEOUT).topics[name].partitions
-            found += [TopicPartition(name, partition) for partition in partitions]
-        return tuple(sorted(found))
+            found |= {TopicPartition(name, partition) for partition in partitions}
+        for gone in sorted(set(self._partitions) - found):
+            logger.warning("%s is gone; what was not loaded of it cannot be any more.", gone)
+            self._gone.add(gone)
+        if back := found & self._gone:
+            raise ConnectError(_MADE_AGAIN.format(min(back)))
+        self._partitions = tuple(sorted(found))
+        # A topic that is not there yet is usually about to be created by a source.
+        is_complete = bool(names) and (self._choice.is_pattern or len(names) == len(self._choice.names))
+        soon = min(_REFRESH_TOPICS, self._task.config.poll_interval_ms / 1000)
+        self._refresh_due = time.monotonic() + (_REFRESH_TOPICS if is_complete else soon)
 
-    def _exists(self, topic: str) -> bool:
-        metadata = self._consumer.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
-        if metadata is None or metadata.error is not None:
-            # Look again soon: a topic that is not there yet is usually about to be created by a source.
-            self._refresh_due = time.monotonic() + self._task.config.poll_interval_ms / 1000
-            return False
-        return True
-
-    def _enter(self, partitions: list[TopicPartition]) -> None:
-        if not partitions:
+    def _enter(self, marks: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        if not marks:
             return
-        client = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
+        client = [confluent_kafka.TopicPartition(*tp) for tp in marks]
         for committed in self._consumer.committed(client, timeout=_TIMEOUT):
+            if committed.error is not None:
+                raise KafkaException(committed.error)
             tp = TopicPartition(committed.topic, committed.partition)
-            low, _ = self._watermarks(tp)
-            self._positions[tp] = committed.offset if committed.offset >= 0 else low
+            self._positions[tp] = committed.offset if committed.offset >= 0 else self._reset(tp, *marks[tp])
+
+    def _reset(self, tp: TopicPartition, low: int, high: int) -> int:
+        """Where to begin without an offset, as ``auto.offset.reset`` says."""
+        if self._offset_reset == "none":
+            raise ConnectError(
+                f"There is no offset for {tp} and consumer.override.auto.offset.reset is none: set the connector's "
+                "offsets, or choose earliest or latest."
+            )
+        return high if self._offset_reset == "latest" else low
+
+    def _check_position(self, tp: TopicPartition, low: int, high: int) -> None:
+        """See that the records from the position on are there; those that are not are never passed in silence (I4)."""
+        position = self._positions[tp]
+        if position > high:
+            raise ConnectError(f"{_MADE_AGAIN.format(tp)} It ends at {high}, but is loaded up to {position}.")
+        if position < low:
+            if self._offset_reset == "none":
+                raise ConnectError(
+                    f"The records {position} to {low - 1} of {tp} were deleted before they were loaded. Set the "
+                    "connector's offsets, or let consumer.override.auto.offset.reset be earliest to go on without them."
+                )
+            logger.error(
+                "The records %d to %d of %s were deleted before they were loaded, and are left out. Is the retention "
+                "of the topic long enough?",
+                position,
+                low - 1,
+                tp,
+            )
+            self._positions[tp] = low
 
     def _watermarks(self, tp: TopicPartition) -> tuple[int, int]:
         low, high = self._consumer.get_watermark_offsets(confluent_kafka.TopicPartition(*tp), timeout=_TIMEOUT)
@@ -185,20 +221,27 @@ class BulkLoop:
         except RetriableError as error:
             logger.warning("The load will be tried again: %s", error)
             self._control.wait(error.retry_after or _RETRY)
+            # It may have become durable all the same.
+            self._positions |= self._task.committed()
             return
         crash_point("before-offset-commit")
-        self._positions |= {item.topic_partition: item.end for item in ranges}
+        ends = {item.topic_partition: item.end for item in ranges}
+        self._positions |= ends
+        self._uncommitted |= ends
         self._active.see(item.topic for item in ranges)
         self._metrics.count("sink-record-send-total", sum(map(len, ranges)))
-        self._commit(ranges)
+        self._commit()
 
-    def _commit(self, ranges: tuple[OffsetRange, ...]) -> None:
-        client = [confluent_kafka.TopicPartition(item.topic, item.partition, item.end) for item in ranges]
+    def _commit(self) -> None:
+        """Have the group's offsets follow; those that could not be committed go with the next."""
+        client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in self._uncommitted.items()]
         try:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
-            # The next commit of these partitions makes up for it; until then a target without offsets may load twice.
-            logger.warning("Offsets were not committed: %s", error)
+            # Until then a target without offsets may load twice.
+            logger.warning("Offsets were not committed and will be with the next: %s", error)
+        else:
+            self._uncommitted = {}
 
     def _drained(self) -> bool:
         if self._drain_ends is None:

@@ -26,7 +26,7 @@ from connect.data import (
     SourceRecord,
 )
 from worker.runtime.records import ConsumedBatch, EncodedBatch, RawHeaders
-from worker.runtime.tolerance import Failure, Stage, StageError, Tolerance, class_name
+from worker.runtime.tolerance import Failure, RawRecord, Stage, StageError, Tolerance, class_name
 
 __all__ = ["Converters", "SinkChain", "SourceChain", "Steps"]
 
@@ -178,6 +178,20 @@ class SinkChain:
         """Release what the plugins hold."""
         self._steps.close()
         self._converters.close()
+
+    def encode(self, record: SinkRecord) -> RawRecord:
+        """A record in bytes, for a report after what was consumed is gone; raises what the converters raise."""
+        topic, convert = record.topic, self._converters.header.from_connect_header
+        return RawRecord(
+            record.original_topic,
+            record.original_partition,
+            record.original_offset,
+            record.timestamp,
+            record.timestamp_type.value,
+            self._converters.key.from_connect(topic, record.key_schema, record.key),
+            self._converters.value.from_connect(topic, record.value_schema, record.value),
+            [(header.key, convert(topic, header.key, header.schema, header.value)) for header in record.headers],
+        )
 
     def _decode(self, batch: ConsumedBatch) -> Iterator[SinkBatch]:
         keys = self._converters.key.to_connect_column(batch.topic, batch.keys)

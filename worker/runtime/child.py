@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from connect.bulk import BulkSinkTask
+from connect.config import Config
 from connect.connector import Task
 from connect.errors import ConnectError
 from connect.sink import SinkTask
@@ -23,7 +23,8 @@ from worker.runtime.control import Control, Link
 from worker.runtime.dead_letter_queue import DeadLetterQueue
 from worker.runtime.inquiries import answer
 from worker.runtime.log import PipeHandler, Redaction
-from worker.runtime.sink import SinkLoop, SinkTaskRuntimeContext
+from worker.runtime.sink import SinkLoop
+from worker.runtime.sink_context import SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
 from worker.runtime.tolerance import LogReporter, Reporter, Tolerance, class_name, stack_trace
 from worker.supervisor import messages
@@ -75,16 +76,17 @@ def run(link: Link, *, log_to_worker: bool) -> None:
                 link.send(answer(first, redaction))
             case _:
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
-    except Exception as error:
-        link.send(messages.Failed(redaction.hide(stack_trace(error))))
+    except BaseException as error:
+        # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
+        link.send(messages.Failed(redaction.told(stack_trace(error))))
 
 
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
     assembly = Assembly.resolve(command.worker, command.connector_config, redaction)
     control = Control(link, paused=command.paused)
     clients = Clients(assembly, command.task)
-    tolerance = Tolerance(assembly.config, _reporters(command, assembly.config, clients), control.wait)
-    task, loop = _task_and_loop(assembly, control, clients, tolerance, assembly.resolved(command.config))
+    tolerance = Tolerance(assembly.config, _reporters(command, assembly.config, clients), control.wait_unless_stopped)
+    task, loop = _task_and_loop(assembly, control, clients, tolerance, assembly.task_config(command.config))
     try:
         task.start()
         control.send(messages.Started(assembly.connector_class.version))
@@ -111,11 +113,10 @@ def _reporters(command: messages.RunTask, config: ConnectorConfig, clients: Clie
 
 
 def _task_and_loop(
-    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, props: Mapping[str, str]
+    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, config: Config
 ) -> tuple[Task[Any], Loop]:
     """The task, made but not started, and the loop of its kind around it."""
     task_class = assembly.connector_class.task_class
-    config = task_class.config_class.parse(props)
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
         source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name))

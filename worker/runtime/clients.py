@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Final
 
 from confluent_kafka import Consumer, Producer
 
@@ -18,6 +19,13 @@ from worker.runtime.assembly import Assembly
 __all__ = ["Clients"]
 
 logger = logging.getLogger(__name__)
+_RESETS: Final = {
+    "beginning": "earliest",
+    "smallest": "earliest",
+    "end": "latest",
+    "largest": "latest",
+    "error": "none",
+}
 
 
 class Clients:
@@ -64,6 +72,12 @@ class Clients:
         if properties.get("group.protocol") == "consumer":
             return True
         return "cooperative" in str(properties.get("partition.assignment.strategy", ""))
+
+    @property
+    def offset_reset(self) -> str:
+        """Where a sink begins without an offset, or with one that is gone: ``earliest``, ``latest`` or ``none``."""
+        reset = str(self._sink_consumer_properties.properties["auto.offset.reset"])
+        return _RESETS.get(reset, reset)
 
     @property
     def max_poll_records(self) -> int:

@@ -14,7 +14,7 @@ from confluent_kafka import (
 from connect.data import Constant, Lazy, TimestampType, TopicPartition
 from worker.runtime.records import ConsumedBatch
 
-__all__ = ["Message", "by_topic", "next_offsets"]
+__all__ = ["Message", "by_topic", "first_offsets", "next_offsets"]
 
 Message: TypeAlias = Any
 """A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
@@ -46,6 +46,12 @@ def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
     # A later index overwrites an earlier one, so the last record of each partition remains.
     last = dict(zip(batch.partitions, range(len(batch)), strict=True))
     return {TopicPartition(batch.topic, partition): batch.offsets[index] + 1 for partition, index in last.items()}
+
+
+def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
+    """For each partition in the batch, the offset of its first record."""
+    first = dict(zip(reversed(batch.partitions), range(len(batch) - 1, -1, -1), strict=True))
+    return {TopicPartition(batch.topic, partition): batch.offsets[index] for partition, index in first.items()}
 
 
 def _batch(topic: str, messages: Sequence[Message]) -> ConsumedBatch:

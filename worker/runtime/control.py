@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -41,7 +42,9 @@ class Link:
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._outbox: deque[bytes] = deque()
+        self._sending = False
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
 
     def open(self) -> Command:
@@ -54,10 +57,18 @@ class Link:
         """Tell the worker something."""
         data = encode(report)
         with self._lock:
+            self._outbox.append(data)
+            if self._sending:
+                # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
+                return
+            self._sending = True
             try:
-                self._connection.send_bytes(data)
+                while self._outbox:
+                    self._connection.send_bytes(self._outbox.popleft())
             except (BrokenPipeError, ConnectionResetError):
                 self._on_orphaned()
+            finally:
+                self._sending = False
 
     def _read(self) -> None:
         while True:
@@ -98,10 +109,25 @@ class Control:
             except Empty:
                 return not (self.stopping or self.paused)
 
+    def is_stopping(self) -> bool:
+        """Take in what the worker has said so far; whether the task is to stop."""
+        self.poll()
+        return self.stopping
+
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until the task is to stop or pause; whether it may go on moving data."""
         deadline = time.monotonic() + seconds
         while not (self.stopping or self.paused):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            self._take(left)
+        return False
+
+    def wait_unless_stopped(self, seconds: float) -> bool:
+        """Wait so long, or until the task is to stop; whether it may finish what it has begun."""
+        deadline = time.monotonic() + seconds
+        while not self.stopping:
             left = deadline - time.monotonic()
             if left <= 0:
                 return True

@@ -16,7 +16,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import SinkRecord
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from worker.runtime.tolerance import Failure, RawRecord
 
 __all__ = ["DeadLetterQueue"]
@@ -35,7 +35,7 @@ class DeadLetterQueue:
         self._connector = connector
         self._task = task
         self._with_context = with_context
-        self._refused: list[KafkaError] = []
+        self._refused: KafkaError | None = None
 
     def report(self, failure: Failure) -> None:
         """Send one record; a failure that belongs to no record has none to send."""
@@ -54,26 +54,32 @@ class DeadLetterQueue:
             except BufferError:
                 self._producer.poll(_SERVE)
             except KafkaException as error:
-                self._refused.append(error.args[0])
+                self._refused = error.args[0]
                 break
             else:
                 break
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until every record is acknowledged; raise :class:`~connect.errors.ConnectError` if one was refused."""
+        """Wait until every record is acknowledged; raise :class:`~connect.errors.RetriableError` if that takes long.
+
+        Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
+        record that nobody has (invariant I4).
+        """
         left = self._producer.flush(_FLUSH_TIMEOUT)
-        if self._refused:
-            error, self._refused = self._refused[0], []
-            raise ConnectError(f"The dead letter queue {self._topic} did not take a record: {error.str()}")
-        if left:
+        if self._refused is not None:
             raise ConnectError(
+                f"The dead letter queue {self._topic} did not take a record: {self._refused.str()}. See that the topic "
+                "is there, that this principal may write to it and that max.message.bytes is large enough."
+            )
+        if left:
+            raise RetriableError(
                 f"The dead letter queue {self._topic} did not acknowledge {left} records within {_FLUSH_TIMEOUT:.0f} s"
             )
 
     def _delivered(self, error: KafkaError | None, _message: Any) -> None:
         if error is not None:
-            self._refused.append(error)
+            self._refused = error
 
     def _context(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
         """The headers of KIP-298, and for sources where the record was read."""

@@ -6,6 +6,7 @@ broker refuses. The producer's queue is bounded (``buffer.memory``); when it is 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
@@ -16,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from connect.data import Constant
 from worker.runtime.records import EncodedBatch
 from worker.runtime.submitted import Submission
+from worker.runtime.tolerance import StopRequested
 
 __all__ = ["Delivery", "ProduceFailure"]
 
@@ -32,27 +34,31 @@ class _Refused:
     submission: Submission
     topic: str
     error: KafkaError
+    message: Any = None
+    """The record as it was sent, if a broker refused it."""
 
 
 class Delivery:
     """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks."""
 
-    def __init__(self, producer: Producer, on_failure: ProduceFailure) -> None:
+    def __init__(self, producer: Producer, on_failure: ProduceFailure, is_stopping: Callable[[], bool]) -> None:
         self._producer = producer
         self._on_failure = on_failure
-        self._refused: list[_Refused] = []
+        self._is_stopping = is_stopping
+        self._refused: deque[_Refused] = deque()
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
         """Send every record of a batch; their acknowledgements count down ``submission.remaining``.
 
-        Waits while the producer's queue is full. Raises what the failure callback raises.
+        Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
+        the rest of the batch is not sent. Raises what the failure callback raises.
         """
         produce, topic, delivered = self._producer.produce, batch.topic, self._callback(submission)
         for arguments in _arguments(batch, delivered):
             try:
                 produce(topic, *arguments)
             except BufferError:
-                self._produce_later(topic, arguments)
+                self._produce_later(submission, topic, arguments)
             except KafkaException as error:
                 self._refused.append(_Refused(submission, topic, error.args[0]))
         self.serve()
@@ -68,13 +74,17 @@ class Delivery:
         self._raise_refused()
         return not left
 
-    def _produce_later(self, topic: str, arguments: tuple[Any, ...]) -> None:
+    def _produce_later(self, submission: Submission, topic: str, arguments: tuple[Any, ...]) -> None:
         while True:
             self.serve(_SERVE)
+            if self._is_stopping():
+                raise StopRequested
             try:
                 self._producer.produce(topic, *arguments)
             except BufferError:
                 continue
+            except KafkaException as error:
+                self._refused.append(_Refused(submission, topic, error.args[0]))
             return
 
     def _callback(self, submission: Submission) -> Callable[[KafkaError | None, Any], None]:
@@ -84,16 +94,44 @@ class Delivery:
             if error is None:
                 submission.remaining -= 1
             else:
-                refused.append(_Refused(submission, message.topic(), error))
+                refused.append(_Refused(submission, message.topic(), error, message))
 
         return delivered
 
     def _raise_refused(self) -> None:
         while self._refused:
-            refused = self._refused.pop(0)
-            self._on_failure(refused.topic, refused.error)
+            refused = self._refused.popleft()
+            error: KafkaError | None = refused.error
+            if refused.message is not None and refused.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                error = self._send_alone(refused.message)
+            if error is not None:
+                self._on_failure(refused.topic, error)
             # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
             refused.submission.remaining -= 1
+
+    def _send_alone(self, message: Any) -> KafkaError | None:
+        """Send a record again, when nothing else is under way; a broker refuses whole batches for their size.
+
+        Its error, if it is too large by itself.
+        """
+        outcome: list[KafkaError | None] = []
+        self._flush_or_stop()
+        self._producer.produce(
+            message.topic(),
+            message.value(),
+            message.key(),
+            message.partition(),
+            headers=message.headers() or [],
+            timestamp=message.timestamp()[1],
+            on_delivery=lambda error, _: outcome.append(error),
+        )
+        self._flush_or_stop()
+        return outcome[0]
+
+    def _flush_or_stop(self) -> None:
+        while self._producer.flush(_SERVE):
+            if self._is_stopping():
+                raise StopRequested
 
 
 def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[tuple[Any, ...]]:

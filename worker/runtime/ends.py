@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Final
 
 import confluent_kafka
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from connect.data import TopicPartition
 
 __all__ = ["EndOffsets", "lag"]
 
+logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 10.0
 
 
@@ -24,10 +26,14 @@ class EndOffsets:
 
     def reached(self, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]) -> bool:
         """Whether every partition is consumed up to its end; one that was empty is."""
-        for partition in partitions:
-            if partition not in self._ends:
-                low, high = _watermarks(self._consumer, partition, cached=False)
-                self._ends[partition] = high if high > low else 0
+        try:
+            for partition in partitions:
+                if partition not in self._ends:
+                    low, high = _watermarks(self._consumer, partition, cached=False)
+                    self._ends[partition] = high if high > low else 0
+        except KafkaException as error:
+            logger.warning("The ends of the partitions cannot be looked up and will be again: %s", error)
+            return False
         return all(positions.get(partition, 0) >= self._ends[partition] for partition in partitions)
 
 

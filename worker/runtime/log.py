@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import quote
 
 from connect.config import HIDDEN
 from worker.runtime.control import Link
@@ -13,6 +15,7 @@ from worker.supervisor import messages
 __all__ = ["PipeHandler", "Redaction"]
 
 _FORMATTER: Final = logging.Formatter("%(message)s")
+_LONGEST: Final = 64 * 1024
 
 
 class Redaction:
@@ -23,7 +26,7 @@ class Redaction:
 
     def add(self, secrets: Iterable[str]) -> None:
         """Hide these texts from now on; the longest first, so that none is left in a part of another."""
-        known = {*self._secrets, *(secret for secret in secrets if secret)}
+        known = {*self._secrets, *(form for secret in secrets if secret for form in _forms(secret))}
         self._secrets = tuple(sorted(known, key=len, reverse=True))
 
     def hide(self, text: str) -> str:
@@ -31,6 +34,23 @@ class Redaction:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+    def told(self, text: str) -> str:
+        """The text as it may leave the process: without secrets, as UTF-8 can say it, and not longer than 64 KiB."""
+        hidden = self.hide(text)
+        if len(hidden) > _LONGEST:
+            left_out = len(hidden) - _LONGEST
+            half = _LONGEST // 2
+            hidden = f"{hidden[:half]}\n... {left_out} characters are left out here ...\n{hidden[-half:]}"
+        return hidden.encode("utf-8", "backslashreplace").decode()
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """A secret, and how it shows in the ``repr`` of a text, in JSON and in a URL."""
+    yield secret
+    yield repr(secret)[1:-1]
+    yield json.dumps(secret)[1:-1]
+    yield quote(secret, safe="")
 
 
 class PipeHandler(logging.Handler):
@@ -42,9 +62,10 @@ class PipeHandler(logging.Handler):
         self._redaction = redaction
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one record."""
+        """Send one record. One that its own arguments break is sent as it was written, with what is wrong."""
         try:
-            text = self._redaction.hide(_FORMATTER.format(record))
-            self._link.send(messages.LogRecord(record.name, record.levelno, record.created, text))
-        except Exception:
-            self.handleError(record)
+            text = _FORMATTER.format(record)
+        except Exception as error:
+            written = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
+            text = f"{written} (this line of the log cannot be made from its arguments: {error!r})"
+        self._link.send(messages.LogRecord(record.name, record.levelno, record.created, self._redaction.told(text)))

@@ -4,18 +4,20 @@ it afterwards.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from connect.data import Offset
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
 from worker.runtime.submitted import Submission, SubmittedRecords
 from worker.supervisor import messages
 
 __all__ = ["OffsetCommitter", "WorkerOffsetReader"]
 
+logger = logging.getLogger(__name__)
 _READ_TIMEOUT: Final = 30.0
 
 
@@ -55,7 +57,6 @@ class OffsetCommitter:
         submitted: SubmittedRecords,
         before_commit: Callable[[], None],
         on_commit: Callable[[], None],
-        on_failure: Callable[[str], None],
         *,
         interval: float,
         timeout: float,
@@ -64,7 +65,6 @@ class OffsetCommitter:
         self._submitted = submitted
         self._before_commit = before_commit
         self._on_commit = on_commit
-        self._on_failure = on_failure
         self._interval = interval
         self._timeout = timeout
         self._due = time.monotonic() + interval
@@ -80,13 +80,14 @@ class OffsetCommitter:
             self._begin()
 
     def finish(self) -> bool:
-        """Commit all that is committable and wait for it; whether that came about."""
+        """Commit all that is committable and wait for it, once; whether that came about."""
         deadline = time.monotonic() + self._timeout
         while self._request is not None or self._begin():
             if time.monotonic() >= deadline:
                 return False
             self._control.wait_for_command(deadline - time.monotonic())
-            self._hear()
+            if not self._hear():
+                return False
         return not self._waiting
 
     def _begin(self) -> bool:
@@ -94,24 +95,40 @@ class OffsetCommitter:
         self._waiting |= self._submitted.committable()
         if not self._waiting:
             return False
-        self._before_commit()
+        try:
+            self._before_commit()
+        except RetriableError as error:
+            self._put_off(str(error))
+            return False
         self._request = self._control.request()
         self._deadline = time.monotonic() + self._timeout
         pairs: messages.OffsetPairs = [(dict(item.partition), dict(item.offset)) for item in self._waiting.values()]
         self._control.send(messages.CommitOffsets(self._request, pairs))
         return True
 
-    def _hear(self) -> None:
+    def _hear(self) -> bool:
+        """Look for the answer; ``False`` if the commit has failed."""
         if self._request is None:
-            return
+            return True
         answer = self._control.reply(self._request)
         if isinstance(answer, messages.OffsetsCommitted):
             self._request = None
-            if answer.error is None:
-                self._waiting = {}
-                self._on_commit()
-            else:
-                self._on_failure(answer.error)
+            if answer.error is not None:
+                return self._put_off(answer.error)
+            self._waiting = {}
+            self._tell_committed()
         elif time.monotonic() >= self._deadline:
             self._request = None
-            self._on_failure(f"the worker did not answer within {self._timeout:g} s")
+            return self._put_off(f"the worker did not answer within {self._timeout:g} s")
+        return True
+
+    def _put_off(self, reason: str) -> bool:
+        logger.warning("Offsets were not committed and will be with the next: %s", reason)
+        return False
+
+    def _tell_committed(self) -> None:
+        try:
+            self._on_commit()
+        except Exception:
+            # What the task is told of has happened, so nothing is wrong with its records.
+            logger.exception("The task's commit failed")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from connect.data import TimestampType
+from connect.data import TimestampType, TopicPartition
 from worker.runtime.tolerance import RawRecord
 
 __all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders"]
@@ -30,10 +30,12 @@ class ConsumedBatch:
     def __len__(self) -> int:
         return len(self.values)
 
-    def find(self, partition: int, offset: int) -> RawRecord | None:
+    def find(self, origin: TopicPartition, offset: int) -> RawRecord | None:
         """The record at an offset, whole; ``None`` if it is not in this batch."""
+        if origin.topic != self.topic:
+            return None
         places = enumerate(zip(self.partitions, self.offsets, strict=True))
-        return next((self.raw(index) for index, place in places if place == (partition, offset)), None)
+        return next((self.raw(index) for index, place in places if place == (origin.partition, offset)), None)
 
     def raw(self, index: int) -> RawRecord:
         """One record whole, for a report."""

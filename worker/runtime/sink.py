@@ -16,97 +16,37 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaException
 
-from connect.data import SinkBatch, SinkRecord, TopicPartition
+from connect.data import SinkBatch, TopicPartition, ValueColumn
 from connect.errors import ConnectError, RetriableError
-from connect.sink import ErrantRecordReporter, SinkTask
+from connect.sink import SinkTask
 from worker.connector_config import SinkConnectorConfig
 from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.consume import Message, by_topic, next_offsets
+from worker.runtime.consume import Message, by_topic, first_offsets, next_offsets
 from worker.runtime.control import Control
 from worker.runtime.ends import EndOffsets, lag
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.records import ConsumedBatch
-from worker.runtime.tolerance import Failure, Stage, Tolerance
+from worker.runtime.sink_context import SinkTaskRuntimeContext
+from worker.runtime.standing import Standing, Standings
+from worker.runtime.subscription import Subscription
+from worker.runtime.tolerance import StopRequested, Tolerance
+from worker.runtime.topic_choice import TopicChoice
 from worker.supervisor import messages
 
-__all__ = ["SinkLoop", "SinkTaskRuntimeContext"]
+__all__ = ["SinkLoop"]
 
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.1
 _PAUSED_POLL: Final = 0.5
 _RETRY: Final = 1.0
-_FATAL: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError._AUTHENTICATION,
-        KafkaError._AUTO_OFFSET_RESET,
-    }
-)
-
-
-class SinkTaskRuntimeContext:
-    """What a sink task is given of the runtime; see :class:`connect.sink.SinkTaskContext`."""
-
-    def __init__(self, control: Control, tolerance: Tolerance, task_class: str, *, reports: bool) -> None:
-        self._control = control
-        self._tolerance = tolerance
-        self._task_class = task_class
-        self.errant_record_reporter: ErrantRecordReporter | None = self if reports else None
-        self.assignment: set[TopicPartition] = set()
-        self.rewinds: dict[TopicPartition, int] = {}
-        self.paused: set[TopicPartition] = set()
-        self.commit_requested = False
-        self.retry_after: float | None = None
-        self.consumed: ConsumedBatch | None = None
-
-    def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue from these offsets."""
-        self.rewinds.update(offsets)
-
-    def timeout(self, seconds: float) -> None:
-        """Put again after so long."""
-        self.retry_after = seconds
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Stop consuming these partitions."""
-        self._check(partitions)
-        self.paused |= set(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Consume these partitions again."""
-        self._check(partitions)
-        self.paused -= set(partitions)
-
-    def request_commit(self) -> None:
-        """Commit offsets soon."""
-        self.commit_requested = True
-
-    def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first."""
-        return self._control.wait(seconds)
-
-    def report(self, record: SinkRecord, error: Exception) -> None:
-        """Give up on a record that cannot be written."""
-        raw = self.consumed.find(record.original_partition, record.original_offset) if self.consumed else None
-        if raw is None:
-            raise ConnectError(
-                f"Record {record.original_offset} of {record.origin} was reported after put had returned, when its "
-                "bytes are gone; report records from within put."
-            ) from error
-        self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record, raw=raw))
-
-    def _check(self, partitions: Collection[TopicPartition]) -> None:
-        if strange := set(partitions) - self.assignment:
-            raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +56,14 @@ class _Pending:
     batch: SinkBatch | None
     consumed: ConsumedBatch
     offsets: Mapping[TopicPartition, int]
+
+    def without(self, partitions: Collection[TopicPartition]) -> _Pending:
+        """What remains when these partitions are not to be put any more."""
+        offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
+        if self.batch is None:
+            return replace(self, offsets=offsets)
+        kept = [index for index, origin in enumerate(self.batch.origins) if origin not in partitions]
+        return replace(self, batch=self.batch.take(kept) if kept else None, offsets=offsets)
 
 
 class SinkLoop:
@@ -132,39 +80,38 @@ class SinkLoop:
     ) -> None:
         config = assembly.config
         assert isinstance(config, SinkConnectorConfig)
-        self._config = config
+        choice = TopicChoice(config)
         self._control = control
         self._task = task
         self._context = context
         self._tolerance = tolerance
         self._chain = assembly.sink_chain(tolerance)
+        context.encode = self._chain.encode
         self._consumer: Consumer = clients.sink_consumer()
+        self._subscription = Subscription(self._consumer, choice, self, is_cooperative=clients.sink_is_cooperative)
         self._batch_size = clients.max_poll_records
-        self._is_cooperative = clients.sink_is_cooperative
-        self._only_topic = config.topics[0] if len(config.topics) == 1 else None
+        self._only_topic = choice.only_topic
         self._interval = assembly.worker.offset_flush_interval_ms / 1000
         self._commit_due = time.monotonic() + self._interval
-        self._delivered: dict[TopicPartition, int] = {}
-        self._committed: dict[TopicPartition, int] = {}
-        self._at_end: dict[TopicPartition, int] = {}
+        self._standings = Standings()
         self._pending: list[_Pending] = []
-        self._consumer_paused: set[TopicPartition] = set()
-        self._assigned_once = False
+        self._retry_due = 0.0
+        self._put_due: float | None = None
+        self._is_done = False
         self._ends: EndOffsets | None = None
-        self._failure: Exception | None = None
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
 
     def run(self) -> None:
-        """Move records until the worker says stop."""
-        config = self._config
-        topics = list(config.topics) or [f"^{config.topics_regex}"]
-        self._consumer.subscribe(topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+        """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
         try:
             self._move()
-            self._commit(closing=True)
-        finally:
-            self._close_all()
+        except StopRequested:
+            logger.info("Stopping with records under way; they will be consumed again.")
+        except BaseException:
+            self._finish_after_failure()
+            raise
+        self._finish()
 
     def close(self) -> None:
         """Leave the group and release the plugins."""
@@ -172,128 +119,112 @@ class SinkLoop:
         self._chain.close()
 
     def _move(self) -> None:
-        while not self._control.stopping:
-            if not self._control.poll():
+        while not self._control.is_stopping():
+            if self._control.paused:
                 self._pause()
                 continue
-            if self._control.draining and self._is_drained():
-                self._drain()
+            if self._control.draining and self._is_drained() and self._drain():
                 return
-            self._take(self._consume(_POLL))
+            self._take(self._subscription.consume(self._batch_size, self._patience()))
             self._deliver()
-            self._apply_context()
+            if self._context.rewinds:
+                self._rewind()
             if self._context.commit_requested or time.monotonic() >= self._commit_due:
                 self._commit(closing=False)
             if self._metrics.due():
                 self._report()
 
-    # -- consuming -----------------------------------------------------------------------------------------------
+    def _finish(self) -> None:
+        self._commit(closing=True)
+        self._drop(list(self._standings))
 
-    def _consume(self, seconds: float) -> list[Message]:
-        """The next messages; while a batch waits to be put again all partitions are paused, so there are none."""
-        found: list[Message] = self._consumer.consume(self._batch_size, timeout=seconds)
-        if self._failure is not None:
-            raise self._failure
-        errors = [message for message in found if message.error() is not None]
-        if not errors:
-            return found
-        for message in errors:
-            self._hear(message, message.error())
-        return [message for message in found if message.error() is None]
+    def _finish_after_failure(self) -> None:
+        """Commit what the task says is durable in spite of the failure; the rest is consumed again."""
+        try:
+            self._finish()
+        except Exception as error:
+            logger.warning("The partitions could not be closed after the failure: %s", error)
 
-    def _hear(self, message: Message, error: KafkaError) -> None:
-        """What the client says beside records. It retries by itself; only what it cannot get over fails the task."""
-        if error.code() == KafkaError._PARTITION_EOF:
-            self._at_end[TopicPartition(message.topic(), message.partition())] = message.offset()
-        elif error.fatal() or error.code() in _FATAL:
-            raise KafkaException(error)
-        else:
-            logger.warning("The consumer reports: %s", error.str())
+    # -- consuming and delivering ----------------------------------------------------------------------------------
+
+    def _patience(self) -> float:
+        due = self._retry_due if self._pending else self._put_due
+        return _POLL if due is None else min(_POLL, max(0.0, due - time.monotonic()))
 
     def _take(self, found: Sequence[Message]) -> None:
-        for batch in by_topic(found, self._only_topic):
-            offsets = next_offsets(batch)
-            if not offsets.keys() <= self._context.assignment:
-                # A rebalance took a partition away in the middle of consuming: its new owner delivers those.
-                keep = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._context.assignment]
-                self._take(keep)
-                return
-            self._active.see(tp.topic for tp in offsets)
-            self._metrics.count("sink-record-read-total", len(batch))
-            converted = self._chain.process(batch)
-            self._pending += [_Pending(part, batch, {}) for part in converted]
-            self._pending.append(_Pending(None, batch, offsets))
+        for consumed in by_topic(found, self._only_topic):
+            if any(standing.entered is None for standing in self._standings.values()):
+                self._standings.enter(first_offsets(consumed))
+            self._active.see((consumed.topic,))
+            self._metrics.count("sink-record-read-total", len(consumed))
+            offsets = next_offsets(consumed)
+            self._pending += [_Pending(part, consumed, {}) for part in self._chain.process(consumed)]
+            self._pending.append(_Pending(None, consumed, offsets))
 
     def _deliver(self) -> None:
-        if not self._pending:
-            if self._context.retry_after is not None:
-                self._put(None)
+        """Put what was consumed; a batch that the task wants again later waits, and nothing is consumed meanwhile."""
+        now = time.monotonic()
+        self._heed_timeout()
+        if self._pending and now < self._retry_due:
             return
+        if not self._pending and self._put_due is not None and now >= self._put_due:
+            self._context.consumed = None
+            self._put(_nothing())
         while self._pending:
             pending = self._pending[0]
             self._context.consumed = pending.consumed
             if pending.batch is not None and not self._put(pending.batch):
                 return
-            assignment = self._context.assignment
-            self._delivered |= {tp: offset for tp, offset in pending.offsets.items() if tp in assignment}
+            self._standings.deliver(pending.offsets)
             del self._pending[0]
-        self._resume_after_retry()
 
-    def _put(self, batch: SinkBatch | None) -> bool:
-        context = self._context
+    def _put(self, batch: SinkBatch) -> bool:
+        self._put_due = None
         try:
-            if batch is not None:
-                self._task.put(batch)
-                self._metrics.count("sink-record-send-total", len(batch))
+            self._task.put(batch)
         except RetriableError as error:
             logger.warning("The sink asks for the same records again later: %s", error)
-            self._pause_for_retry()
-            self._control.wait(error.retry_after or context.retry_after or _RETRY)
+            asked = self._context.asked_timeout()
+            self._retry_due = self._put_due = time.monotonic() + (error.retry_after or asked or _RETRY)
             return False
-        context.retry_after = None
+        self._metrics.count("sink-record-send-total", len(batch))
+        self._heed_timeout()
         return True
 
-    def _pause_for_retry(self) -> None:
-        self._set_paused(set(self._context.assignment))
-
-    def _resume_after_retry(self) -> None:
-        self._set_paused(set(self._context.paused))
-
-    def _set_paused(self, paused: set[TopicPartition]) -> None:
-        newly, no_longer = paused - self._consumer_paused, self._consumer_paused - paused
-        if newly:
-            self._consumer.pause(_client_partitions(newly))
-        if no_longer & self._context.assignment:
-            self._consumer.resume(_client_partitions(no_longer & self._context.assignment))
-        self._consumer_paused = paused
-
-    def _apply_context(self) -> None:
-        """Do what the task asked its context for: rewinds, and partitions paused or resumed."""
-        if self._context.rewinds:
-            self._rewind()
-        if not self._pending and self._context.paused != self._consumer_paused:
-            self._resume_after_retry()
+    def _heed_timeout(self) -> None:
+        if (seconds := self._context.asked_timeout()) is not None:
+            self._put_due = time.monotonic() + seconds
 
     def _rewind(self) -> None:
+        """Go where the task asked to go. A partition that has only just come is rewound at the next look."""
         rewinds, self._context.rewinds = self._context.rewinds, {}
-        for partition, offset in rewinds.items():
-            if partition in self._context.assignment:
-                self._consumer.seek(confluent_kafka.TopicPartition(*partition, offset))
-                self._delivered[partition] = offset
+        known = {partition: offset for partition, offset in rewinds.items() if partition in self._standings}
+        self._forget(known)
+        for partition, offset in known.items():
+            self._standings[partition].rewind(offset)
+            if not self._subscription.seek(partition, offset):
+                self._context.rewinds.setdefault(partition, offset)
+
+    def _forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Put nothing of these partitions that was consumed before."""
+        remaining = [pending.without(partitions) for pending in self._pending]
+        self._pending = [pending for pending in remaining if pending.batch is not None or pending.offsets]
 
     # -- committing ----------------------------------------------------------------------------------------------
 
-    def _commit(self, *, closing: bool, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Commit what the task says is durable (invariant I2).
+    def _commit(self, *, closing: bool, partitions: Collection[TopicPartition] | None = None) -> bool:
+        """Commit what the task says is durable (invariant I2); whether that, and all it reported, is kept now.
 
         A task that cannot flush while it runs is rewound to what was committed last; while it closes, its partitions
         are consumed again by their next owner.
         """
-        self._commit_due = time.monotonic() + self._interval
-        self._context.commit_requested = False
-        current = {tp: offset for tp, offset in self._delivered.items() if partitions is None or tp in partitions}
+        if partitions is None:
+            self._commit_due = time.monotonic() + self._interval
+            self._context.commit_requested = False
+        current = self._standings.delivered(partitions)
+        if not current:
+            return True
         try:
-            self._tolerance.flush()
             wanted = self._task.pre_commit(current)
         except Exception as error:
             logger.warning(
@@ -302,9 +233,22 @@ class SinkLoop:
                 exc_info=True,
             )
             if not closing:
-                self._rewind_to_committed()
-            return
-        self._commit_offsets(self._checked(wanted, current))
+                self._context.rewinds = {**self._standings.resumptions(), **self._context.rewinds}
+                self._pending.clear()
+                self._rewind()
+            return False
+        return self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
+
+    def _reports_are_kept(self, *, closing: bool) -> bool:
+        """Whether the account of records that were left out is durable, so that offsets may move past them (I4)."""
+        try:
+            self._tolerance.flush()
+        except ConnectError as error:
+            if not closing and not isinstance(error, RetriableError):
+                raise
+            logger.warning("Offsets were not committed: %s", error)
+            return False
+        return True
 
     def _checked(
         self, wanted: Mapping[TopicPartition, int] | None, current: Mapping[TopicPartition, int]
@@ -313,125 +257,107 @@ class SinkLoop:
         for partition, offset in (wanted or {}).items():
             if partition not in current or offset > current[partition]:
                 logger.warning("The sink wants to commit %s at %d, which it was not given; ignored", partition, offset)
-            elif self._committed.get(partition) != offset:
+            elif self._standings[partition].committed != offset:
                 checked[partition] = offset
         return checked
 
-    def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> bool:
         if not offsets:
-            return
+            return True
         try:
             client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
             logger.warning("Offsets were not committed and will be with the next: %s", error)
-        else:
-            self._committed |= offsets
+            return False
+        for partition, offset in offsets.items():
+            self._standings[partition].committed = offset
+        return True
 
-    def _rewind_to_committed(self) -> None:
-        """Go back to what is committed, which may be nothing yet: then to where the partition was entered."""
-        assignment = sorted(self._context.assignment)
-        self._pending.clear()
-        for partition in self._consumer.committed(_client_partitions(assignment), timeout=10):
-            tp = TopicPartition(partition.topic, partition.partition)
-            offset = partition.offset if partition.offset >= 0 else confluent_kafka.OFFSET_BEGINNING
-            self._consumer.seek(confluent_kafka.TopicPartition(*tp, offset))
-            self._delivered.pop(tp, None)
+    # -- told by the subscription ------------------------------------------------------------------------------------
 
-    # -- rebalances; called by the client from within consume -------------------------------------------------------
+    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Open partitions; where the task wants to begin in them."""
+        self._standings.update({partition: Standing() for partition in partitions})
+        self._context.assignment |= set(partitions)
+        self._task.open(partitions)
+        rewinds = self._context.rewinds
+        starts = {partition: rewinds.pop(partition) for partition in partitions if partition in rewinds}
+        for partition, offset in starts.items():
+            self._standings[partition].rewind(offset)
+        return starts
 
-    def _on_assign(self, consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        added = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
-        try:
-            self._assigned_once = True
-            self._context.assignment |= set(added)
-            if added:
-                self._task.open(added)
-            rewinds = self._context.rewinds
-            starts = [
-                confluent_kafka.TopicPartition(*tp, rewinds.pop(tp, confluent_kafka.OFFSET_INVALID)) for tp in added
-            ]
-            if self._is_cooperative:
-                consumer.incremental_assign(starts)
-            else:
-                consumer.assign(starts)
-        except Exception as error:
-            self._failure = error
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit and close partitions."""
+        self._commit(closing=True, partitions=partitions)
+        self._drop(partitions)
 
-    def _on_revoke(self, _consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        revoked = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
-        try:
-            self._commit(closing=True, partitions=revoked)
-            self._drop(revoked)
-        except Exception as error:
-            self._failure = error
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Close partitions, without a commit."""
+        self._drop(partitions)
 
-    def _on_lost(self, _consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-        """The group went on without this task: it may commit nothing for them any more (invariant I6)."""
-        try:
-            self._drop([TopicPartition(partition.topic, partition.partition) for partition in partitions])
-        except Exception as error:
-            self._failure = error
+    def held(self) -> Collection[TopicPartition]:
+        """Everything while a batch waits to be put again or the task is paused or done, else what the task paused."""
+        everything = self._pending or self._control.paused or self._is_done
+        return self._context.assignment if everything else self._context.paused
+
+    def at_end(self, partition: TopicPartition, offset: int) -> None:
+        """Remember where a partition ends."""
+        if partition in self._standings:
+            self._standings[partition].at_end = offset
 
     def _drop(self, partitions: Collection[TopicPartition]) -> None:
-        gone = set(partitions)
-        self._context.assignment -= gone
-        self._context.paused -= gone
-        self._consumer_paused -= gone
-        for state in (self._delivered, self._committed, self._at_end, self._context.rewinds):
-            for partition in gone:
-                state.pop(partition, None)
-        if gone:
-            self._task.close(partitions)
-
-    def _close_all(self) -> None:
-        if self._context.assignment:
-            self._task.close(sorted(self._context.assignment))
-            self._context.assignment.clear()
+        gone = sorted(self._standings.keys() & set(partitions))
+        if not gone:
+            return
+        self._forget(gone)
+        self._context.assignment -= set(gone)
+        self._context.paused -= set(gone)
+        for partition in gone:
+            del self._standings[partition]
+            self._context.rewinds.pop(partition, None)
+        self._task.close(gone)
 
     # -- pausing, draining, reporting --------------------------------------------------------------------------------
 
     def _pause(self) -> None:
         """Stay in the group, but fetch nothing."""
-        if self._control.stopping:
-            return
         self._commit(closing=False)
-        self._pause_for_retry()
         self._control.send(messages.Paused())
         while self._control.paused and not self._control.stopping:
-            self._take(self._consume(0))
-            self._pause_for_retry()
+            self._take(self._subscription.consume(self._batch_size, 0))
             self._control.wait_for_command(_PAUSED_POLL)
         if not self._control.stopping:
-            self._resume_after_retry()
             self._control.send(messages.Resumed())
 
     def _is_drained(self) -> bool:
-        if not self._assigned_once or self._pending:
-            return False
         if self._ends is None:
+            self._subscription.look()
             self._ends = EndOffsets(self._consumer)
-        return self._ends.reached(self._context.assignment, self._positions())
+        if not self._subscription.settled() or self._pending:
+            return False
+        return self._ends.reached(self._context.assignment, self._standings.positions())
 
-    def _positions(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition; at its end that is past control records, which are never delivered."""
-        return self._at_end | {tp: max(offset, self._at_end.get(tp, 0)) for tp, offset in self._delivered.items()}
-
-    def _drain(self) -> None:
-        self._commit(closing=False)
+    def _drain(self) -> bool:
+        """Commit everything, say so, and wait for the end; ``False`` if that failed and records come again."""
+        if not self._commit(closing=False):
+            return not self._control.wait_unless_stopped(_RETRY)
+        self._is_done = True
         self._report()
         self._control.send(messages.Drained())
         while not self._control.stopping:
-            self._consume(0)
+            self._subscription.consume(self._batch_size, 0)
             self._control.wait_for_command(_PAUSED_POLL)
+        return True
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._positions()))
+        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._standings.positions()))
         self._metrics.gauge("partition-count", len(self._context.assignment))
         self._metrics.report()
 
 
-def _client_partitions(partitions: Collection[TopicPartition]) -> list[confluent_kafka.TopicPartition]:
-    return [confluent_kafka.TopicPartition(*partition) for partition in sorted(partitions)]
+def _nothing() -> SinkBatch:
+    """The batch that is put when only time has passed."""
+    return SinkBatch("", ValueColumn(()), ValueColumn(()), (), (), (), (), (), "", (), ())

@@ -7,8 +7,10 @@ partition only (invariant I1).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from connect.data import SourceRecord
 from worker.stores.offset import Offset
 
 __all__ = ["Submission", "SubmittedRecords"]
@@ -16,11 +18,15 @@ __all__ = ["Submission", "SubmittedRecords"]
 
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them."""
+    """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them.
+
+    ``records`` are there for a task that is told what became of them.
+    """
 
     partition: Offset
     offset: Offset
     remaining: int
+    records: Sequence[SourceRecord] = ()
 
 
 class SubmittedRecords:

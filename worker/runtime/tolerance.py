@@ -28,6 +28,7 @@ __all__ = [
     "Reporter",
     "Stage",
     "StageError",
+    "StopRequested",
     "Tolerance",
     "class_name",
 ]
@@ -60,6 +61,10 @@ class StageError(ConnectError):
         self.stage = stage
         self.executing = executing
         self.cause = cause
+
+
+class StopRequested(Exception):  # noqa: N818 - it tells of no error
+    """The task is to stop while a record waits to be tried again: it is neither done nor given up, and comes again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +110,14 @@ class Reporter(Protocol):
         """Take note of a failure; it need not be durable yet."""
 
     def flush(self) -> None:
-        """Make durable what was reported; raise if that is not possible. Called before offsets are committed."""
+        """Make durable what was reported; called before offsets are committed.
+
+        Raises :class:`~connect.errors.RetriableError` if it is not yet, another error if it will never be.
+        """
 
 
 class Tolerance:
-    """The error handling of one task. ``wait`` waits so many seconds and says whether the task may go on."""
+    """The error handling of one task. ``wait`` waits so many seconds, or says ``False`` when the task is to stop."""
 
     def __init__(
         self,
@@ -126,7 +134,10 @@ class Tolerance:
         self._left_out: deque[float] = deque()
 
     def attempt(self, stage: Stage, executing: str, call: Callable[[], T]) -> T:
-        """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``."""
+        """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``.
+
+        Raises :class:`StageError` when it has failed, and :class:`StopRequested` when the task is to stop before that.
+        """
         started = self._clock()
         tries = 0
         while True:
@@ -135,8 +146,10 @@ class Tolerance:
             except RetriableError as error:
                 tries += 1
                 delay = self._delay(tries, self._clock() - started)
-                if delay is None or not self._wait(max(delay, error.retry_after or 0.0)):
+                if delay is None:
                     raise StageError(stage, executing, error) from error
+                if not self._wait(max(delay, error.retry_after or 0.0)):
+                    raise StopRequested from error
                 self.counts.total_retries += 1
             except Exception as error:
                 raise StageError(stage, executing, error) from error

@@ -45,6 +45,11 @@ class FileOffsetStore(OffsetStore):
             data = self._file.read_bytes()
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise ConnectError(
+                f"offset.storage.file.filename={self._file} cannot be read ({error}). Let the worker's user read "
+                "it, or name another file."
+            ) from error
         try:
             return read_map(data) if data else {}
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -14,6 +15,7 @@ __all__ = [
     "Offset",
     "OffsetKey",
     "OffsetStore",
+    "check_offset",
     "offset_key",
     "offset_value",
     "parse_offset",
@@ -41,6 +43,25 @@ class OffsetStore(ABC):
         """Everything that is kept."""
 
 
+def check_offset(offset: Offset) -> None:
+    """Raise :class:`~connect.errors.DataError` unless this source partition or offset can be kept as it is.
+
+    JSON has forms for more than Kafka Connect allows here, but what is read from them would be another value.
+    """
+    for key, value in offset.items():
+        if not isinstance(key, str):
+            raise DataError(
+                f"Offsets may only use String keys, but {key!r} of {dict(offset)!r} is {type(key).__name__}"
+            )
+        if not (value is None or isinstance(value, (bool, int, float, str))):
+            raise DataError(
+                f"Offsets may only contain primitive types as values, but field {key} contains {type(value).__name__}: "
+                "make it a string or a number"
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise DataError(f"Offsets may only contain finite numbers, but field {key} contains {value}")
+
+
 def offset_key(connector: str, partition: Offset) -> OffsetKey:
     """The key of a source partition, in Kafka Connect's bytes. The order of the partition's members is kept."""
     return _dump([connector, dict(partition)], partition)
@@ -66,6 +87,7 @@ def parse_offset_key(data: OffsetKey) -> tuple[str, dict[str, Any]]:
 
 
 def _dump(document: object, shown: Offset) -> bytes:
+    check_offset(shown)
     try:
         return orjson.dumps(document)
     except TypeError as error:

@@ -9,45 +9,60 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import select
+import selectors
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
-from worker.supervisor.messages import Command, Report, decode, encode
+from worker.supervisor.messages import Command, Report
+from worker.supervisor.pipe import WorkerEnd
 
-__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher"]
+__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "ready_children"]
 
 ChildMain = Callable[[Connection], None]
 """What a child runs; it returns when it is to end. Its first message says what to run."""
 
 _PRELOAD: Final = ("worker.runtime.child", "worker.cli", "confluent_kafka", "orjson")
+_REAPED: Final = 5.0
+_UNKNOWN_STATUS: Final = 255
 
 
 class Child(Protocol):
-    """A started child. Used by the supervisor's thread alone."""
+    """A started child. Used by the supervisor's thread alone, and never waits for the child, but for :meth:`join`."""
 
     @property
-    def connection(self) -> Connection:
-        """Becomes readable when the child says something, and reads as ended once it is gone."""
+    def pipe(self) -> WorkerEnd:
+        """The pipe to the child."""
+
+    @property
+    def sentinel(self) -> int | None:
+        """A descriptor that becomes readable when the child is gone, if the end of the pipe alone does not tell."""
 
     def send(self, command: Command) -> None:
         """Tell the child something; one that is gone already is not told."""
 
-    def receive(self) -> Report | None:
-        """What the child says next; ``None`` once it is gone."""
+    def receive(self) -> Iterator[Report]:
+        """What the child has said, up to its last word when it is gone."""
+
+    def gone(self) -> bool:
+        """Whether the child has ended and all that it said is received."""
 
     def kill(self) -> None:
         """End the child at once, whatever it does."""
 
     def join(self) -> str:
-        """Reap the child that is gone, and say how it ended."""
+        """Reap the child that is gone or killed, and say how it ended."""
 
     @property
     def pid(self) -> int | None:
         """The process, if it is one."""
+
+
+C = TypeVar("C", bound=Child)
 
 
 class Launcher(Protocol):
@@ -57,48 +72,115 @@ class Launcher(Protocol):
         """Start a child that waits for its first command; ``label`` names it in the process list and the log."""
 
 
+def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> list[C]:
+    """Wait until children say something or are gone, or ``wake`` becomes readable; those children.
+
+    Meanwhile what they are told is sent as they take it.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(wake, selectors.EVENT_READ)
+        for child in children:
+            if not child.pipe.closed:
+                writing = selectors.EVENT_WRITE if child.pipe.waits_to_send else 0
+                selector.register(child.pipe, selectors.EVENT_READ | writing, child)
+            if child.sentinel is not None:
+                selector.register(child.sentinel, selectors.EVENT_READ, child)
+        ready: dict[int, C] = {}
+        for key, events in selector.select(seconds):
+            if key.data is None:
+                continue
+            if events & selectors.EVENT_WRITE:
+                key.data.pipe.flush()
+            if events & selectors.EVENT_READ:
+                ready[id(key.data)] = key.data
+        return list(ready.values())
+
+
 class _Piped:
-    """The pipe end that both kinds of child have."""
+    """What every kind of child has."""
+
+    sentinel: int | None = None
+    pid: int | None = None
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        self.pipe = WorkerEnd(connection)
 
     def send(self, command: Command) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError, OSError):
-            self.connection.send_bytes(encode(command))
+        self.pipe.send(command)
 
-    def receive(self) -> Report | None:
-        try:
-            report: Report = decode(self.connection.recv_bytes())
-        except (EOFError, ConnectionResetError, OSError):
-            return None
-        return report
+    def receive(self) -> Iterator[Report]:
+        return self.pipe.receive()
+
+    def gone(self) -> bool:
+        return self.pipe.closed
 
 
 class _Process(_Piped):
+    """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open."""
+
     def __init__(self, connection: Connection, process: multiprocessing.process.BaseProcess) -> None:
         super().__init__(connection)
         self._process = process
+        self.pid = process.pid
+        try:
+            self.sentinel = os.pidfd_open(process.pid or 0)
+        except ProcessLookupError:
+            self.sentinel = None
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid
+    def receive(self) -> Iterator[Report]:
+        return self.pipe.drain() if self._has_ended() else self.pipe.receive()
+
+    def gone(self) -> bool:
+        return self.pipe.closed and self._has_ended()
 
     def kill(self) -> None:
-        self._process.kill()
+        if self.sentinel is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.sentinel, signal.SIGKILL)
 
     def join(self) -> str:
-        # The pipe is closed when the process has ended or is about to; a plugin that closed it by itself is killed.
-        self._process.join(timeout=5)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
+        # The fork server tells the status a moment after the end.
+        self._process.join(_REAPED)
         code = self._process.exitcode
-        self._process.close()
-        self.connection.close()
+        if code is not None:
+            self._process.close()
+        if self.sentinel is not None:
+            os.close(self.sentinel)
+            self.sentinel = None
+        self.pipe.close()
         if code is not None and code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"exited with status {code}"
+            return f"was ended by {_signal_name(-code)} without having said why"
+        status = "unknown" if code in (None, _UNKNOWN_STATUS) else code
+        return f"exited with status {status} without having said why"
+
+    def _has_ended(self) -> bool:
+        if self.sentinel is None:
+            return True
+        poll = select.poll()
+        poll.register(self.sentinel, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class _Stillborn(_Piped):
+    """A child that could not be started."""
+
+    def __init__(self, connection: Connection, error: Exception) -> None:
+        super().__init__(connection)
+        self._error = error
+
+    def kill(self) -> None:
+        """There is nothing to kill."""
+
+    def join(self) -> str:
+        self.pipe.close()
+        return f"could not be started: {self._error!r}. Is the machine out of memory, or at its limit of processes?"
 
 
 class ForkServerLauncher:
@@ -113,27 +195,29 @@ class ForkServerLauncher:
         """Start a process; see :class:`Launcher`."""
         ours, theirs = Pipe()
         process = self._context.Process(target=self._main, args=(theirs,), name=label)
-        process.start()
-        theirs.close()
+        try:
+            process.start()
+        except (OSError, EOFError, RuntimeError) as error:
+            return _Stillborn(ours, error)
+        finally:
+            theirs.close()
         return _Process(ours, process)
 
 
 class _Thread(_Piped):
-    pid = None
-
     def __init__(self, connection: Connection, thread: threading.Thread) -> None:
         super().__init__(connection)
         self._thread = thread
 
     def kill(self) -> None:
         """Cut the pipe, at both ends: a thread cannot be killed, but it can be left without a worker."""
-        with socket.socket(fileno=os.dup(self.connection.fileno())) as pipe:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as pipe:
             pipe.shutdown(socket.SHUT_RDWR)
 
     def join(self) -> str:
-        self._thread.join(timeout=5)
-        self.connection.close()
-        return "ended"
+        self._thread.join(timeout=_REAPED)
+        self.pipe.close()
+        return "ended without having said why"
 
 
 class ThreadLauncher:

@@ -8,25 +8,26 @@ at most what was not yet committed is done again (invariant I3).
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Pipe, wait
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from connect.errors import ConnectError
 from worker.supervisor import messages
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import Command, Report
-from worker.supervisor.process import Child, Launcher
+from worker.supervisor.process import Child, Launcher, ready_children
 from worker.unit import Unit
 
 __all__ = ["Answered", "Changed", "Measured", "Notice", "Published", "Supervisor", "TopicsUsed"]
 
 logger = logging.getLogger(__name__)
+_WAKES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Supervisor:
         self._inquiry_timeout = inquiry_timeout
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
-        self._wake_reader, self._wake_writer = Pipe(duplex=False)
+        self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._running: dict[Unit, _Running] = {}
         self._asked: dict[int, _Asked] = {}
         self._levels: dict[str, int] = {}
@@ -158,19 +159,21 @@ class Supervisor:
 
     def _do(self, action: Callable[[], None]) -> None:
         self._inbox.put(action)
-        self._wake_writer.send_bytes(b"")
+        # A pipe that is full wakes, too.
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_writer, b"w")
 
     def _loop(self) -> None:
         while not (self._ending and not self._running):
-            connections = {running.child.connection: unit for unit, running in self._running.items() if _alive(running)}
-            asked = {asked.child.connection: request for request, asked in self._asked.items()}
-            for ready in wait([self._wake_reader, *connections, *asked], timeout=self._patience()):
-                if ready in connections:
-                    self._hear(connections[ready])
-                elif ready in asked:
-                    self._hear_answer(asked[ready])
+            units = {running.child: unit for unit, running in self._running.items()}
+            asked = {asked.child: request for request, asked in self._asked.items()}
+            for child in ready_children([*units, *asked], self._wake_reader, self._patience()):
+                if child in units:
+                    self._hear(units[child])
                 else:
-                    self._wake_reader.recv_bytes()
+                    self._hear_answer(asked[child])
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wake_reader, _WAKES)
             self._work_off_inbox()
             self._kill_overdue()
 
@@ -180,7 +183,11 @@ class Supervisor:
                 action = self._inbox.get_nowait()
             except Empty:
                 return
-            action()
+            try:
+                action()
+            except Exception:
+                # A defect of ours, or no more file descriptors. The other units are to be stopped in good order yet.
+                logger.exception("The supervisor could not do what it was asked to")
 
     def _patience(self) -> float | None:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
@@ -202,7 +209,7 @@ class Supervisor:
         if running is None or running.phase is Phase.STOPPING:
             return
         if running.phase is Phase.FAILED:
-            if _alive(running):
+            if not _is_reaped(running):
                 running.child.kill()
                 running.child.join()
             self._advance(unit, running, Event.STOP_ASKED)
@@ -213,7 +220,7 @@ class Supervisor:
 
     def _command(self, unit: Unit, command: Command) -> None:
         running = self._running.get(unit)
-        if running is not None and _alive(running):
+        if running is not None:
             running.child.send(command)
 
     def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
@@ -254,22 +261,28 @@ class Supervisor:
 
     def _hear(self, unit: Unit) -> None:
         running = self._running[unit]
-        try:
-            report = running.child.receive()
-        except ConnectError as error:
-            self._handle(unit, running, messages.Failed(str(error)))
-            running.child.kill()
-            return
-        if report is None:
+        for report in running.child.receive():
+            if running.phase is Phase.FAILED and not isinstance(report, messages.LogRecord):
+                continue
+            try:
+                self._handle(unit, running, report)
+            except (ValueError, TypeError) as error:
+                running.child.kill()
+                self._handle(unit, running, messages.Failed(f"Its process sent a message that cannot be: {error}"))
+        if running.child.gone():
             self._ended(unit, running)
-        elif running.phase is not Phase.FAILED or isinstance(report, messages.LogRecord):
-            self._handle(unit, running, report)
+        elif running.child.pipe.closed:
+            # It is about to end, or its plugin has closed what is not its own.
+            self._expect_end(running)
+
+    def _expect_end(self, running: _Running) -> None:
+        running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
 
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
         running.deadline = None
         if running.phase is not Phase.STOPPING:
-            running.trace = running.trace or f"The process of {unit} {how} without having said why."
+            running.trace = running.trace or f"The process of {unit} {how}."
         self._advance(unit, running, Event.EXITED)
 
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
@@ -281,7 +294,9 @@ class Supervisor:
             case messages.ActiveTopics(topics):
                 self._notify(TopicsUsed(unit, tuple(topics)))
             case messages.ReadOffsets() | messages.CommitOffsets():
-                self._on_offsets(report, unit.connector, lambda answer: self.command(unit, answer))
+                # The answer is for this process: the next one of the unit counts its requests from 0 again.
+                child = running.child
+                self._on_offsets(report, unit.connector, lambda answer: self._do(lambda: child.send(answer)))
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
             case messages.Started(version):
@@ -289,7 +304,9 @@ class Supervisor:
                 self._advance(unit, running, Event.STARTED)
             case messages.Failed(trace):
                 running.trace = trace
-                running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
+                if running.phase is Phase.STOPPING:
+                    logger.warning("%s failed while it stopped:\n%s", unit, trace, extra={"context": str(unit)})
+                self._expect_end(running)
                 self._advance(unit, running, Event.FAILED)
             case messages.Paused():
                 self._advance(unit, running, Event.PAUSED)
@@ -311,24 +328,23 @@ class Supervisor:
 
     def _hear_answer(self, request: int) -> None:
         asked = self._asked[request]
-        try:
-            report = asked.child.receive()
-        except ConnectError as error:
-            report = messages.Failed(str(error))
-        if isinstance(report, messages.LogRecord):
+        for report in asked.child.receive():
+            if not isinstance(report, messages.LogRecord):
+                self._answered(request, report)
+                return
             _log(asked.what, report.logger, report.level, report.created, report.text)
-            return
-        self._answered(request, report or messages.Failed("The process ended without an answer."))
+        if asked.child.pipe.closed:
+            self._answered(request, None)
 
-    def _answered(self, request: int, report: Report) -> None:
+    def _answered(self, request: int, report: Report | None) -> None:
         asked = self._asked.pop(request)
         asked.child.kill()
         asked.child.join()
-        self._notify(Answered(request, report))
+        self._notify(Answered(request, report or messages.Failed("The process ended without an answer.")))
 
 
-def _alive(running: _Running) -> bool:
-    return not running.child.connection.closed
+def _is_reaped(running: _Running) -> bool:
+    return running.child.pipe.closed and running.child.sentinel is None
 
 
 def _log(context: str, name: str, level: int, created: float, text: str) -> None:

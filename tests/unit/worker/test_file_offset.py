@@ -72,5 +72,5 @@ def test_another_file_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 def test_offsets_hold_only_what_json_can_say() -> None:
-    with pytest.raises(DataError, match="only strings, numbers"):
+    with pytest.raises(DataError, match="Offsets may only contain primitive types"):
         offset_value({"when": object()})

@@ -1,0 +1,172 @@
+"""Children of a supervisor that do as their first command says; a fork server can import them from here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from worker.supervisor import messages
+from worker.supervisor.messages import Command, Report, decode, encode
+
+__all__ = ["main"]
+
+LOG_LINES = 2_000
+BIG = 8 * 1024 * 1024
+
+
+def main(connection: Connection) -> None:
+    """Speak the protocol; the config's ``does`` names what to do, ``file`` where to tell of it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    first: Any = decode(connection.recv_bytes())
+    _DEEDS[first.config["does"]](connection, first.config)
+
+
+def say(connection: Connection, report: Report) -> None:
+    """Send one report."""
+    connection.send_bytes(encode(report))
+
+
+def serve(connection: Connection, on_command: Callable[[Command], None] = lambda command: None) -> None:
+    """Take commands until one is to stop, or the worker is gone."""
+    while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
+        on_command(command)
+
+
+def _well(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.Started("1"))
+    serve(connection)
+
+
+def _last_words(connection: Connection, config: dict[str, str]) -> None:
+    for number in range(LOG_LINES):
+        say(connection, messages.LogRecord("a.plugin", logging.INFO, 0.0, f"line {number}"))
+    say(connection, messages.Failed("the last word"))
+    os._exit(7)
+
+
+def _exit(connection: Connection, config: dict[str, str]) -> None:
+    os._exit(0)
+
+
+def _leave_a_grandchild(connection: Connection, config: dict[str, str]) -> None:
+    """Die while a process that was forked from this one holds the pipe open."""
+    say(connection, messages.Started("1"))
+    if (grandchild := os.fork()) == 0:
+        time.sleep(3600)
+    _note(config, grandchild)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _hang_with_a_grandchild(connection: Connection, config: dict[str, str]) -> None:
+    if (grandchild := os.fork()) == 0:
+        time.sleep(3600)
+    _note(config, grandchild)
+    say(connection, messages.Started("1"))
+    time.sleep(3600)
+
+
+def _half_a_message(connection: Connection, config: dict[str, str]) -> None:
+    """Stop for ever in the middle of a message."""
+    whole = encode(messages.LogRecord("a.plugin", logging.INFO, 0.0, "x" * 1000))
+    say(connection, messages.Started("1"))
+    os.write(connection.fileno(), len(whole).to_bytes(4, "big") + whole[:500])
+    time.sleep(3600)
+
+
+def _deaf(connection: Connection, config: dict[str, str]) -> None:
+    """Never read what the worker says."""
+    say(connection, messages.Started("1"))
+    time.sleep(3600)
+
+
+def _close_the_pipe(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.Started("1"))
+    connection.close()
+    time.sleep(3600)
+
+
+def _twice(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.Started("1"))
+    say(connection, messages.Started("1"))
+    serve(connection)
+
+
+def _wrong_types(connection: Connection, config: dict[str, str]) -> None:
+    connection.send_bytes(b'["LogRecord",{"logger":"a","level":"loud","created":0,"text":"x"}]')
+    serve(connection)
+
+
+def _babble_after_failure(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.Failed("first"))
+    connection.send_bytes(b"not a message")
+    time.sleep(3600)
+
+
+def _endless(connection: Connection, config: dict[str, str]) -> None:
+    """Announce a message that no memory holds."""
+    os.write(connection.fileno(), (2**31 - 1).to_bytes(4, "big") + b"x" * 1000)
+    time.sleep(3600)
+
+
+def _big(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.Failed("x" * BIG))
+
+
+def _print(connection: Connection, config: dict[str, str]) -> None:
+    print("printed by a plugin")
+    sys.stdout.flush()
+    subprocess.run(["true"], check=True)
+    _well(connection, config)
+
+
+def _thread_that_never_ends(connection: Connection, config: dict[str, str]) -> None:
+    threading.Thread(target=time.sleep, args=(3600,)).start()
+    _well(connection, config)
+
+
+def _asks_and_dies(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.CommitOffsets(0, [({"p": 1}, {"o": 1})]))
+
+
+def _asks(connection: Connection, config: dict[str, str]) -> None:
+    """Ask once, with the number that every process begins with, and tell what comes."""
+    say(connection, messages.Started("1"))
+    say(connection, messages.ReadOffsets(0, [{"p": 2}]))
+    serve(connection, lambda command: say(connection, messages.TaskConfigs([{"answer": str(command)}])))
+
+
+def _note(config: dict[str, str], pid: int) -> None:
+    with open(config["file"], "w") as stream:  # noqa: PTH123 - kept as small as a plugin's
+        stream.write(str(pid))
+
+
+_DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
+    deed.__name__.removeprefix("_"): deed
+    for deed in (
+        _well,
+        _last_words,
+        _exit,
+        _leave_a_grandchild,
+        _hang_with_a_grandchild,
+        _half_a_message,
+        _deaf,
+        _close_the_pipe,
+        _twice,
+        _wrong_types,
+        _babble_after_failure,
+        _endless,
+        _big,
+        _print,
+        _thread_that_never_ends,
+        _asks_and_dies,
+        _asks,
+    )
+}

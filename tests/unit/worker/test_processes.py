@@ -1,0 +1,165 @@
+"""The supervisor with real processes that do what plugins should not (invariant I7)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from equipment import children
+from equipment.standalone import runs
+from equipment.waiting import wait_until
+from worker.supervisor import messages
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages import Command
+from worker.supervisor.process import ForkServerLauncher
+from worker.supervisor.supervisor import Changed, Notice, Published, Supervisor
+from worker.unit import Unit
+
+TASK, OTHER = Unit("c", 0), Unit("c", 1)
+DEADLINE = 20.0
+GRACE = 0.3
+
+Answer = Callable[[Command], None]
+
+
+class World:
+    """A supervisor of processes, and what it has told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "pid"
+        self.notices: SimpleQueue[Notice] = SimpleQueue()
+        self.asked: SimpleQueue[tuple[messages.ReadOffsets | messages.CommitOffsets, Answer]] = SimpleQueue()
+        self.supervisor = Supervisor(
+            ForkServerLauncher(children.main),
+            self.notices.put,
+            lambda request, connector, answer: self.asked.put((request, answer)),
+            GRACE,
+        )
+        self.supervisor.start_thread()
+
+    def start(self, does: str, unit: Unit = TASK, **config: str) -> None:
+        props = {"does": does, "file": str(self.file), **config}
+        self.supervisor.start(unit, messages.RunTask(unit.connector, unit.task, props, {}, {}, paused=False))
+
+    def change(self, unit: Unit = TASK) -> Changed:
+        """The next change of a unit."""
+        while True:
+            notice = self.notices.get(timeout=DEADLINE)
+            if isinstance(notice, Changed) and notice.unit == unit:
+                return notice
+
+    def wait_for(self, phase: Phase, unit: Unit = TASK) -> Changed:
+        while (change := self.change(unit)).phase is not phase:
+            pass
+        return change
+
+    def still_serves(self) -> None:
+        """The supervisor lives, and starts and stops another unit."""
+        self.start("well", OTHER)
+        self.wait_for(Phase.RUNNING, OTHER)
+        self.supervisor.stop(OTHER)
+        self.wait_for(Phase.GONE, OTHER)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.supervisor.close()
+    if world.file.exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(world.file.read_text()), signal.SIGKILL)
+
+
+def test_the_last_words_of_a_process_that_is_gone_are_heard(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        world.start("last_words")
+        assert world.change() == Changed(TASK, Phase.FAILED, "the last word", None)
+    lines = [record.getMessage() for record in caplog.records if record.name == "a.plugin"]
+    assert lines == [f"line {number}" for number in range(children.LOG_LINES)]
+
+
+def test_a_plugin_that_exits_has_failed(world: World) -> None:
+    world.start("exit")
+    assert world.change().trace == "The process of c|task-0 exited with status 0 without having said why."
+
+
+def test_a_death_is_noticed_although_a_grandchild_holds_the_pipe(world: World) -> None:
+    world.start("leave_a_grandchild")
+    change = world.wait_for(Phase.FAILED)
+    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert runs(int(world.file.read_text())), "the grandchild is still there"
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+
+
+def test_a_killed_unit_is_gone_although_a_grandchild_holds_the_pipe(world: World) -> None:
+    world.start("hang_with_a_grandchild")
+    world.wait_for(Phase.RUNNING)
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+
+
+@pytest.mark.parametrize("does", ["half_a_message", "close_the_pipe", "thread_that_never_ends", "print"])
+def test_what_a_plugin_does_to_its_process_does_not_hold_up_the_others(world: World, does: str) -> None:
+    world.start(does)
+    world.wait_for(Phase.RUNNING)
+    world.still_serves()
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+
+
+def test_a_process_that_does_not_listen_does_not_hold_up_the_others(world: World) -> None:
+    world.start("deaf")
+    world.wait_for(Phase.RUNNING)
+    for _ in range(8):
+        world.supervisor.command(TASK, messages.OffsetsRead(0, [{"o": "x" * 1_000_000}], None))
+    world.still_serves()
+
+
+@pytest.mark.parametrize(
+    ("does", "trace"),
+    [
+        ("twice", "a connector or task that is RUNNING cannot be started"),
+        ("wrong_types", "Its process sent a message that cannot be"),
+        ("endless", "the longest may have"),
+        ("babble_after_failure", "first"),
+    ],
+)
+def test_a_process_that_breaks_the_protocol_has_failed(world: World, does: str, trace: str) -> None:
+    world.start(does)
+    assert trace in str(world.wait_for(Phase.FAILED).trace)
+    world.still_serves()
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+
+
+def test_a_long_trace_arrives_whole(world: World) -> None:
+    world.start("big")
+    assert len(world.wait_for(Phase.FAILED).trace or "") == children.BIG
+
+
+def test_an_answer_for_a_process_that_is_gone_does_not_reach_the_next_one(world: World) -> None:
+    world.start("asks_and_dies")
+    world.wait_for(Phase.FAILED)
+    old, answer_old = world.asked.get(timeout=DEADLINE)
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+    world.start("asks")
+    new, answer_new = world.asked.get(timeout=DEADLINE)
+    assert (old.request, new.request) == (0, 0), "each process counts from 0"
+    answer_old(messages.OffsetsCommitted(0, None))
+    answer_new(messages.OffsetsRead(0, [{"o": 5}], None))
+    published = wait_until("the answer is here", lambda: _published(world.notices.get(timeout=DEADLINE)))
+    assert published.configs == ({"answer": str(messages.OffsetsRead(0, [{"o": 5}], None))},)
+
+
+def _published(notice: Notice) -> Published | None:
+    return notice if isinstance(notice, Published) else None

@@ -1,0 +1,77 @@
+"""What a sink task is given of the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from connect.data import SinkRecord, TopicPartition
+from connect.errors import ConnectError
+from connect.sink import ErrantRecordReporter
+from worker.runtime.control import Control
+from worker.runtime.records import ConsumedBatch
+from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance
+
+__all__ = ["SinkTaskRuntimeContext"]
+
+
+class SinkTaskRuntimeContext:
+    """What a sink task is given of the runtime; see :class:`connect.sink.SinkTaskContext`.
+
+    The task asks, and the loop does it when it comes to it: ``rewinds``, ``paused`` and
+    ``commit_requested`` are what was asked for.
+    """
+
+    def __init__(self, control: Control, tolerance: Tolerance, task_class: str, *, reports: bool) -> None:
+        self._control = control
+        self._tolerance = tolerance
+        self._task_class = task_class
+        self.errant_record_reporter: ErrantRecordReporter | None = self if reports else None
+        self.assignment: set[TopicPartition] = set()
+        self.rewinds: dict[TopicPartition, int] = {}
+        self.paused: set[TopicPartition] = set()
+        self.commit_requested = False
+        self._put_after: float | None = None
+        self.consumed: ConsumedBatch | None = None
+        self.encode: Callable[[SinkRecord], RawRecord] | None = None
+
+    def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Continue from these offsets."""
+        self.rewinds.update(offsets)
+
+    def timeout(self, seconds: float) -> None:
+        """Put again after so long."""
+        self._put_after = seconds
+
+    def asked_timeout(self) -> float | None:
+        """What :meth:`timeout` was asked for last, once."""
+        seconds, self._put_after = self._put_after, None
+        return seconds
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Stop consuming these partitions."""
+        self._check(partitions)
+        self.paused |= set(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Consume these partitions again."""
+        self._check(partitions)
+        self.paused -= set(partitions)
+
+    def request_commit(self) -> None:
+        """Commit offsets soon."""
+        self.commit_requested = True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless the task is stopped or paused first."""
+        return self._control.wait(seconds)
+
+    def report(self, record: SinkRecord, error: Exception) -> None:
+        """Give up on a record that cannot be written: as it was consumed, or as the converters write it after put."""
+        raw = self.consumed.find(record.origin, record.original_offset) if self.consumed else None
+        if raw is None and self.encode is not None:
+            raw = self.encode(record)
+        self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record, raw=raw))
+
+    def _check(self, partitions: Collection[TopicPartition]) -> None:
+        if strange := set(partitions) - self.assignment:
+            raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")

@@ -1,0 +1,122 @@
+"""The worker's end of the pipe to a child process. It never waits for the child, in neither direction (invariant I7).
+
+The child's end is a :class:`multiprocessing.connection.Connection`, which may block; this end speaks the same form,
+four bytes of length before each message, and keeps what is not whole yet. What it keeps is bounded (invariant I9).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Final
+
+from connect.errors import ConnectError
+from worker.supervisor.messages import Command, Failed, Report, decode, encode
+
+__all__ = ["WorkerEnd"]
+
+_LENGTH: Final = struct.Struct("!i")
+_CHUNK: Final = 64 * 1024
+_LONGEST: Final = 64 * 1024 * 1024
+
+
+class WorkerEnd:
+    """Sends commands and receives reports, as much at a time as the pipe takes and has. Used by one thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        os.set_blocking(connection.fileno(), False)
+        self._connection = connection
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
+        self.closed = False
+        """Whether nothing more will come: the child has closed its end, or sent what is not a message."""
+
+    def fileno(self) -> int:
+        """The descriptor to wait on."""
+        return self._connection.fileno()
+
+    @property
+    def waits_to_send(self) -> bool:
+        """Whether there is more to send than the pipe took."""
+        return bool(self._outgoing) and not self.closed
+
+    def send(self, command: Command) -> None:
+        """Send this after what still waits; a child that has closed its end is not told."""
+        data = encode(command)
+        self._outgoing += _LENGTH.pack(len(data)) + data
+        self.flush()
+        if len(self._outgoing) > _LONGEST:
+            self.closed = True
+
+    def flush(self) -> None:
+        """Send what waits, as far as the pipe takes it."""
+        while self._outgoing:
+            try:
+                sent = os.write(self.fileno(), self._outgoing[:_CHUNK])
+            except BlockingIOError:
+                return
+            except OSError:
+                self._outgoing.clear()
+                return
+            del self._outgoing[:sent]
+
+    def receive(self) -> Iterator[Report]:
+        """What one look at the pipe brings; what is not a message is a :class:`Failed` that says so."""
+        if not self.closed:
+            self._read()
+            yield from self._messages()
+
+    def drain(self) -> Iterator[Report]:
+        """Everything that is in the pipe now, for a child that is gone; nothing is received after that."""
+        # Its own children may hold the pipe, too, and write into it for ever.
+        for _ in range(_LONGEST // _CHUNK):
+            if self.closed or not self._read():
+                break
+            yield from self._messages()
+        self.closed = True
+
+    def close(self) -> None:
+        """Close this end."""
+        self.closed = True
+        with contextlib.suppress(OSError):
+            self._connection.close()
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self.fileno(), _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        self._incoming += data
+        self.closed = not data
+        return bool(data)
+
+    def _messages(self) -> Iterator[Report]:
+        try:
+            while (data := self._take()) is not None:
+                report: Report = decode(data)
+                yield report
+        except ConnectError as error:
+            self.closed = True
+            yield Failed(str(error))
+
+    def _take(self) -> bytes | None:
+        """The next message, if it is there whole."""
+        if len(self._incoming) < _LENGTH.size:
+            return None
+        length: int = _LENGTH.unpack_from(self._incoming)[0]
+        if not 0 <= length <= _LONGEST:
+            raise ConnectError(
+                f"A process of this worker sent a message of {length} bytes; the longest may have {_LONGEST}. Does "
+                "its plugin write to file descriptors that are not its own?"
+            )
+        end = _LENGTH.size + length
+        if len(self._incoming) < end:
+            return None
+        data = bytes(self._incoming[_LENGTH.size : end])
+        del self._incoming[:end]
+        return data
