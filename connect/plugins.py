@@ -146,10 +146,24 @@ def load_class(entry: PluginEntry) -> type[Any]:
     if entry.folder is not None and str(entry.folder) not in sys.path:
         sys.path.insert(0, str(entry.folder))
     loaded = _import(entry.class_name)
+    _check_origin(entry, loaded)
     kind_class = _kind_class(entry.kind)
     if not (isinstance(loaded, type) and issubclass(loaded, kind_class)):
         raise PluginError(f"Class {entry.class_name} is not a {kind_class.__name__}; name a class that is.")
     return loaded
+
+
+def _check_origin(entry: PluginEntry, loaded: object) -> None:
+    """All plugins of a process share one import path, so that two modules of one name hide each other."""
+    file = getattr(sys.modules.get(getattr(loaded, "__module__", "")), "__file__", None)
+    if entry.folder is None or file is None or Path(file).resolve().is_relative_to(entry.folder.resolve()):
+        return
+    top = entry.class_name.partition(".")[0]
+    if any((entry.folder / name).exists() for name in (top, f"{top}.py")):
+        raise PluginError(
+            f"Class {entry.class_name} of {entry.folder} is hidden by {file}: rename its module {top}, which must be "
+            "unique among all plugins."
+        )
 
 
 def read_entries(file: Path, *, folder: Path | None) -> list[PluginEntry]:
@@ -166,6 +180,8 @@ def read_entries(file: Path, *, folder: Path | None) -> list[PluginEntry]:
         except ValueError as error:
             kinds = ", ".join(kind.value for kind in PluginKind)
             raise PluginError(f"{file}: [[{name}]] is not a kind of plugin; the kinds are {kinds}.") from error
+        if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+            raise PluginError(f"{file}: {name} is not a list of tables; write [[{name}]] before each plugin.")
         entries += [_entry(file, kind, table, folder) for table in tables]
     return entries
 
@@ -177,8 +193,10 @@ def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path 
         raise PluginError(f"{file}: a [[{kind.value}]] has {wrong}; it takes class, type, aliases and version.")
     if kind is PluginKind.CONNECTOR and table.get("type") not in ("source", "sink"):
         raise PluginError(f'{file}: connector {table["class"]} needs type = "source" or type = "sink".')
-    aliases = tuple(table.get("aliases", ()))
-    return PluginEntry(kind, table["class"], table.get("type"), aliases, table.get("version"), folder)
+    aliases = table.get("aliases", [])
+    if not (isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases)):
+        raise PluginError(f"{file}: the aliases of {table['class']} are not a list of strings; write aliases = [...].")
+    return PluginEntry(kind, table["class"], table.get("type"), tuple(aliases), table.get("version"), folder)
 
 
 def _built_in_file() -> Path:

@@ -192,12 +192,19 @@ def test_nothing_is_committed_of_a_batch_that_waits(
 def test_time_passes_with_an_empty_batch(start: Start, script: Script, bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic)
     produce(bootstrap, topic, numbers(0, 1))
-    script.put = lambda task, records: task.context.timeout(0.01)
+    topics: list[str] = []
+
+    def put(task: ScriptedTask, records: SinkBatch) -> None:
+        topics.append(records.topic)
+        task.context.timeout(0.01)
+
+    script.put = put
     start()
     wait_until("it was called with nothing", lambda: [what for _, call, what in script.calls if call == "put"][1:4])
     puts = [what for _, call, what in script.calls if call == "put"]
     assert puts[0] == ["0"]
     assert puts[1] == []
+    assert set(topics) == {topic}, "it is a batch like others"
 
 
 def test_an_empty_batch_may_be_wanted_again(start: Start, script: Script, bootstrap: str, topic: str) -> None:

@@ -182,7 +182,7 @@ def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, tmp_path: Path
     total = 200_000 if victim == "source" else 30_000
     worker = standalone(consumer_max_poll_records="50")
     source, sink = file_pipeline(
-        worker, topic, tmp_path, batch_size="1" if victim == "source" else "20", run_until="drained"
+        worker, topic, tmp_path, batch_size="5" if victim == "source" else "20", run_until="drained"
     )
     source.write_text(lines(total))
     worker.start()

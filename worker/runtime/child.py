@@ -26,7 +26,7 @@ from worker.runtime.log import PipeHandler, Redaction
 from worker.runtime.sink import SinkLoop
 from worker.runtime.sink_context import SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
-from worker.runtime.tolerance import LogReporter, Reporter, Tolerance, class_name, stack_trace
+from worker.runtime.tolerance import ErrorCounts, LogReporter, Reporter, Tolerance, class_name, stack_trace
 from worker.supervisor import messages
 
 __all__ = ["main", "run"]
@@ -85,7 +85,9 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
     assembly = Assembly.resolve(command.worker, command.connector_config, redaction)
     control = Control(link, paused=command.paused)
     clients = Clients(assembly, command.task)
-    tolerance = Tolerance(assembly.config, _reporters(command, assembly.config, clients), control.wait_unless_stopped)
+    counts = ErrorCounts()
+    reporters = _reporters(command, assembly.config, clients, counts)
+    tolerance = Tolerance(assembly.config, reporters, control.wait_unless_stopped, counts=counts)
     task, loop = _task_and_loop(assembly, control, clients, tolerance, assembly.task_config(command.config))
     try:
         task.start()
@@ -95,9 +97,11 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
         _stop(task, loop)
 
 
-def _reporters(command: messages.RunTask, config: ConnectorConfig, clients: Clients) -> list[Reporter]:
+def _reporters(
+    command: messages.RunTask, config: ConnectorConfig, clients: Clients, counts: ErrorCounts
+) -> list[Reporter]:
     """Who is told of records that are given up: the log, and the dead letter queue if there is one."""
-    reporters: list[Reporter] = [LogReporter(command.connector, command.task, config)]
+    reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
     if topic:
         try:

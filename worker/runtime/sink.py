@@ -168,8 +168,7 @@ class SinkLoop:
         if self._pending and now < self._retry_due:
             return
         if not self._pending and self._put_due is not None and now >= self._put_due:
-            self._context.consumed = None
-            self._put(_nothing())
+            self._put_nothing()
         while self._pending:
             pending = self._pending[0]
             self._context.consumed = pending.consumed
@@ -190,6 +189,13 @@ class SinkLoop:
         self._metrics.count("sink-record-send-total", len(batch))
         self._heed_timeout()
         return True
+
+    def _put_nothing(self) -> None:
+        """Only time has passed: that is an empty batch, of one of the topics the task has."""
+        self._context.consumed = None
+        topic = min(self._context.assignment, default=None)
+        if topic is not None:
+            self._put(_empty(topic.topic))
 
     def _heed_timeout(self) -> None:
         if (seconds := self._context.asked_timeout()) is not None:
@@ -358,6 +364,5 @@ class SinkLoop:
         self._metrics.report()
 
 
-def _nothing() -> SinkBatch:
-    """The batch that is put when only time has passed."""
-    return SinkBatch("", ValueColumn(()), ValueColumn(()), (), (), (), (), (), "", (), ())
+def _empty(topic: str) -> SinkBatch:
+    return SinkBatch(topic, ValueColumn(()), ValueColumn(()), (), (), (), (), (), topic, (), ())

@@ -175,7 +175,7 @@ class SourceLoop:
         encoded = self._chain.process(batch)
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
         submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
-        if offset:
+        if partition:
             check_offset(offset)
             self._submitted.submit(offset_key(self._connector, partition), submission)
         if self._tells_records:

@@ -125,8 +125,9 @@ class Tolerance:
         reporters: Sequence[Reporter],
         wait: Callable[[float], bool],
         clock: Callable[[], float] = time.monotonic,
+        counts: ErrorCounts | None = None,
     ) -> None:
-        self.counts = ErrorCounts()
+        self.counts = counts or ErrorCounts()
         self._config = config
         self._reporters = reporters
         self._wait = wait

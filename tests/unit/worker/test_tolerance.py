@@ -6,7 +6,7 @@ import pytest
 from connect.data import SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
 from worker.connector_config import SourceConnectorConfig
-from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, Tolerance
+from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, StopRequested, Tolerance
 
 
 class Clock:
@@ -58,6 +58,14 @@ def test_what_may_succeed_later_is_tried_again_until_the_timeout() -> None:
     assert tolerance.attempt(Stage.TRANSFORMATION, "T", failing(4)) == "done"
     assert clock.waits == pytest.approx([0.3, 0.6, 1.2, 2.4])
     assert tolerance.counts.total_retries == 4
+
+
+def test_a_record_that_waits_when_the_task_stops_is_not_given_up() -> None:
+    account = Account()
+    tolerance = Tolerance(config(errors_retry_timeout="-1", errors_tolerance="all"), [account], lambda seconds: False)
+    with pytest.raises(StopRequested):
+        tolerance.attempt(Stage.TRANSFORMATION, "T", failing(99))
+    assert account.failures == []
 
 
 def test_after_the_timeout_the_stage_has_failed() -> None:
