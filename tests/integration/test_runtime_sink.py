@@ -323,7 +323,7 @@ def test_a_task_is_closed_once_and_then_left_alone(start: Start, script: Script,
 def test_two_tasks_share_the_partitions_and_nobody_puts_what_is_not_his(
     start: Start, script: Script, bootstrap: str, topic: str, group: str, assignor: str
 ) -> None:
-    """The first task has a batch of both partitions to put again when the second one comes."""
+    """The first task has records, mostly of both partitions, to put again when the second one comes."""
     create_topic(bootstrap, topic, partitions=2)
     for partition in range(2):
         produce(bootstrap, topic, [f"p{partition}".encode()], partition=partition)
@@ -336,7 +336,7 @@ def test_two_tasks_share_the_partitions_and_nobody_puts_what_is_not_his(
     script.put = put
     strategy = {"consumer.partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{assignor}"}
     first = start("a", worker=strategy)
-    wait_until("it has both", lambda: ["p0", "p1"] in [sorted(what) for _, call, what in script.calls if call == "put"])
+    wait_until("it has records", lambda: any(what for _, call, what in script.calls if call == "put"))
     second = start("b", worker=strategy)
     wait_until("the second has its share", lambda: script.values("b"))
     away[0] = False
