@@ -12,14 +12,25 @@ __all__ = [
     "ConflictError",
     "FencedError",
     "ForbiddenError",
+    "ForwardingError",
     "InvalidConnectorError",
+    "NotAssignedError",
     "NotLeaderError",
     "RebalanceInProgressError",
+    "UnavailableError",
 ]
 
 
 class NotLeaderError(ConnectError):
     """Only the leader may do this; ``url`` is where it listens, if it is known."""
+
+    def __init__(self, message: str, url: str | None) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class NotAssignedError(ConnectError):
+    """Only the worker that runs this may do it; ``url`` is where that one listens, if it is known."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
@@ -40,6 +51,14 @@ class BadRequestError(ConnectError):
 
 class ForbiddenError(ConnectError):
     """The worker's configuration does not allow this (REST: 403)."""
+
+
+class UnavailableError(ConnectError):
+    """This worker cannot do it yet, or not now; ask again in a moment (REST: 503)."""
+
+
+class ForwardingError(ConnectError):
+    """Another worker, which this was passed on to, gave no answer; whether it did it is not known (REST: 500)."""
 
 
 class ConflictError(ConnectError):

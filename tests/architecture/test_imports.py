@@ -20,6 +20,8 @@ SEE_EVERYTHING: Final = ("worker/app.py", "worker/cli.py")
 DOORS: Final = {
     "cheroot": ["rest"],
     "click": ["worker"],
+    "cronsim": ["worker"],
+    "cryptography": ["rest/key_stores.py", "worker/kafka"],
     "confluent_kafka": ["worker/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "fastavro": ["converters"],
     "flask": ["rest"],
@@ -31,7 +33,7 @@ DOORS: Final = {
     "pyarrow": ["connect/data", "connectors", "converters"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
-    "requests": ["connectors/http", "converters/registry.py", "rest/forwarding.py"],
+    "requests": ["connectors/http", "converters/registry.py", "rest/client.py", "rest/forwarding.py"],
     "sqlalchemy": ["connectors/jdbc"],
     "werkzeug": ["rest"],
 }

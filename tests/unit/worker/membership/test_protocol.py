@@ -1,0 +1,56 @@
+"""What is not an assignment or a member's metadata is said to be malformed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connect.errors import DataError
+from worker.membership.protocol import (
+    Assignment,
+    MemberMetadata,
+    decode_assignment,
+    decode_metadata,
+    encode_assignment,
+    encode_metadata,
+)
+from worker.unit import Unit
+
+UNITS = st.frozensets(st.builds(Unit, st.text(max_size=5), st.integers(-1, 1000)), max_size=6)
+OFFSETS = st.integers(-1, 2**63 - 1)
+ASSIGNMENTS = st.builds(
+    Assignment, st.text(max_size=9), st.text(max_size=9), OFFSETS, UNITS, UNITS, st.integers(0, 2**31 - 1)
+)
+
+
+@given(st.text(), OFFSETS, st.none() | ASSIGNMENTS, st.sampled_from([1, 2]))
+def test_what_is_written_is_read(url: str, offset: int, held: Assignment | None, version: int) -> None:
+    metadata = MemberMetadata(url, offset, held)
+    assert decode_metadata(encode_metadata(metadata, version)) == metadata
+
+
+@settings(deadline=None)
+@given(ASSIGNMENTS)
+def test_any_part_of_it_is_malformed(assignment: Assignment) -> None:
+    data = encode_assignment(assignment, 2)
+    for end in range(len(data)):
+        with pytest.raises(DataError, match="malformed"):
+            decode_assignment(data[:end])
+    with pytest.raises(DataError, match="1 bytes are left over"):
+        decode_assignment(data + b"\0")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    for decode in (decode_metadata, decode_assignment):
+        try:
+            decode(data)
+        except DataError as error:
+            assert "malformed" in str(error)
+
+
+def test_a_text_that_is_not_utf_8() -> None:
+    data = encode_metadata(MemberMetadata("url", 1), 1).replace(b"url", b"\xff\xfe\xfd")
+    with pytest.raises(DataError, match="not UTF-8"):
+        decode_metadata(data)

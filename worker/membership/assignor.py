@@ -1,0 +1,242 @@
+"""Who of a cluster's workers runs what. Pure: the leader's state goes in and comes out, time is an argument.
+
+:func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps what it has, except for
+what it has too much of, and gets what nobody has. What a worker that has gone was running waits
+``scheduled.rebalance.max.delay.ms`` for it. A unit is given away in one round at the earliest when its holder has
+said in that round that it does not hold it any more, so nothing is run twice. :func:`round_robin` is the eager one.
+
+A leader that dies takes this state along: the next one starts from what the members report, and what none of them
+reports is new to it and assigned at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from typing import Final
+
+from worker.unit import Unit
+
+__all__ = ["AssignorState", "Increments", "Round", "assign", "round_robin", "units_of"]
+
+_FIRST_BACKOFF_MS: Final = 1
+_BACKOFF_FACTOR: Final = 40
+_NOTHING: Final[frozenset[Unit]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorState:
+    """What the leader keeps from round to round.
+
+    ``previous`` is what should be running after the last round, what was lost included; ``scheduled`` the time in ms
+    until which that or a revocation is put off; ``candidates`` are workers that had nothing meanwhile.
+    """
+
+    previous: frozenset[Unit] = _NOTHING
+    revoked: frozenset[Unit] = _NOTHING
+    members: frozenset[str] = frozenset()
+    candidates: frozenset[str] = frozenset()
+    scheduled: int | None = None
+    revoked_before: bool = False
+    revoking_rounds: int = 0
+    generation: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Increments:
+    """What changes for one worker."""
+
+    assigned: frozenset[Unit] = _NOTHING
+    revoked: frozenset[Unit] = _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The outcome of a round. ``delay`` in ms; ``owners`` is who runs what once everybody has done as told."""
+
+    state: AssignorState
+    increments: Mapping[str, Increments]
+    delay: int
+    owners: Mapping[Unit, str]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A round in the making."""
+
+    loads: dict[str, set[Unit]]
+    revoked: dict[str, set[Unit]] = field(default_factory=dict)
+
+    def revoke(self, worker: str, units: Iterable[Unit]) -> None:
+        taken = self.loads[worker].intersection(units)
+        self.loads[worker] -= taken
+        self.revoked.setdefault(worker, set()).update(taken)
+
+    def give(self, units: Iterable[Unit]) -> None:
+        """Each to the worker that has the fewest of its kind."""
+        for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
+            least = min(self.loads, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
+            self.loads[least].add(unit)
+
+    def all_revoked(self) -> frozenset[Unit]:
+        return frozenset().union(*self.revoked.values())
+
+
+def units_of(tasks: Mapping[str, int]) -> frozenset[Unit]:
+    """The connectors and their tasks, of the number of tasks of each connector."""
+    return frozenset(Unit(name, task) for name, count in tasks.items() for task in range(-1, count))
+
+
+def round_robin(configured: Iterable[Unit], members: Iterable[str]) -> dict[str, frozenset[Unit]]:
+    """Deal everything out anew, the connectors first, to the members in their order (the eager protocol)."""
+    hands: dict[str, set[Unit]] = {member: set() for member in sorted(members)}
+    ordered = sorted(configured, key=lambda unit: (unit.is_task, unit))
+    for member, unit in zip(cycle(hands), ordered, strict=False):
+        hands[member].add(unit)
+    return {member: frozenset(units) for member, units in hands.items()}
+
+
+def assign(
+    state: AssignorState,
+    configured: frozenset[Unit],
+    held: Mapping[str, frozenset[Unit]],
+    *,
+    now: int,
+    max_delay: int,
+    generation: int,
+    last_generation: int,
+) -> Round:
+    """One round: from what each worker reports to what changes for it. Times in ms.
+
+    ``last_generation`` is the one this worker last completed. Where it is not the one of ``state``, other rounds came
+    between and the state is not used.
+    """
+    if state.generation != last_generation:
+        state = AssignorState()
+    active = frozenset().union(*held.values())
+    # Where a revocation was not carried out, what the workers report counts.
+    previous = active if state.revoked & active else state.previous
+    deleted = (previous | active) - configured
+    lost = previous - active - deleted
+    plan = _Plan({worker: set(units) for worker, units in held.items()})
+    _revoke_unwanted(plan, deleted | _held_twice(held))
+    state, reassigned, delay = _handle_lost(replace(state, revoked=_NOTHING), plan, lost, now, max_delay)
+    if delay == 0:
+        state, delay = _balance(state, plan, configured, now, max_delay)
+    plan.give((configured - previous - active) | reassigned)
+    return _finished(state, plan, held, lost, delay, generation)
+
+
+def _finished(
+    state: AssignorState,
+    plan: _Plan,
+    held: Mapping[str, frozenset[Unit]],
+    lost: frozenset[Unit],
+    delay: int,
+    generation: int,
+) -> Round:
+    revoked = plan.all_revoked()
+    assigned = frozenset().union(*plan.loads.values())
+    state = replace(
+        state,
+        previous=((assigned - revoked) | lost),
+        revoked=revoked,
+        members=frozenset(held),
+        generation=generation,
+    )
+    increments = {
+        worker: Increments(frozenset(plan.loads[worker] - units), frozenset(plan.revoked.get(worker, ())))
+        for worker, units in held.items()
+    }
+    owners = {unit: worker for worker, units in plan.loads.items() for unit in units}
+    return Round(state, increments, delay, owners)
+
+
+def _held_twice(held: Mapping[str, frozenset[Unit]]) -> frozenset[Unit]:
+    counts = Counter(unit for units in held.values() for unit in units)
+    return frozenset(unit for unit, count in counts.items() if count > 1)
+
+
+def _revoke_unwanted(plan: _Plan, unwanted: frozenset[Unit]) -> None:
+    for worker, units in list(plan.loads.items()):
+        if units & unwanted:
+            plan.revoke(worker, unwanted)
+
+
+def _handle_lost(
+    state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
+) -> tuple[AssignorState, frozenset[Unit], int]:
+    """Decide what becomes of the lost units: those to give out now, and for how long the rest waits."""
+    at_rest = replace(state, candidates=frozenset(), scheduled=None)
+    if not lost and not state.revoked_before:
+        return at_rest, _NOTHING, 0
+    nobody_left = state.members <= plan.loads.keys()
+    if max_delay == 0 or (state.scheduled is None and (nobody_left or not lost)):
+        return state, lost, 0
+    if state.scheduled is not None and now >= state.scheduled:
+        # The wait is over, and with it what was to keep revocations apart.
+        remaining = _give_to_candidates(plan, state.candidates, lost)
+        return replace(at_rest, revoked_before=False), remaining, 0
+    candidates = state.candidates | {worker for worker, units in plan.loads.items() if not units}
+    delay = max_delay if state.scheduled is None else state.scheduled - now
+    return replace(state, candidates=frozenset(candidates), scheduled=now + delay), _NOTHING, delay
+
+
+def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset[Unit]) -> frozenset[Unit]:
+    """Deal the lost units to the candidates that have nothing still; returns them where there is none."""
+    workers = [worker for worker in sorted(candidates) if worker in plan.loads and not plan.loads[worker]]
+    if not workers:
+        return lost
+    for tasks in (False, True):
+        ordered = sorted(unit for unit in lost if unit.is_task is tasks)
+        for worker, unit in zip(cycle(workers), ordered, strict=False):
+            plan.loads[worker].add(unit)
+    return _NOTHING
+
+
+def _balance(
+    state: AssignorState, plan: _Plan, configured: frozenset[Unit], now: int, max_delay: int
+) -> tuple[AssignorState, int]:
+    """Take from those who have too much. A second round in a row that would take waits, ever longer."""
+    excess = _excess(plan, configured)
+    if not excess:
+        return (replace(state, revoked_before=False, revoking_rounds=0) if state.revoked_before else state), 0
+    if state.revoked_before:
+        rounds = state.revoking_rounds + 1
+        state = replace(state, revoking_rounds=rounds)
+        if delay := min(_FIRST_BACKOFF_MS * _BACKOFF_FACTOR ** min(rounds, 10), max_delay):
+            return replace(state, scheduled=now + delay), delay
+    for worker, units in excess.items():
+        plan.revoke(worker, units)
+    return replace(state, revoked_before=True), 0
+
+
+def _excess(plan: _Plan, configured: frozenset[Unit]) -> dict[str, set[Unit]]:
+    excess: dict[str, set[Unit]] = {}
+    if not any(plan.loads.values()):
+        return excess
+    for tasks in (False, True):
+        total = _count(configured, tasks=tasks)
+        loads = {w: sorted(unit for unit in units if unit.is_task is tasks) for w, units in plan.loads.items()}
+        for worker, units in _excess_of_kind(loads, total).items():
+            excess.setdefault(worker, set()).update(units)
+    return excess
+
+
+def _excess_of_kind(loads: Mapping[str, list[Unit]], total: int) -> dict[str, list[Unit]]:
+    least, extras = divmod(total, len(loads))
+    excess: dict[str, list[Unit]] = {}
+    for worker, units in sorted(loads.items()):
+        allowed = least
+        if len(units) > least and extras:
+            extras -= 1
+            allowed += 1
+        if len(units) > allowed:
+            excess[worker] = units[allowed:]
+    return excess
+
+
+def _count(units: Iterable[Unit], *, tasks: bool) -> int:
+    return sum(unit.is_task is tasks for unit in units)

@@ -1,0 +1,299 @@
+"""The broker's group coordinator, spoken to through kafka-python; the only module that makes use of its inside.
+
+Everything runs in one thread, on kafka-python's event loop: :meth:`Coordinator.run` drives it. Joining goes over a
+connection of its own, for a broker answers nothing else on it while a rebalance is waited for; signs of life go over
+another and are sent meanwhile too.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka import errors
+from kafka.coordinator.base import BaseCoordinator, Generation
+from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
+from kafka.net.wakeup_notifier import WakeupNotifier
+from kafka.protocol.consumer import HeartbeatRequest
+from kafka.structs import MemberState
+
+from connect.errors import DataError
+from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
+from worker.membership.protocol import PROTOCOL_TYPE
+
+__all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
+
+_CONNECT_MS: Final = 3_000
+_LEAVE_MS: Final = 3_000
+_BROKER: Final = (3, 0)
+"""From this one on static members and all requests are there that are used."""
+
+_REMEDIES: Final[Mapping[type[Exception], str]] = {
+    errors.FencedInstanceIdError: "Another worker has the same group.instance.id: give each worker its own",
+    errors.GroupAuthorizationFailedError: "Allow this worker's user to READ the group named by group.id",
+    errors.GroupMaxSizeReachedError: "Raise group.max.size on the broker, or start fewer workers",
+    errors.InconsistentGroupProtocolError: "Set connect.protocol to one that all workers of the cluster offer, and "
+    "see that nothing else, such as a sink connector's consumers, uses this group.id",
+    errors.InvalidGroupIdError: "Set group.id to a valid name",
+    errors.InvalidSessionTimeoutError: "Set session.timeout.ms between the broker's group.min.session.timeout.ms and "
+    "group.max.session.timeout.ms",
+    errors.SaslAuthenticationFailedError: "Check sasl.mechanism and the user and password in sasl.jaas.config",
+    errors.UnsupportedSaslMechanismError: "Set sasl.mechanism to one that the broker has enabled",
+    errors.UnsupportedVersionError: "Use a newer broker, 2.3 or later",
+    errors.ClusterAuthorizationFailedError: "Allow this worker's user to use the cluster",
+}
+_AT_ONCE: Final = (
+    errors.MemberIdRequiredError,
+    errors.RebalanceInProgressError,
+)
+_LOST: Final = (errors.UnknownMemberIdError, errors.IllegalGenerationError)
+_ELSEWHERE: Final = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """The group and its times, in ms."""
+
+    group_id: str
+    instance_id: str | None
+    session_timeout: int
+    heartbeat_interval: int
+    rebalance_timeout: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemberData:
+    """A member as the leader sees it; ``instance_id`` is set for static ones."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedGroup:
+    """A completed round."""
+
+    generation: int
+    member_id: str
+    protocol: str
+    assignment: bytes
+
+
+Assign = Callable[[str, str, int, Sequence[GroupMemberData]], Mapping[str, bytes]]
+"""Leader, protocol, generation and members to the assignment of each. May wait, within the session."""
+
+
+class Coordinator:
+    """Joins, gives signs of life, leaves. ``alive`` is told when a request was sent that the broker has answered."""
+
+    def __init__(
+        self, client: Mapping[str, Any], group: GroupSettings, assign: Assign, alive: Callable[[float], None]
+    ) -> None:
+        _quieten()
+        self._group = group
+        self._alive = alive
+        # The leader's assignment may wait a moment, and there is nothing else in this thread that it would hold up.
+        self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
+        self._client = KafkaNetClient(net=self._net, **client)
+        self._member = _Member(self._client, group, assign, alive)
+        self._wakeup = WakeupNotifier(self._net)
+        self._joining = False
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def run(self, main: Callable[[], Awaitable[None]], *others: Callable[[], Awaitable[None]]) -> None:
+        """Run these on the loop, in this thread, until the first has ended; then close."""
+        try:
+            for other in others:
+                self._net.call_soon(other)
+            self._net.run(main)
+        finally:
+            self._client.close()
+
+    def wake(self) -> None:
+        """End :meth:`wait`; from any thread."""
+        try:
+            self._wakeup.notify()
+        except RuntimeError:
+            return  # the loop has ended
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until :meth:`wake`, at most so long."""
+        await self._wakeup(seconds)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for so long."""
+        await self._net.sleep(seconds)
+
+    # -- the group ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_member(self) -> bool:
+        """Whether there is a generation to give signs of life for."""
+        return not self._member._generation.is_lost()
+
+    def join(self, offer: Sequence[tuple[str, bytes]]) -> Callable[[], JoinedGroup | None]:
+        """Begin to join with these protocols and their metadata; wakes up when it is done.
+
+        Call what is returned: ``None`` while it goes on, then the outcome, or one of the errors of ``errors.py``.
+        """
+        attempt = self._net.call_soon_with_future(self._join, offer)
+        attempt.add_both(lambda _: self.wake())
+
+        def outcome() -> JoinedGroup | None:
+            if attempt.failed():
+                raise attempt.exception
+            joined: JoinedGroup | None = attempt.value
+            return joined
+
+        return outcome
+
+    async def _join(self, offer: Sequence[tuple[str, bytes]]) -> JoinedGroup:
+        member = self._member
+        member.offer = list(offer)
+        try:
+            await self._connect()
+            self._joining = True
+            assignment = await member._do_join_and_sync_async()
+        except errors.KafkaError as error:
+            raise self._failure(error) from error
+        except DataError as error:
+            raise NotJoinedError(str(error)) from error
+        finally:
+            self._joining = False
+        if member.state is not MemberState.REBALANCING:
+            raise NotJoinedError("The generation was given up meanwhile", at_once=True)
+        if not assignment:
+            raise NotJoinedError("The leader did not know of this worker yet")
+        member.state = MemberState.STABLE
+        generation = member._generation
+        return JoinedGroup(generation.generation_id, generation.member_id, generation.protocol, assignment)
+
+    async def _connect(self) -> None:
+        manager = self._client._manager
+        if not manager.bootstrapped:
+            await manager.bootstrap_async(_CONNECT_MS)
+        if not await self._member.ensure_coordinator_ready_async(_CONNECT_MS):
+            raise errors.CoordinatorNotAvailableError(f"it was not found within {_CONNECT_MS / 1000:g} s")
+
+    def _failure(self, error: errors.KafkaError) -> Exception:
+        if isinstance(error, _LOST):
+            return GenerationLostError(f"The group {self._group.group_id} does not know this worker any more")
+        if isinstance(error, _AT_ONCE):
+            return NotJoinedError(_text(error), at_once=True)
+        remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
+        if remedy is not None:
+            return MemberRefusedError(
+                f"The broker refuses this worker in the group {self._group.group_id}: {_text(error)}. {remedy}"
+            )
+        return NotJoinedError(_text(error))
+
+    async def beat(self) -> bool:
+        """Give a sign of life. Tells whether the group wants all to join again; the errors are as of a join's."""
+        member, generation = self._member, self._member._generation
+        if member.coordinator_id is None:
+            await self._find()
+        request = HeartbeatRequest(
+            group_id=self._group.group_id,
+            generation_id=generation.generation_id,
+            member_id=generation.member_id,
+            group_instance_id=self._group.instance_id,
+        )
+        sent = time.monotonic()
+        try:
+            response = await self._client._manager.send(
+                request, node_id=self._node(), request_timeout_ms=self._group.session_timeout / 3
+            )
+        except errors.KafkaError as error:
+            self._client._manager.cluster.request_update()
+            if not self._joining:
+                member.coordinator_dead(error)
+            raise self._failure(error) from error
+        return self._answered(errors.for_code(response.error_code), generation, sent)
+
+    def _answered(self, answer: type[Exception], generation: Generation, sent: float) -> bool:
+        if self._member._generation is not generation:
+            return False  # of a generation that has passed
+        if answer in (errors.NoError, errors.RebalanceInProgressError):
+            self._alive(sent)
+            return answer is errors.RebalanceInProgressError and not self._joining
+        if self._joining:
+            return False  # the answer to the join will tell
+        if answer is errors.UnknownMemberIdError:
+            self._member.reset_generation()
+        if answer in _ELSEWHERE:
+            self._member.coordinator_dead(answer())
+        raise self._failure(answer())
+
+    async def _find(self) -> None:
+        try:
+            await self._connect()
+        except errors.KafkaError as error:
+            raise self._failure(error) from error
+
+    def _node(self) -> int:
+        return int(str(self._member.coordinator_id).removeprefix("coordinator-"))
+
+    def forget(self) -> None:
+        """Give up the generation, and a join that goes on. The member keeps its id where the broker may know it."""
+        self._abort_join()
+        self._member.reset_generation(self._member._generation.member_id)
+
+    async def leave(self, reason: str) -> None:
+        """Leave the group, if that can be done in a moment. A static member does not leave: it may come back."""
+        self._abort_join()
+        self._member.state = MemberState.STABLE
+        await self._member.maybe_leave_group_async(reason, _LEAVE_MS)
+
+    def _abort_join(self) -> None:
+        if self._joining and self._member.coordinator_id is not None:
+            self._client._manager.close(self._member.coordinator_id)
+
+
+class _Member(BaseCoordinator):  # type: ignore[misc]
+    def __init__(
+        self, client: KafkaNetClient, group: GroupSettings, assign: Assign, alive: Callable[[float], None]
+    ) -> None:
+        super().__init__(
+            client,
+            api_version=_BROKER,
+            group_id=group.group_id,
+            group_instance_id=group.instance_id,
+            session_timeout_ms=group.session_timeout,
+            heartbeat_interval_ms=group.heartbeat_interval,
+            max_poll_interval_ms=group.rebalance_timeout,
+        )
+        self._assign = assign
+        self._alive = alive
+        self.offer: list[tuple[str, bytes]] = []
+
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    def group_protocols(self) -> list[tuple[str, bytes]]:
+        return self.offer
+
+    def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> dict[str, bytes]:
+        known = [GroupMemberData(item.member_id, item.group_instance_id, bytes(item.metadata)) for item in members]
+        return dict(self._assign(leader_id, protocol, self._generation.generation_id, known))
+
+    def _process_sync_group_response(self, response: Any, send_time: float) -> bytes:
+        assignment = bytes(super()._process_sync_group_response(response, send_time))
+        self._alive(send_time)
+        return assignment
+
+
+def _text(error: errors.KafkaError) -> str:
+    return f"{type(error).__name__.removesuffix('Error')}: {error}"
+
+
+def _quieten() -> None:
+    # It reports each attempt to connect; what matters is told by this package, once.
+    library = logging.getLogger("kafka")
+    if library.level == logging.NOTSET:
+        library.setLevel(logging.CRITICAL)

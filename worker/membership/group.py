@@ -1,0 +1,419 @@
+"""This worker as a member of the cluster's group: one thread that joins, gives signs of life and leaves.
+
+What it decides it tells the herder as events, and takes that one's word for what has stopped. At any instant of
+``kill -9`` nothing is kept: the broker notices after ``session.timeout.ms``, and a new process joins holding nothing.
+A unit is never another's while it may still run here (invariant I6): what is revoked is stopped before this member
+joins again, and a member that loses its generation, or has not heard of the broker for two thirds of its session,
+tells the herder to drop everything, waits for that, and then joins holding nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from worker.config import DistributedConfig
+from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
+from worker.membership.events import Event, Joined, Lost, Refused
+from worker.membership.leader import Leader
+from worker.membership.protocol import (
+    EAGER,
+    NO_ERROR,
+    VERSIONS,
+    Assignment,
+    MemberMetadata,
+    decode_assignment,
+    encode_metadata,
+    offered,
+)
+from worker.stores.config import ConfigSnapshot
+from worker.unit import Unit
+
+if TYPE_CHECKING:
+    from worker.membership.coordinator import Coordinator, JoinedGroup
+
+__all__ = ["GroupMember"]
+
+logger = logging.getLogger(__name__)
+
+_OFFSET_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
+_MOST_SILENT: Final = 2 / 3
+_MARGIN: Final = 0.1
+"""Parts of the session: how much of it may pass in silence, and how much is left over at its end."""
+
+
+class GroupMember:
+    """This worker in the group. Methods may be called from any thread and return at once.
+
+    ``props`` are the worker's resolved properties, ``url`` is where it is reached by the others. ``tell`` is given
+    the events, in the member's thread. ``snapshot`` is asked for the configurations, read to the given offset at
+    least if that can be; -1 is as far as they are read already. ``on_heartbeat`` is given the time
+    (``time.monotonic()``) at which a request was sent that the broker has answered: the session lasts
+    ``session.timeout.ms`` from then at least.
+    """
+
+    def __init__(
+        self,
+        config: DistributedConfig,
+        props: Mapping[str, str],
+        url: str,
+        tell: Callable[[Event], None],
+        snapshot: Callable[[int], Future[ConfigSnapshot]],
+        on_heartbeat: Callable[[float], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._props = props
+        self._url = url
+        self._tell = tell
+        self._snapshot = snapshot
+        self._on_heartbeat = on_heartbeat
+        self._session = config.session_timeout_ms / 1000
+        self._leader = Leader(config, snapshot)
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._coordinator: Coordinator | None = None
+        self._thread: threading.Thread | None = None
+        # What follows is the thread's own.
+        self._ended = False
+        self._refused = False
+        self._failure: Exception | None = None
+        self._held: frozenset[Unit] = frozenset()
+        self._last: Assignment | None = None
+        self._joined = False
+        self._version = -1
+        self._alive = 0.0
+        self._lost: Lost | None = None
+        self._stopping = False
+        self._wanted = True
+        self._wanted_offset = -1
+        self._round_offset = -1
+        self._read_offset = -1
+        self._join_at: float | None = None
+        self._leaving: float | None = None
+        self._away = False
+        self._failures = 0
+
+    # -- for every thread --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to join. Raises ``ConfigError`` where the settings of Kafka clients cannot be used for that."""
+        self._coordinator = self._new_coordinator()
+        self._thread = threading.Thread(target=self._run, args=(self._coordinator,), name="group-member", daemon=True)
+        self._thread.start()
+
+    def rejoin(self, reason: str, config_offset: int | None = None) -> None:
+        """Take part in another round.
+
+        Without ``config_offset`` this also says that the revoked units of the last one are gone. With it there are
+        newer configurations, and nothing happens if the last round had them already.
+        """
+        self._post(lambda: self._asked_to_join(reason, config_offset))
+
+    def leave(self, for_seconds: float | None) -> None:
+        """Have everything dropped, leave the group, and join again after so long; without a time stay away."""
+        self._post(lambda: self._asked_to_leave(for_seconds))
+
+    def close(self) -> None:
+        """Leave the group and end. What this worker ran must have stopped before. :meth:`join` waits for the end."""
+        self._post(self._asked_to_end)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the member has left and its thread has ended, at most so many seconds."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _post(self, command: Callable[[], None]) -> None:
+        self._inbox.put(command)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._coordinator is not None:
+            self._coordinator.wake()
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self, coordinator: Coordinator) -> None:
+        try:
+            coordinator.run(
+                lambda: self._live(coordinator),
+                lambda: self._guarded(self._beat(coordinator)),
+                lambda: self._guarded(self._watch(coordinator)),
+            )
+        except Exception as error:
+            logger.exception("This worker's membership of the group %s has failed", self._config.group_id)
+            self._drop("it has failed", 0)
+            self._tell(Refused(f"The membership of the group {self._config.group_id} has failed: {error}"))
+
+    def _new_coordinator(self) -> Coordinator:
+        # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
+        from worker.membership.client import client_settings  # noqa: PLC0415
+        from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
+
+        config = self._config
+        return Coordinator(
+            client_settings(self._props),
+            GroupSettings(
+                config.group_id,
+                config.group_instance_id,
+                config.session_timeout_ms,
+                config.heartbeat_interval_ms,
+                config.rebalance_timeout_ms,
+            ),
+            self._leader.assign,
+            self._signed,
+        )
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self._failure = error
+            self._wake()
+
+    async def _live(self, coordinator: Coordinator) -> None:
+        while not self._ended:
+            try:
+                await self._next(coordinator)
+            except MemberRefusedError as error:
+                self._refuse(str(error))
+            if self._failure is not None:
+                raise self._failure
+        # One that is refused may still run what it had; its session goes on until the worker's process is gone.
+        if not self._refused:
+            await coordinator.leave("the worker is stopping")
+
+    async def _next(self, coordinator: Coordinator) -> None:
+        """Do the one thing that is to be done next, or wait for it."""
+        if self._lost is not None:
+            await self._wait_until_gone(coordinator, self._lost)
+        elif self._leaving is not None:
+            await self._leave(coordinator)
+        elif self._has_to_join():
+            await self._join(coordinator)
+        else:
+            at = None if self._stopping else self._join_at
+            await self._pause(coordinator, None if at is None else max(0.0, at - time.monotonic()))
+
+    async def _pause(self, coordinator: Coordinator, seconds: float | None) -> None:
+        if self._inbox.empty():
+            await coordinator.wait(seconds)
+        while not self._inbox.empty():
+            self._inbox.get()()
+
+    async def _until(self, coordinator: Coordinator, condition: Callable[[], bool], seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not (met := condition()) and not self._ended and (left := deadline - time.monotonic()) > 0:
+            await self._pause(coordinator, left)
+        return met
+
+    def _has_to_join(self) -> bool:
+        if self._stopping:
+            return False
+        if self._join_at is not None and time.monotonic() >= self._join_at:
+            return True
+        return not self._away and (self._wanted or self._wanted_offset > self._round_offset)
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    def _asked_to_join(self, reason: str, config_offset: int | None) -> None:
+        if config_offset is not None:
+            self._wanted_offset = max(self._wanted_offset, config_offset)
+        elif self._joined:
+            self._stopping = False
+            self._wanted = True
+        if self._has_to_join():
+            logger.info("Joining the group %s again: %s", self._config.group_id, reason)
+
+    def _asked_to_leave(self, for_seconds: float | None) -> None:
+        self._leaving = float("inf") if for_seconds is None else for_seconds
+
+    def _asked_to_end(self) -> None:
+        self._ended = True
+
+    # -- joining -----------------------------------------------------------------------------------------------------
+
+    async def _join(self, coordinator: Coordinator) -> None:
+        if self._version == EAGER and self._joined:
+            self._drop("the eager protocol starts each round with nothing", self._session_left())
+            return
+        metadata = MemberMetadata(self._url, await self._offset(coordinator), self._reported())
+        if self._lost is not None or self._ended:
+            return
+        self._wanted, self._away, self._join_at = False, False, None
+        offer = [(name, encode_metadata(metadata, VERSIONS[name])) for name in offered(self._config.connect_protocol)]
+        try:
+            joined = await self._joined_by(coordinator, offer)
+        except GenerationLostError as error:
+            self._wanted = True
+            self._generation_lost(coordinator, str(error))
+        except NotJoinedError as error:
+            self._wanted = True
+            await self._retry(coordinator, error)
+        else:
+            if joined is not None and self._lost is None:
+                self._failures = 0
+                self._apply(joined)
+
+    async def _joined_by(self, coordinator: Coordinator, offer: Sequence[tuple[str, bytes]]) -> JoinedGroup | None:
+        outcome = coordinator.join(offer)
+        while (joined := outcome()) is None and not self._ended:
+            await self._pause(coordinator, None)
+        return joined
+
+    async def _offset(self, coordinator: Coordinator) -> int:
+        answer = self._snapshot(-1)
+        answer.add_done_callback(lambda _: self._wake())
+        if await self._until(coordinator, answer.done, _OFFSET_SECONDS):
+            self._read_offset = answer.result().offset
+        return self._read_offset
+
+    def _reported(self) -> Assignment | None:
+        """What this member held after the last round, in the form in which it was given."""
+        if self._last is None:
+            return None
+        return replace(self._last, assigned=self._held, revoked=frozenset(), delay=0, error=NO_ERROR)
+
+    async def _retry(self, coordinator: Coordinator, error: NotJoinedError) -> None:
+        if error.at_once:
+            return
+        if self._failures == 0:
+            logger.warning(
+                "The coordinator of the group %s cannot be joined through %s (%s); trying on",
+                self._config.group_id,
+                ",".join(self._config.bootstrap_servers),
+                str(error),  # it keeps sockets alive by its traceback, and a log keeps what it was given
+            )
+        seconds = _RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)]
+        self._failures += 1
+        await self._until(coordinator, lambda: self._lost is not None, seconds)
+
+    def _apply(self, joined: JoinedGroup) -> None:
+        """Take what the leader has given."""
+        assignment, version = decode_assignment(joined.assignment), VERSIONS[joined.protocol]
+        if version == EAGER and self._held:
+            # The group has just become eager: what others were given may be what still runs here.
+            self._drop("the group has become eager", 0)
+            return
+        is_first, revoked = not self._joined, assignment.revoked & self._held
+        self._held = (self._held - revoked) | assignment.assigned
+        self._last, self._version, self._joined = assignment, version, True
+        self._stopping = bool(revoked)
+        mismatch = assignment.error != NO_ERROR
+        self._round_offset = -1 if mismatch else assignment.config_offset
+        self._join_at = time.monotonic() + assignment.delay / 1000 if assignment.delay > 0 else None
+        is_leader = assignment.leader == joined.member_id
+        if is_first and self._config.group_instance_id is not None and assignment.leader_url == self._url:
+            # A static member that led before its restart gets its old assignment, and leads again after another round.
+            self._wanted = self._wanted or not is_leader
+        self._leader.completed(joined.generation)
+        self._tell(
+            Joined(
+                generation=joined.generation,
+                member_id=joined.member_id,
+                leader_id=assignment.leader,
+                leader_url=assignment.leader_url,
+                is_leader=is_leader,
+                mismatch=mismatch,
+                config_offset=assignment.config_offset,
+                held=self._held,
+                revoked=revoked,
+                protocol_version=version,
+                owners=self._leader.owners if is_leader else {},
+            )
+        )
+
+    # -- losing and leaving ------------------------------------------------------------------------------------------
+
+    def _drop(self, reason: str, within: float) -> None:
+        """Hold nothing any more, and have the herder stop what runs."""
+        if not self._joined:
+            return
+        logger.warning("Stopping everything this worker runs: %s", reason)
+        self._held, self._last, self._version = frozenset(), None, -1
+        self._joined, self._stopping, self._wanted = False, False, True
+        self._join_at = None
+        stopped: Future[None] = Future()
+        stopped.add_done_callback(lambda _: self._wake())
+        self._lost = Lost(stopped, within)
+        self._tell(self._lost)
+
+    def _generation_lost(self, coordinator: Coordinator, reason: str) -> None:
+        coordinator.forget()
+        self._drop(reason, 0)
+        self._wake()
+
+    async def _wait_until_gone(self, coordinator: Coordinator, lost: Lost) -> None:
+        longest = lost.within + self._config.rebalance_timeout_ms / 1000
+        if await self._until(coordinator, lost.stopped.done, longest):
+            self._lost = None
+        elif not self._ended:
+            raise MemberRefusedError(
+                f"What this worker ran did not end within {longest:g} s after its membership of the group "
+                f"{self._config.group_id} was lost, and others may run it by now: the worker has to be restarted"
+            )
+
+    async def _leave(self, coordinator: Coordinator) -> None:
+        if self._joined:
+            self._drop("this worker leaves the group", self._session_left())
+            return
+        seconds = self._leaving or 0.0
+        await coordinator.leave("the worker was asked to leave")
+        self._leaving, self._away = None, True
+        if seconds != float("inf"):
+            self._join_at = time.monotonic() + seconds
+
+    def _refuse(self, message: str) -> None:
+        self._drop("the broker refuses this worker", 0)
+        self._ended = self._refused = True
+        self._tell(Refused(message))
+
+    # -- signs of life -----------------------------------------------------------------------------------------------
+
+    def _signed(self, sent: float) -> None:
+        self._alive = max(self._alive, sent)
+        if self._on_heartbeat is not None:
+            self._on_heartbeat(sent)
+
+    def _session_left(self) -> float:
+        return max(0.0, self._alive + self._session * (1 - _MARGIN) - time.monotonic())
+
+    async def _beat(self, coordinator: Coordinator) -> None:
+        interval = min(self._config.heartbeat_interval_ms / 1000, self._session / 3)
+        while not self._ended:
+            await coordinator.sleep(interval)
+            if coordinator.is_member:
+                await self._beat_once(coordinator)
+
+    async def _beat_once(self, coordinator: Coordinator) -> None:
+        """One sign of life, tried until it is given or the membership is lost."""
+        while coordinator.is_member and not self._ended:
+            try:
+                if await coordinator.beat():
+                    self._wanted = True
+                    self._wake()
+            except GenerationLostError as error:
+                self._generation_lost(coordinator, str(error))
+            except MemberRefusedError as error:
+                self._refuse(str(error))
+                self._wake()
+            except NotJoinedError as error:
+                logger.debug("No sign of life could be given: %s", error)
+                await coordinator.sleep(_RETRY_SECONDS[0])
+                continue
+            return
+
+    async def _watch(self, coordinator: Coordinator) -> None:
+        """See to it that everything is stopped before the session ends if the broker does not answer."""
+        while not self._ended:
+            await coordinator.sleep(self._session / 30)
+            silent = time.monotonic() - self._alive
+            if self._joined and silent > self._session * _MOST_SILENT:
+                coordinator.forget()
+                self._drop(f"the coordinator was not heard of for {silent:.1f} s", self._session_left())
+                self._wake()

@@ -1,0 +1,130 @@
+"""The leader's part in a round: it reads what all members say and gives each its share. The member's thread alone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from connect.errors import ConnectError
+from worker.config import DistributedConfig
+from worker.membership.assignor import AssignorState, assign, round_robin, units_of
+from worker.membership.protocol import (
+    CONFIG_MISMATCH,
+    EAGER,
+    VERSIONS,
+    Assignment,
+    MemberMetadata,
+    decode_metadata,
+    encode_assignment,
+)
+from worker.stores.config import ConfigSnapshot
+from worker.unit import Unit
+
+if TYPE_CHECKING:
+    from worker.membership.coordinator import GroupMemberData
+
+__all__ = ["Leader"]
+
+logger = logging.getLogger(__name__)
+
+_NOTHING: Final[frozenset[Unit]] = frozenset()
+
+
+class Leader:
+    """Assigns work to the members while this worker leads; ``owners`` has who runs what, by URL, since then."""
+
+    def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
+        self._max_delay = config.scheduled_rebalance_max_delay_ms
+        # While it waits no sign of life is given, so that has to end well within the session.
+        self._patience = min(config.worker_sync_timeout_ms, config.session_timeout_ms // 3) / 1000
+        self._snapshot = snapshot
+        self._state = AssignorState()
+        self._last_generation = -1
+        self.owners: Mapping[Unit, str] = {}
+
+    def completed(self, generation: int) -> None:
+        """This worker has got its share of that generation, from whoever led it."""
+        self._last_generation = generation
+
+    def assign(
+        self, leader: str, protocol: str, generation: int, members: Sequence[GroupMemberData]
+    ) -> Mapping[str, bytes]:
+        """The assignment of each member, encoded. Waits a moment if this worker has yet to read configurations."""
+        version = VERSIONS[protocol]
+        metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
+        newest = max(item.config_offset for item in metadata.values())
+        snapshot = self._read(newest)
+        blank = Assignment(leader, metadata[leader].url, newest)
+        if snapshot is None:
+            assignments = self._mismatch(blank, metadata, generation)
+        elif version == EAGER:
+            assignments = self._eager(replace(blank, config_offset=snapshot.offset), metadata, snapshot)
+        else:
+            static = {member.member_id for member in members if member.instance_id is not None}
+            blank = replace(blank, config_offset=snapshot.offset)
+            assignments = self._incremental(blank, metadata, snapshot, generation, static)
+        return {member: encode_assignment(assignment, version) for member, assignment in assignments.items()}
+
+    def _read(self, newest: int) -> ConfigSnapshot | None:
+        """The configurations, unless they cannot be had as new as a member knows them."""
+        try:
+            snapshot = self._snapshot(newest).result(self._patience)
+        except (TimeoutError, ConnectError) as error:
+            logger.warning("This worker leads and could not read the configurations to offset %d: %r", newest, error)
+            return None
+        return snapshot if snapshot.offset >= newest else None
+
+    def _mismatch(
+        self, blank: Assignment, metadata: Mapping[str, MemberMetadata], generation: int
+    ) -> dict[str, Assignment]:
+        if self._state.generation == self._last_generation:
+            self._state = replace(self._state, generation=generation)
+        self.owners = {unit: item.url for item in metadata.values() for unit in _held(item)}
+        return dict.fromkeys(metadata, replace(blank, error=CONFIG_MISMATCH))
+
+    def _eager(
+        self, blank: Assignment, metadata: Mapping[str, MemberMetadata], snapshot: ConfigSnapshot
+    ) -> dict[str, Assignment]:
+        shares = round_robin(units_of(snapshot.tasks), metadata)
+        self.owners = {unit: metadata[member].url for member, units in shares.items() for unit in units}
+        return {member: replace(blank, assigned=units) for member, units in shares.items()}
+
+    def _incremental(
+        self,
+        blank: Assignment,
+        metadata: Mapping[str, MemberMetadata],
+        snapshot: ConfigSnapshot,
+        generation: int,
+        static: set[str],
+    ) -> dict[str, Assignment]:
+        held = {member: _held(item) for member, item in metadata.items()}
+        outcome = assign(
+            self._state,
+            units_of(snapshot.tasks),
+            held,
+            now=int(time.monotonic() * 1000),
+            max_delay=self._max_delay,
+            generation=generation,
+            last_generation=self._last_generation,
+        )
+        self._state = outcome.state
+        self.owners = {unit: metadata[member].url for unit, member in outcome.owners.items()}
+        return {
+            member: replace(
+                blank,
+                # The broker gives a static member that restarts its last assignment again, without a round: that has
+                # to be all of it.
+                assigned=increments.assigned | (held[member] - increments.revoked if member in static else _NOTHING),
+                revoked=increments.revoked,
+                delay=outcome.delay,
+            )
+            for member, increments in outcome.increments.items()
+        }
+
+
+def _held(metadata: MemberMetadata) -> frozenset[Unit]:
+    return metadata.held.assigned if metadata.held is not None else _NOTHING

@@ -1,0 +1,193 @@
+"""The bytes of the ``connect`` group protocol: what members say of themselves, and what the leader gives each.
+
+Versions 0 (``default``, eager), 1 (``compatible``, KIP-415) and 2 (``sessioned``, KIP-507) share one layout; only the
+later ones carry the assignment held, revocations and the delay. Byte for byte as Apache Kafka Connect's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from connect.errors import DataError
+from worker.unit import Unit
+
+__all__ = [
+    "CONFIG_MISMATCH",
+    "EAGER",
+    "NO_ERROR",
+    "PROTOCOL_TYPE",
+    "VERSIONS",
+    "Assignment",
+    "MemberMetadata",
+    "decode_assignment",
+    "decode_metadata",
+    "encode_assignment",
+    "encode_metadata",
+    "offered",
+]
+
+PROTOCOL_TYPE: Final = "connect"
+EAGER: Final = 0
+NO_ERROR: Final = 0
+CONFIG_MISMATCH: Final = 1
+"""The leader knows older configurations than a member, so nothing was assigned."""
+
+VERSIONS: Final[Mapping[str, int]] = MappingProxyType({"default": 0, "compatible": 1, "sessioned": 2})
+"""The version of each protocol, by the name under which members offer it to the broker."""
+
+_OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "eager": ("default",),
+        "compatible": ("compatible", "default"),
+        "sessioned": ("sessioned", "compatible", "default"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader gives a member: in version 0 all that it is to run, later only what changes.
+
+    ``delay`` is in ms: after so long the member is to join again.
+    """
+
+    leader: str
+    leader_url: str
+    config_offset: int
+    assigned: frozenset[Unit] = frozenset()
+    revoked: frozenset[Unit] = frozenset()
+    delay: int = 0
+    error: int = NO_ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMetadata:
+    """What a member says when it joins. ``held`` is ``None`` where it holds nothing, and always in version 0."""
+
+    url: str
+    config_offset: int
+    held: Assignment | None = None
+
+
+def offered(connect_protocol: str) -> tuple[str, ...]:
+    """The protocols a worker offers for its ``connect.protocol``, the preferred one first."""
+    return _OFFERED[connect_protocol.lower()]
+
+
+def encode_metadata(metadata: MemberMetadata, version: int) -> bytes:
+    """The metadata of a member that offers this version."""
+    head = struct.pack(">h", version) + _string(metadata.url) + struct.pack(">q", metadata.config_offset)
+    if version == EAGER:
+        return head
+    if metadata.held is None:
+        return head + struct.pack(">i", -1)
+    held = encode_assignment(metadata.held, version)
+    return head + struct.pack(">i", len(held)) + held
+
+
+def decode_metadata(data: bytes) -> MemberMetadata:
+    """Read a member's metadata. Raises ``DataError`` where it is malformed."""
+    reader = _Reader("metadata", data)
+    version = reader.version()
+    url, offset = reader.string(), reader.number(">q")
+    held = reader.nullable_bytes() if version != EAGER else None
+    reader.end()
+    return MemberMetadata(url, offset, decode_assignment(held) if held else None)
+
+
+def encode_assignment(assignment: Assignment, version: int) -> bytes:
+    """The assignment for a member, in the version that the group has agreed on."""
+    data = (
+        struct.pack(">hh", version, assignment.error)
+        + _string(assignment.leader)
+        + _string(assignment.leader_url)
+        + struct.pack(">q", assignment.config_offset)
+        + _units(assignment.assigned)
+    )
+    if version == EAGER:
+        return data
+    return data + _units(assignment.revoked) + struct.pack(">i", assignment.delay)
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """Read an assignment. Raises ``DataError`` where it is malformed."""
+    reader = _Reader("assignment", data)
+    version, error = reader.version(), reader.number(">h")
+    leader, leader_url, offset = reader.string(), reader.string(), reader.number(">q")
+    assigned = reader.units()
+    revoked, delay = frozenset[Unit](), 0
+    if version != EAGER:
+        revoked, delay = reader.units(), reader.number(">i")
+    reader.end()
+    return Assignment(leader, leader_url, offset, assigned, revoked, delay, error)
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+def _units(units: Iterable[Unit]) -> bytes:
+    of_connector: dict[str, list[int]] = {}
+    for unit in sorted(units):
+        of_connector.setdefault(unit.connector, []).append(unit.task)
+    parts = [struct.pack(">i", len(of_connector))]
+    for connector, tasks in of_connector.items():
+        parts += (_string(connector), struct.pack(f">i{len(tasks)}i", len(tasks), *tasks))
+    return b"".join(parts)
+
+
+class _Reader:
+    """Takes one field after the other. A null array or string counts as empty, as the Java worker reads it."""
+
+    def __init__(self, what: str, data: bytes) -> None:
+        self._what = what
+        self._data = data
+        self._at = 0
+
+    def version(self) -> int:
+        # A later version may only add to the end, so it is read as the newest known one.
+        return self.number(">h")
+
+    def number(self, form: str) -> int:
+        number: int = struct.unpack(form, self._take(struct.calcsize(form)))[0]
+        return number
+
+    def string(self) -> str:
+        data = self._take(max(0, self.number(">h")))
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise self._malformed(f"a text is not UTF-8: {error.reason}") from error
+
+    def nullable_bytes(self) -> bytes | None:
+        length = self.number(">i")
+        return None if length < 0 else self._take(length)
+
+    def units(self) -> frozenset[Unit]:
+        units: set[Unit] = set()
+        for _ in range(self.number(">i")):
+            connector = self.string()
+            units.update(Unit(connector, self.number(">i")) for _ in range(self.number(">i")))
+        return frozenset(units)
+
+    def end(self) -> None:
+        if self._at != len(self._data):
+            raise self._malformed(f"{len(self._data) - self._at} bytes are left over")
+
+    def _take(self, count: int) -> bytes:
+        taken = self._data[self._at : self._at + count]
+        if len(taken) < count:
+            raise self._malformed(f"{count} bytes should follow byte {self._at}, {len(taken)} do")
+        self._at += count
+        return taken
+
+    def _malformed(self, why: str) -> DataError:
+        return DataError(
+            f"The {self._what} of a member of the connect group is malformed: {why}. "
+            "See that only workers of one Connect cluster use this group.id"
+        )
