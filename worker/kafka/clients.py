@@ -57,7 +57,7 @@ _OUR_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
         # place of 1,000 triples the rate of a consumer whose queue is full.
         ClientKind.CONSUMER: {
             "queued.max.messages.kbytes": str(32 * 1024),
-            "queued.min.messages": "20000",
+            "queued.min.messages": "5000",
             "fetch.max.bytes": str(16 * 1024 * 1024),
             "fetch.queue.backoff.ms": "10",
         },

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, TypeAlias, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -15,12 +17,18 @@ __all__ = ["ConsumerGroup", "GroupOffsets"]
 GroupOffsets: TypeAlias = Mapping[tuple[str, int], int]
 """Topics and partitions, each with the next offset to consume."""
 
+T = TypeVar("T")
+
 _TIMEOUT: Final = 30.0
+_LOOK_AGAIN: Final = 0.2
 _UNKNOWN: Final = frozenset(
     (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 )
 _IN_USE: Final = frozenset(
     (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.GROUP_SUBSCRIBED_TO_TOPIC)
+)
+_MOVING: Final = frozenset(
+    (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 )
 
 
@@ -35,7 +43,9 @@ class ConsumerGroup:
         """The offsets the group has committed."""
         asked = [ConsumerGroupTopicPartitions(self._group)]
         try:
-            answer = self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group].result()
+            answer = _settled(
+                lambda: self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group]
+            )
         except KafkaException as error:
             if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
                 return {}
@@ -60,7 +70,7 @@ class ConsumerGroup:
     def reset(self) -> None:
         """Forget every offset, by deleting the group."""
         try:
-            self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group].result()
+            _settled(lambda: self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group])
         except KafkaException as error:
             if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
                 raise self._refused("reset", error) from error
@@ -69,7 +79,9 @@ class ConsumerGroup:
         places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         asked = [ConsumerGroupTopicPartitions(self._group, places)]
         try:
-            answer = self._admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group].result()
+            answer = _settled(
+                lambda: self._admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group]
+            )
         except KafkaException as error:
             raise self._refused("alter", error) from error
         for item in answer.topic_partitions:
@@ -89,6 +101,18 @@ class ConsumerGroup:
                 "stopped state, this operation can be safely retried."
             )
         return ConnectError(f"Failed to {what} offsets of consumer group {self._group}: {_error(error).str()}")
+
+
+def _settled(ask: Callable[[], Future[T]]) -> T:
+    """The answer, once the group has a broker that sees to it; a new or restarted cluster takes a moment for that."""
+    deadline = time.monotonic() + _TIMEOUT
+    while True:
+        try:
+            return ask().result()
+        except KafkaException as error:
+            if _code(error) not in _MOVING or time.monotonic() >= deadline:
+                raise
+        time.sleep(_LOOK_AGAIN)
 
 
 def _error(error: KafkaException) -> Any:

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-__all__ = ["ConfigStore", "ConnectorEntry", "MemoryConfigStore", "TargetState"]
+from connect.errors import NotFoundError
+
+__all__ = [
+    "ConfigChange",
+    "ConfigSnapshot",
+    "ConfigStore",
+    "ConnectorChanged",
+    "ConnectorEntry",
+    "ConnectorRemoved",
+    "FencedTasksChanged",
+    "LoggerLevelChanged",
+    "MemoryConfigStore",
+    "RestartRequested",
+    "SessionKey",
+    "SessionKeyChanged",
+    "TargetState",
+    "TargetStateChanged",
+    "TasksChanged",
+]
 
 
 class TargetState(enum.Enum):
@@ -23,61 +43,289 @@ class ConnectorEntry:
     """A connector as it is to be. Configurations are as written: their references are not resolved.
 
     ``applied`` is the connector's configuration as it was when the task configs were made of it: tasks run by that
-    one, so that a change reaches them once, with the task configs that come of it.
+    one, so that a change reaches them once, with the task configs that come of it. ``drained`` is there for a connector
+    that is stopped because it was drained, and not by a user: since when, in milliseconds since 1970.
     """
 
     config: Mapping[str, str]
     target: TargetState = TargetState.STARTED
     task_configs: tuple[Mapping[str, str], ...] = ()
     applied: Mapping[str, str] = field(default_factory=dict)
+    drained: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSnapshot:
+    """What the assignor needs to know of the configurations, and how new they are.
+
+    ``offset`` is the config topic's offset after the last record that was applied, -1 if none was. ``tasks`` has each
+    connector with how many tasks it has; one whose task configs are incomplete has none.
+    """
+
+    offset: int
+    tasks: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The key by which workers sign what they ask of each other (KIP-507); ``created`` in milliseconds since 1970."""
+
+    key: bytes = field(repr=False)
+    algorithm: str
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorChanged:
+    """A connector was made, or has another configuration."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRemoved:
+    """A connector is no more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TasksChanged:
+    """A connector has new task configs; they are made of the configuration it has at this moment."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStateChanged:
+    """Something else may be wanted of a connector."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequested:
+    """Whoever runs a part of this connector is to restart it (KIP-745)."""
+
+    name: str
+    include_tasks: bool
+    only_failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerLevelChanged:
+    """Every worker is to log this namespace at this level (KIP-976)."""
+
+    namespace: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeyChanged:
+    """There is a new session key."""
+
+
+@dataclass(frozen=True, slots=True)
+class FencedTasksChanged:
+    """The task producers of a connector were fenced for its present task configs (KIP-618)."""
+
+    name: str
+
+
+ConfigChange: TypeAlias = (
+    ConnectorChanged
+    | ConnectorRemoved
+    | TasksChanged
+    | TargetStateChanged
+    | RestartRequested
+    | LoggerLevelChanged
+    | SessionKeyChanged
+    | FencedTasksChanged
+)
 
 
 class ConfigStore(ABC):
-    """Keeps what is to run. Only the leader writes (invariant I6)."""
+    """Keeps what is to run. Only the leader writes (invariant I6).
+
+    The view belongs to one thread, the herder's: there the listener is told of each change after the view has it.
+    What a ``put`` returns is done when this store's own view has the change; it fails with a
+    :class:`~connect.errors.ConnectError` that says what to do.
+    """
+
+    @abstractmethod
+    def start(self, listener: Callable[[ConfigChange], None]) -> None:
+        """Read all there is, which the listener is not told of; then tell it of every change."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End; what was not written yet fails."""
 
     @abstractmethod
     def connectors(self) -> Mapping[str, ConnectorEntry]:
         """Every connector by name."""
 
     @abstractmethod
-    def put_connector(self, name: str, config: Mapping[str, str], target: TargetState | None) -> None:
-        """Create a connector or change its configuration, and its target state if one is given."""
+    def snapshot(self) -> ConfigSnapshot:
+        """What the assignor needs of the view."""
 
     @abstractmethod
-    def remove_connector(self, name: str) -> None:
+    def session_key(self) -> SessionKey | None:
+        """The newest session key."""
+
+    @abstractmethod
+    def fenced_tasks(self, name: str) -> int | None:
+        """How many tasks of a connector may have live producers, as the last fencing recorded it."""
+
+    @abstractmethod
+    def pending_fencing(self, name: str) -> bool:
+        """Whether a connector has task configs for which no fencing was recorded since they were written."""
+
+    @abstractmethod
+    def put_connector(
+        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+    ) -> Future[None]:
+        """Create a connector or change its configuration, and before that its target state if one is given."""
+
+    @abstractmethod
+    def remove_connector(self, name: str) -> Future[None]:
         """Forget a connector."""
 
     @abstractmethod
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> Future[None]:
         """Set the task configs of a connector, all at once; they are made of the configuration it has now."""
 
     @abstractmethod
-    def put_target_state(self, name: str, target: TargetState) -> None:
-        """Set what is wanted of a connector."""
+    def put_target_state(self, name: str, target: TargetState, drained: int | None = None) -> Future[None]:
+        """Set what is wanted of a connector, and since when it is drained if that is why it is stopped."""
+
+    @abstractmethod
+    def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Future[None]:
+        """Ask every worker to restart what it runs of a connector."""
+
+    @abstractmethod
+    def put_logger_level(self, namespace: str, level: str) -> Future[None]:
+        """Ask every worker to log a namespace at a level."""
+
+    @abstractmethod
+    def put_session_key(self, key: SessionKey) -> Future[None]:
+        """Give every worker a new session key."""
+
+    @abstractmethod
+    def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
+        """Record that the former producers of a connector were fenced and that it will have so many tasks."""
+
+    @abstractmethod
+    def read_to_end(self) -> Future[None]:
+        """Done when the view has all that was written before this was asked."""
+
+    @abstractmethod
+    def claim_writes(self) -> Future[None]:
+        """Asked by a new leader before it writes: with exactly-once support it fences the writer before it."""
 
 
 class MemoryConfigStore(ConfigStore):
-    """The store of standalone mode, whose files are read at every start. Used by the herder's thread alone."""
+    """The store of standalone mode, whose files are read at every start. Used by the herder's thread alone.
+
+    Futures are done when they are returned, and the listener has been told by then.
+    """
 
     def __init__(self) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
+        self._session_key: SessionKey | None = None
+        self._fenced_tasks: dict[str, int] = {}
+        self._pending_fencing: set[str] = set()
+        self._listener: Callable[[ConfigChange], None] = _tell_nobody
+
+    def start(self, listener: Callable[[ConfigChange], None]) -> None:
+        self._listener = listener
+
+    def close(self) -> None:
+        self._listener = _tell_nobody
 
     def connectors(self) -> Mapping[str, ConnectorEntry]:
         return dict(self._connectors)
 
-    def put_connector(self, name: str, config: Mapping[str, str], target: TargetState | None) -> None:
+    def snapshot(self) -> ConfigSnapshot:
+        return ConfigSnapshot(-1, {name: len(entry.task_configs) for name, entry in self._connectors.items()})
+
+    def session_key(self) -> SessionKey | None:
+        return self._session_key
+
+    def fenced_tasks(self, name: str) -> int | None:
+        return self._fenced_tasks.get(name)
+
+    def pending_fencing(self, name: str) -> bool:
+        return name in self._pending_fencing
+
+    def put_connector(
+        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+    ) -> Future[None]:
         entry = self._connectors.get(name)
         if entry is None:
-            self._connectors[name] = ConnectorEntry(dict(config), target or TargetState.STARTED)
-        else:
-            self._connectors[name] = replace(entry, config=dict(config), target=target or entry.target)
+            self._connectors[name] = ConnectorEntry(dict(config), target or TargetState.STARTED, drained=drained)
+            return self._done(ConnectorChanged(name))
+        if target is not None:
+            self._connectors[name] = replace(entry, target=target, drained=drained)
+            self._listener(TargetStateChanged(name))
+        self._connectors[name] = replace(self._connectors[name], config=dict(config))
+        return self._done(ConnectorChanged(name))
 
-    def remove_connector(self, name: str) -> None:
+    def remove_connector(self, name: str) -> Future[None]:
         self._connectors.pop(name, None)
+        return self._done(ConnectorRemoved(name))
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        entry = self._connectors[name]
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> Future[None]:
+        entry = self._connectors.get(name)
+        if entry is None:
+            return _unknown(name)
         self._connectors[name] = replace(entry, task_configs=tuple(configs), applied=entry.config)
+        self._pending_fencing.add(name)
+        return self._done(TasksChanged(name))
 
-    def put_target_state(self, name: str, target: TargetState) -> None:
-        self._connectors[name] = replace(self._connectors[name], target=target)
+    def put_target_state(self, name: str, target: TargetState, drained: int | None = None) -> Future[None]:
+        entry = self._connectors.get(name)
+        if entry is None:
+            return _unknown(name)
+        self._connectors[name] = replace(entry, target=target, drained=drained)
+        return self._done(TargetStateChanged(name))
+
+    def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Future[None]:
+        return self._done(RestartRequested(name, include_tasks, only_failed))
+
+    def put_logger_level(self, namespace: str, level: str) -> Future[None]:
+        return self._done(LoggerLevelChanged(namespace, level))
+
+    def put_session_key(self, key: SessionKey) -> Future[None]:
+        self._session_key = key
+        return self._done(SessionKeyChanged())
+
+    def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
+        self._fenced_tasks[name] = count
+        self._pending_fencing.discard(name)
+        return self._done(FencedTasksChanged(name))
+
+    def read_to_end(self) -> Future[None]:
+        return _done()
+
+    def claim_writes(self) -> Future[None]:
+        return _done()
+
+    def _done(self, change: ConfigChange) -> Future[None]:
+        self._listener(change)
+        return _done()
+
+
+def _tell_nobody(change: ConfigChange) -> None:
+    """Before the start and after the end nobody listens."""
+
+
+def _done() -> Future[None]:
+    future: Future[None] = Future()
+    future.set_result(None)
+    return future
+
+
+def _unknown(name: str) -> Future[None]:
+    future: Future[None] = Future()
+    future.set_exception(NotFoundError(f"Connector {name} not found"))
+    return future

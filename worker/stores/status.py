@@ -25,17 +25,31 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a connector or task, and which worker said so in which generation."""
+    """The state of a connector or task, and which worker said so in which generation.
+
+    ``drained`` says that it has delivered everything it is to deliver (``run.until=drained``), ``restarts`` how often
+    it was restarted by ``restart.policy`` since it last ran for long.
+    """
 
     state: State
     worker_id: str
     generation: int
     trace: str | None = None
     version: str | None = None
+    drained: bool = False
+    restarts: int = 0
 
 
 class StatusStore(ABC):
     """Keeps the newest status of each unit. Only the owner of a unit writes its status (invariant I6)."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Read all there is."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Write what is still to be written, and end."""
 
     @abstractmethod
     def put(self, unit: Unit, status: Status) -> None:
@@ -68,6 +82,12 @@ class MemoryStatusStore(StatusStore):
     def __init__(self) -> None:
         self._statuses: dict[Unit, Status] = {}
         self._topics: dict[str, set[str]] = {}
+
+    def start(self) -> None:
+        """There is nothing to read."""
+
+    def close(self) -> None:
+        """There is nothing to write."""
 
     def put(self, unit: Unit, status: Status) -> None:
         self._statuses[unit] = status

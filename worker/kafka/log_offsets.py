@@ -1,0 +1,75 @@
+"""Where the partitions of topics begin, end, and stood at a time, asked of the broker for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
+
+from connect.errors import ConnectError
+
+__all__ = ["LogOffsets", "Place"]
+
+Place: TypeAlias = tuple[str, int]
+"""A topic and one of its partitions."""
+
+_TIMEOUT: Final = 30.0
+_EARLIEST: Final = _OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final = _OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class LogOffsets:
+    """Asks the broker. Every method raises :class:`~connect.errors.ConnectError` when it does not tell."""
+
+    def __init__(self, admin: AdminClient) -> None:
+        self._admin = admin
+
+    def partitions(self, topics: Iterable[str]) -> list[Place]:
+        """Every partition of these topics, in order; a topic that is not there has none."""
+        try:
+            present = self._admin.list_topics(timeout=_TIMEOUT).topics
+        except KafkaException as error:
+            raise _refused("the topics", error) from error
+        return [(topic, partition) for topic in sorted(topics) if topic in present for partition in _of(present[topic])]
+
+    def earliest(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The first offset of each partition that has a record, or will have one."""
+        return self._ask(places, _EARLIEST)
+
+    def latest(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The offset after the last record of each partition; open transactions are after it."""
+        return self._ask(places, _LATEST)
+
+    def at(self, places: Iterable[Place], timestamp: int) -> dict[Place, int | None]:
+        """The offset of the first record from ``timestamp`` (ms since 1970) on; ``None`` where there is none yet."""
+        found = self._ask(places, _OffsetSpec.for_timestamp(timestamp))
+        return {place: offset if offset >= 0 else None for place, offset in found.items()}
+
+    def _ask(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
+        asked = {TopicPartition(*place): spec for place in places}
+        if not asked:
+            return {}
+        answers: Mapping[TopicPartition, Any] = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT
+        )
+        found: dict[Place, int] = {}
+        for item, answer in answers.items():
+            try:
+                found[item.topic, item.partition] = answer.result().offset
+            except KafkaException as error:
+                raise _refused(f"the offsets of {item.topic}-{item.partition}", error) from error
+        return found
+
+
+def _of(topic: Any) -> list[int]:
+    return sorted(topic.partitions)
+
+
+def _refused(what: str, error: KafkaException) -> ConnectError:
+    return ConnectError(
+        f"The broker does not tell {what}: {error.args[0].str()}. See that it is up and that this principal may "
+        "describe the topics."
+    )
