@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
+from ssl import SSLContext
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -16,15 +17,23 @@ from connect.config import read_properties, resolve_references
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from rest.app import create_admin_app, create_app
+from rest.forwarding import Forwarding, Peers
 from rest.headers import AnswerHeaders
+from rest.leader_client import LeaderClient
 from rest.server import RestServer
-from worker.config import StandaloneConfig
+from rest.tls import TlsSettings
+from worker.config import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.connector_files import read_connector
 from worker.herder.connectors import TopicTracking
+from worker.herder.drains import Outcome
 from worker.herder.herder import Herder
-from worker.herder.units import Outcome
+from worker.herder.inbox import Inbox
+from worker.herder.leadership import KeyRotation
+from worker.herder.parts import ClusterSettings
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
+from worker.membership.group import GroupMember
+from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
 from worker.progress import ProgressLog
 from worker.runtime.child import main as child_main
@@ -32,12 +41,16 @@ from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
 from worker.stores.config import MemoryConfigStore
 from worker.stores.file_offset import FileOffsetStore
+from worker.stores.kafka_config import KafkaConfigStore
+from worker.stores.kafka_offset import KafkaOffsetStore
+from worker.stores.kafka_status import KafkaStatusStore
 from worker.stores.offset_service import OffsetService
 from worker.stores.status import MemoryStatusStore
+from worker.supervisor.lease import Lease
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
-__all__ = ["COULD_NOT_START", "DIED", "FAILED", "OK", "run_standalone"]
+__all__ = ["COULD_NOT_START", "DIED", "FAILED", "OK", "run_distributed", "run_standalone"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,32 +69,176 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     3: a connector could not be created, or failed before it was drained.
     """
     stop = _stop_on_signals()
-    try:
-        props = read_properties(worker_file)
-        resolved = _resolved(props)
-        config = StandaloneConfig.parse(resolved)
-        cluster_id = _cluster_id(resolved)
-        store = FileOffsetStore(config.offset_file)
-        server = RestServer(config.listeners)
-        admin_server = RestServer(config.admin_listeners) if config.admin_listeners else None
-    except ConnectError as error:
-        logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
-        return COULD_NOT_START
-    with _herder(config, props, store, server, admin_server) as herder:
-        _serve(herder, cluster_id, config, server, admin_server)
-        logger.info("The worker is up; its REST API is at http://%s:%d/", server.host, server.port)
+    with ExitStack() as stack:
+        try:
+            props = read_properties(worker_file)
+            resolved = _resolved(props)
+            config = StandaloneConfig.parse(resolved)
+            cluster_id = _cluster_id(resolved)
+            store = FileOffsetStore(config.offset_file)
+            web = _Web(config, resolved, stack)
+            herder = _standalone_herder(config, props, store, web, stack)
+        except ConnectError as error:
+            logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
+            return COULD_NOT_START
+        stack.callback(web.close)
+        web.serve(herder, cluster_id, None)
         return _run(herder, connector_files, stop)
 
 
-def _serve(
-    herder: Herder, cluster_id: str, config: StandaloneConfig, server: RestServer, admin_server: RestServer | None
-) -> None:
-    headers = AnswerHeaders.of(
-        config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
+def run_distributed(worker_file: Path) -> int:
+    """Be a worker of a cluster until a signal comes; the exit status.
+
+    0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
+    """
+    stop = _stop_on_signals()
+    with ExitStack() as stack:
+        try:
+            props = read_properties(worker_file)
+            resolved = _resolved(props)
+            config = DistributedConfig.parse(resolved)
+            web = _Web(config, resolved, stack)
+            cluster_id = _cluster_id(resolved)
+            peers = Peers(web.peer_context(), _REQUEST_TIMEOUT)
+            stack.callback(peers.close)
+            herder = _distributed_herder(config, props, resolved, web, peers, stack)
+        except ConnectError as error:
+            logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
+            return COULD_NOT_START
+        stack.callback(web.close)
+        web.serve(herder, cluster_id, Forwarding(peers))
+        herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
+        return stop.result()
+
+
+class _Web:
+    """The REST servers of a worker. They listen at once, so that an address that is taken is known first."""
+
+    def __init__(self, config: WorkerConfig, resolved: Mapping[str, str], stack: ExitStack) -> None:
+        self._config = config
+        self._tls = TlsSettings(resolved)
+        self._admin: RestServer | None = None
+        self._server = RestServer(config.listeners, self._tls)
+        stack.callback(self.close)
+        if config.admin_listeners:
+            self._admin = RestServer(config.admin_listeners, self._tls, key="admin.listeners")
+        self.address = self._server.advertised(config)
+
+    def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None) -> None:
+        """Answer requests from now on."""
+        config = self._config
+        headers = AnswerHeaders.of(
+            config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
+        )
+        with_admin = config.admin_listeners is None
+        app = create_app(herder, cluster_id, with_admin=with_admin, headers=headers, forwarding=forwarding)
+        self._server.answer_with(app)
+        if self._admin is not None:
+            self._admin.answer_with(create_admin_app(herder, distributed=forwarding is not None))
+        logger.info("The worker is up; its REST API is at %s", self.address.url)
+
+    def peer_context(self) -> SSLContext | None:
+        """How this worker trusts the others, if they listen as it does and that is by https."""
+        return self._tls.client_context() if self.address.scheme == "https" else None
+
+    def close(self) -> None:
+        """Answer no more, if not done before: whoever asks a worker that ends is to hear so and not to wait."""
+        for server in (self._server, self._admin):
+            if server is not None:
+                server.close()
+
+
+def _standalone_herder(
+    config: StandaloneConfig, props: Mapping[str, str], store: FileOffsetStore, web: _Web, stack: ExitStack
+) -> Herder:
+    offsets = OffsetService(store)
+    launcher = ForkServerLauncher(child_main)
+    herder = Herder(
+        props,
+        web.address.worker_id,
+        Inbox(),
+        MemoryConfigStore(),
+        MemoryStatusStore(),
+        SoloMembership(),
+        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        PluginRegistry.discover(config.plugin_path or ()),
+        offsets,
+        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
     )
-    server.answer_with(create_app(herder, cluster_id, with_admin=config.admin_listeners is None, headers=headers))
-    if admin_server is not None:
-        admin_server.answer_with(create_admin_app(herder))
+    _start(herder, offsets, stack)
+    return herder
+
+
+def _distributed_herder(
+    config: DistributedConfig,
+    props: Mapping[str, str],
+    resolved: Mapping[str, str],
+    web: _Web,
+    peers: Peers,
+    stack: ExitStack,
+) -> Herder:
+    inbox, lease = Inbox(), Lease()
+    store = KafkaOffsetStore(config, resolved)
+    stack.callback(store.close)
+    store.start()
+    offsets = OffsetService(store)
+    launcher = ForkServerLauncher(child_main, lease.path)
+    leader = LeaderClient(peers, config.inter_worker_signature_algorithm)
+    stack.callback(leader.close)
+    herder = Herder(
+        props,
+        web.address.worker_id,
+        inbox,
+        KafkaConfigStore(config, resolved, inbox.post),
+        KafkaStatusStore(web.address.worker_id, config, resolved, inbox.post),
+        _membership(config, resolved, web.address.url, lease),
+        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        PluginRegistry.discover(config.plugin_path or ()),
+        offsets,
+        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
+        _cluster_settings(config, leader, lease),
+    )
+    _start(herder, offsets, stack)
+    return herder
+
+
+def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
+    """The worker's place in its group; each sign of life that the group has answered renews the lease for a session."""
+    session = config.session_timeout_ms / 1000
+    return GroupMembership(
+        url,
+        lambda tell, snapshot: GroupMember(
+            config, resolved, url, tell, snapshot, lambda sent: lease.renew(sent + session)
+        ),
+    )
+
+
+def _cluster_settings(config: DistributedConfig, leader: LeaderClient, lease: Lease) -> ClusterSettings:
+    rotation = KeyRotation(
+        config.inter_worker_key_generation_algorithm,
+        config.inter_worker_key_size,
+        max(1.0, config.inter_worker_key_ttl_ms / 1000),
+    )
+    return ClusterSettings(
+        leader=leader,
+        keys=rotation if config.connect_protocol.lower() == "sessioned" else None,
+        verification_algorithms=config.inter_worker_verification_algorithms,
+        lease=lease,
+        sync_timeout=config.worker_sync_timeout_ms / 1000,
+        unsync_backoff=config.worker_unsync_backoff_ms / 1000,
+        exactly_once=config.exactly_once_source_support.lower() == "enabled",
+    )
+
+
+def _start(herder: Herder, offsets: OffsetService, stack: ExitStack) -> None:
+    """Start the threads; they end in the order in which none needs one that has ended."""
+    offsets.start()
+    stack.callback(offsets.close)
+    stack.callback(herder.close)
+    herder.start()
+    progress = ProgressLog(herder.totals)
+    progress.start()
+    stack.callback(progress.close)
 
 
 def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
@@ -102,7 +259,8 @@ def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
 
 
 def _status(done: Future[Outcome]) -> int:
-    if done.exception() is not None:
+    if (error := done.exception()) is not None:
+        logger.error("The worker ends: %s", error)
         return DIED
     outcome = done.result()
     if outcome.failed:
@@ -110,44 +268,6 @@ def _status(done: Future[Outcome]) -> int:
         return FAILED
     logger.info("All connectors are drained")
     return OK
-
-
-@contextmanager
-def _herder(
-    config: StandaloneConfig,
-    props: Mapping[str, str],
-    store: FileOffsetStore,
-    server: RestServer,
-    admin_server: RestServer | None,
-) -> Iterator[Herder]:
-    offsets = OffsetService(store)
-    launcher = ForkServerLauncher(child_main)
-    graceful = config.task_shutdown_graceful_timeout_ms / 1000
-    host, port = config.rest_advertised_host_name or server.host, config.rest_advertised_port or server.port
-    herder = Herder(
-        props,
-        f"{host}:{port}",
-        MemoryConfigStore(),
-        MemoryStatusStore(),
-        SoloMembership(),
-        lambda notify: Supervisor(launcher, notify, offsets.submit, graceful),
-        PluginRegistry.discover(config.plugin_path or ()),
-        offsets,
-        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
-    )
-    progress = ProgressLog(herder.totals)
-    offsets.start()
-    herder.start()
-    progress.start()
-    try:
-        yield herder
-    finally:
-        server.close()
-        if admin_server is not None:
-            admin_server.close()
-        progress.close()
-        herder.close()
-        offsets.close()
 
 
 def _stop_on_signals() -> Future[int]:

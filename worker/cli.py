@@ -1,4 +1,4 @@
-"""The commands ``sluice`` and ``connect-standalone``.
+"""The commands ``sluice``, ``connect-standalone`` and ``connect-distributed``.
 
 Imports are made by the commands that need them: the fork server of a worker loads this module too.
 """
@@ -10,11 +10,13 @@ from pathlib import Path
 
 import click
 
+from worker.dlq_commands import dlq
 from worker.kafka.commands import broker
+from worker.offset_commands import offsets
 from worker.plugin_commands import plugins
 from worker.registry.commands import registry
 
-__all__ = ["connect_standalone", "main"]
+__all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -43,7 +45,26 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     sys.exit(run_standalone(worker_properties, connectors))
 
 
+@main.command()
+@click.argument("worker_properties", type=_FILE)
+def distributed(worker_properties: Path) -> None:
+    """Be a worker of a cluster, from a properties file.
+
+    WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster.
+    The worker runs until SIGINT or SIGTERM.
+
+    Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
+    """
+    from worker.app import run_distributed  # noqa: PLC0415 - see above
+    from worker.log import configure_logging  # noqa: PLC0415
+
+    configure_logging()
+    sys.exit(run_distributed(worker_properties))
+
+
 main.add_command(broker)
+main.add_command(dlq)
+main.add_command(offsets)
 main.add_command(plugins)
 main.add_command(registry)
 
@@ -51,3 +72,8 @@ main.add_command(registry)
 def connect_standalone() -> None:
     """``sluice standalone`` under the name that users of Kafka type."""
     standalone(prog_name="connect-standalone")
+
+
+def connect_distributed() -> None:
+    """``sluice distributed`` under the name that users of Kafka type."""
+    distributed(prog_name="connect-distributed")

@@ -11,7 +11,6 @@ from connect.config import (
     HIGH,
     LOW,
     MEDIUM,
-    Config,
     ConfigRuleError,
     Long,
     PluginName,
@@ -19,11 +18,14 @@ from connect.config import (
     Width,
     at_least,
     connector_name,
+    non_empty,
+    one_of,
     option,
     regex,
     unique_aliases,
 )
 from connect.errors import ConfigError
+from worker.restart_config import RestartConfig
 
 __all__ = [
     "ConnectorConfig",
@@ -35,6 +37,7 @@ __all__ = [
 
 _COMMON: Final = "Common"
 _ERRORS: Final = "Error Handling"
+_EXACTLY_ONCE: Final = "Exactly Once Support"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class TransformationSpec:
     negate: bool
 
 
-class ConnectorConfig(Config):
+class ConnectorConfig(RestartConfig):
     """What source and sink connectors have in common."""
 
     name: str = option(
@@ -294,6 +297,56 @@ class SourceConnectorConfig(ConnectorConfig):
         doc="Groups of topics that are created with settings of their own, before the group default. Each has "
         "topic.creation.GROUP.include, .exclude, .partitions, .replication.factor and any topic config.",
     )
+    exactly_once_support: str = option(
+        default="requested",
+        importance=MEDIUM,
+        validator=one_of("required", "requested", ignore_case=True),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Exactly once support",
+        doc="Whether the connector has to be exactly once: required refuses it unless the worker has "
+        "exactly.once.source.support=enabled and the connector says that it can with this configuration.",
+    )
+    transaction_boundary: str = option(
+        default="poll",
+        importance=MEDIUM,
+        validator=one_of("interval", "poll", "connector", ignore_case=True),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Transaction Boundary",
+        doc="Where an exactly-once task ends its transactions: poll after every batch, interval after "
+        "transaction.boundary.interval.ms, connector where the connector says, if it can.",
+    )
+    transaction_boundary_interval_ms: Long | None = option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Transaction boundary interval",
+        doc="How long a transaction lasts, in milliseconds, with transaction.boundary=interval; by default the "
+        "worker's offset.flush.interval.ms.",
+    )
+    offsets_storage_topic: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=non_empty,
+        group="offsets.topic",
+        width=Width.LONG,
+        display_name="Offsets topic",
+        doc="A topic of its own for the offsets of this connector, which its tasks write; it is created if it is "
+        "missing. By default they are with those of all connectors.",
+    )
+
+    @property
+    def requires_exactly_once(self) -> bool:
+        """Whether the connector may run only exactly once."""
+        return self.exactly_once_support.lower() == "required"
+
+    @property
+    def boundary(self) -> str:
+        """Where transactions end: ``poll``, ``interval`` or ``connector``."""
+        return self.transaction_boundary.lower()
 
 
 class SinkConnectorConfig(ConnectorConfig):

@@ -22,7 +22,7 @@ LOG_LINES = 2_000
 BIG = 8 * 1024 * 1024
 
 
-def main(connection: Connection) -> None:
+def main(connection: Connection, _lease: str | None = None) -> None:
     """Speak the protocol; the config's ``does`` names what to do, ``file`` where to tell of it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     first: Any = decode(connection.recv_bytes())

@@ -9,6 +9,7 @@ from typing import Any
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.errors import ForbiddenError
+from worker.herder.schedules import due
 from worker.herder.views import connector_info, connector_status, task_configs, task_status
 from worker.stores.config import ConfigStore, ConnectorEntry
 from worker.stores.status import Status, StatusStore
@@ -93,7 +94,11 @@ class Connectors:
     def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
         """The status of a connector and its tasks, as it is or as ``statuses`` say."""
         shown = self._statuses.statuses() if statuses is None else statuses
-        return connector_status(name, self.type(name), shown, self.metrics)
+        document = connector_status(name, self.type(name), shown, self.metrics)
+        entry = self._configs.connectors().get(name)
+        if entry is not None and (at := due(entry)) is not None:
+            document["next_run"] = at.isoformat().replace("+00:00", "Z")
+        return document
 
     def expanded(self) -> dict[str, dict[str, Document]]:
         """Every connector by name, with its status, if it has one, and its info."""

@@ -2,7 +2,8 @@
 
 Requests and notices come into the inbox and are handled one after the other. What to do is decided by functions of
 the state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.draining`, :mod:`worker.herder.restart`) and done by the
-supervisor's thread; the herder itself never waits for a plugin, a process or a socket.
+supervisor's thread; the herder itself never waits for a plugin, a process or a socket. A standalone worker has the same
+herder as one of a cluster: it leads, and everything is assigned to it.
 """
 
 from __future__ import annotations
@@ -11,21 +12,28 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from connect.errors import ConnectError, NotFoundError
 from connect.plugins import PluginRegistry
-from worker.herder.changes import GivenConfig, check_infos, check_same_class, merged, named, required_class
-from worker.herder.connectors import Connectors, TopicTracking
-from worker.herder.inquiries import Inquiries
-from worker.herder.offsets import ConnectorOffsets, Document, SourceOffsets
+from worker.herder.changes import GivenConfig, check_same_class, required_class
+from worker.herder.connectors import TopicTracking
+from worker.herder.drains import Outcome
+from worker.herder.inbox import Inbox
+from worker.herder.offsets import Document, SourceOffsets
+from worker.herder.parts import Calls, ClusterSettings, Parts, Standing
 from worker.herder.request import Request
-from worker.herder.restart import restart_plan, restarting
-from worker.herder.units import Outcome, Units
 from worker.loggers import LoggerLevels, level_named
 from worker.membership.membership import Membership
-from worker.stores.config import ConfigStore, TargetState
+from worker.session_keys import SignedRequest, verify
+from worker.stores.config import (
+    ConfigChange,
+    ConfigStore,
+    ConnectorRemoved,
+    LoggerLevelChanged,
+    RestartRequested,
+    TargetState,
+)
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
 from worker.supervisor.messages import Report
@@ -41,14 +49,17 @@ T = TypeVar("T")
 class Herder:
     """Runs connectors. The public methods may be called from any thread; their results come in futures.
 
-    These fail with :class:`~connect.errors.NotFoundError` for a connector that there is not, and with
-    :class:`~worker.errors.BadRequestError` for what is wrong with a request.
+    These fail with :class:`~connect.errors.NotFoundError` for a connector that there is not, with
+    :class:`~worker.errors.BadRequestError` for what is wrong with a request, and with
+    :class:`~worker.errors.NotLeaderError` or :class:`~worker.errors.NotAssignedError` for what another worker is to do.
+    Without ``cluster`` settings this is a standalone worker.
     """
 
     def __init__(
         self,
         worker_props: Mapping[str, str],
         worker_id: str,
+        inbox: Inbox,
         configs: ConfigStore,
         statuses: StatusStore,
         membership: Membership,
@@ -56,44 +67,65 @@ class Herder:
         plugins: PluginRegistry,
         source_offsets: SourceOffsets,
         tracking: TopicTracking = TopicTracking(),  # noqa: B008 - it cannot be changed
+        cluster: ClusterSettings | None = None,
     ) -> None:
         self._worker_props = dict(worker_props)
+        self._inbox = inbox
         self._configs = configs
         self._statuses = statuses
+        self._membership = membership
         self._plugins = plugins
-        self._connectors = Connectors(configs, statuses, plugins, tracking)
-        self._inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._supervisor = supervisor(lambda notice: self._post(lambda: self._notice(notice)))
-        self._inquiries = Inquiries(self._supervisor.inquire)
-        self._units = Units(
-            worker_props,
-            worker_id,
-            configs,
-            statuses,
-            membership,
-            self._supervisor,
-            self._connectors.is_source,
-        )
-        self._offsets = ConnectorOffsets(
-            worker_props, source_offsets, self._inquiries, self._units, self._post, self._reconcile
-        )
-        self._creating: set[str] = set()
+        self._cluster = cluster
         self._levels = LoggerLevels()
         self._closing = False
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
 
+        self._supervisor = supervisor(lambda notice: inbox.post(lambda: self._notice(notice)))
+        parts = Parts(
+            Standing(
+                worker_props,
+                worker_id,
+                inbox,
+                configs,
+                statuses,
+                membership,
+                plugins,
+                source_offsets,
+                tracking,
+                cluster,
+            ),
+            self._supervisor,
+            Calls(self._follow_configs, self._reconcile, self._refused),
+        )
+        self._inquiries, self._connectors, self._leadership = parts.inquiries, parts.connectors, parts.leadership
+        self._fencing, self._units, self._drains = parts.fencing, parts.units, parts.drains
+        self._schedules, self._rebalancing, self._writes = parts.schedules, parts.rebalancing, parts.writes
+        self._offsets, self._consumer_offsets = parts.offsets, parts.consumer_offsets
+        self._errant_records, self._restarts = parts.errant_records, parts.restarts
+
     def start(self) -> None:
-        """Begin to work."""
+        """Read what is stored and begin to work. Waits for the stores.
+
+        Raises :class:`~connect.errors.ConnectError` if they cannot be read.
+        """
+        self._configs.start(self._config_changed)
+        self._statuses.start()
         self._supervisor.start_thread()
+        self._inbox.post(self._rebalancing.start)
+        self._inbox.post(self._leadership.changed)
+        self._inbox.post(self._reconcile)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop every connector and task of this worker, and end; returns when they are gone."""
-        self._inbox.put(self._begin_to_close)
+        """Stop every connector and task of this worker, leave the cluster and end; returns when all that is done."""
+        self._inbox.post(self._begin_to_close)
         self._supervisor.close()
-        self._inbox.put(None)
+        self._inbox.close()
         self._thread.join()
+        self._membership.close()
+        self._statuses.close()
+        self._configs.close()
 
     # -- connectors ------------------------------------------------------------------------------------------------
 
@@ -103,45 +135,66 @@ class Herder:
         The request fails with :class:`~connect.errors.AlreadyExistsError` if there is one of that name, or one is
         being made.
         """
-        return self._request(lambda request: self._create(request, name, config, target))
+        return self._request(lambda request: self._writes.create(request, name, config, target))
 
     def put_config(self, name: str, config: GivenConfig) -> Request[tuple[bool, Document]]:
         """Check a configuration and give it to a connector, new or not; whether it is new, and as it is shown."""
-        return self._request(lambda request: self._put(request, name, named(name, config)))
+        return self._request(lambda request: self._writes.put(request, name, config))
 
     def patch_config(self, name: str, patch: GivenConfig) -> Request[Document]:
         """Change some keys of a connector's configuration; the connector as it is shown. Null removes a key."""
-
-        def begin(request: Request[Document]) -> None:
-            config = named(name, merged(self._connectors.entry(name).config, patch))
-            self._validated(request, name, config, lambda: request.set_result(self._connectors.info(name)))
-
-        return self._request(begin)
+        return self._request(lambda request: self._writes.patch(request, name, patch))
 
     def delete_connector(self, name: str) -> Request[None]:
         """Stop a connector and forget it. Its offsets stay, for another of its name."""
-        return self._ask(lambda: self._delete(name))
+        return self._request(lambda request: self._writes.delete(request, name))
 
     def set_target_state(self, name: str, target: TargetState) -> Request[None]:
         """Pause, resume or stop a connector; what that needs is done after this is answered."""
-        return self._ask(lambda: self._set_target_state(name, target))
+        return self._request(lambda request: self._writes.set_target_state(request, name, target))
 
     def restart_connector(
         self, name: str, *, include_tasks: bool = False, only_failed: bool = False
     ) -> Request[Document]:
-        """Restart a connector, with its tasks if asked for; its status with what is being restarted (KIP-745)."""
-        return self._ask(lambda: self._restart(name, include_tasks=include_tasks, only_failed=only_failed))
+        """Restart a connector, with its tasks if asked for; its status with what is being restarted (KIP-745).
+
+        Without either flag the worker that runs the connector restarts it, and there is nothing to be shown.
+        """
+        if not (include_tasks or only_failed):
+            return self._ask(lambda: self._restarts.connector(name))
+        return self._request(
+            lambda request: self._writes.restart(request, name, include_tasks=include_tasks, only_failed=only_failed)
+        )
 
     def restart_task(self, name: str, task: int) -> Request[None]:
         """Restart one task."""
-        return self._ask(lambda: self._restart_task(Unit(name, task)))
+        return self._ask(lambda: self._restarts.task(Unit(name, task)))
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]], signed: SignedRequest) -> Request[None]:
+        """Keep the task configs that another worker's connector wants."""
+
+        def begin(request: Request[None]) -> None:
+            self._check_signature(signed)
+            self._writes.put_task_configs(request, name, configs)
+
+        return self._request(begin)
+
+    def fence(self, name: str, signed: SignedRequest) -> Request[None]:
+        """Fence the producers of a connector's former tasks, for a worker that is about to start the new ones."""
+
+        def begin(request: Request[None]) -> None:
+            self._check_signature(signed)
+            self._connectors.entry(name)
+            self._fencing.fence(request, name)
+
+        return self._request(begin)
 
     def all_created(self) -> None:
         """Say that no more connectors are to come for now.
 
         Until then sinks with ``run.until=drained`` are not told to drain: a source of theirs may not be there yet.
         """
-        self._inbox.put(self._see_all_created)
+        self._inbox.post(self._see_all_created)
 
     # -- what there is -----------------------------------------------------------------------------------------------
 
@@ -201,11 +254,31 @@ class Herder:
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]] | None) -> Request[Document]:
         """Set offsets of a stopped connector, or reset all where ``offsets`` is ``None``; what is to be said of it."""
-        return self._request(
-            lambda request: self._offsets.alter(
-                request, name, self._connectors.entry(name), offsets, is_source=self._connectors.is_source(name)
-            )
-        )
+
+        def begin(request: Request[Document]) -> None:
+            entry, is_source = self._connectors.entry(name), self._connectors.is_source(name)
+            self._offsets.alter(request, name, entry, offsets, is_source=is_source)
+
+        return self._request(lambda request: self._leadership.as_leader(request, lambda: begin(request)))
+
+    def reset_consumer_offsets(self, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Request[list[Document]]:
+        """Move the consumer group of a stopped sink as ``body`` says; each partition with its offset before and after.
+
+        A dry run moves nothing, and may be asked for in any state.
+        """
+        return self._request(lambda request: self._consumer_offsets.reset(request, name, body, dry_run=dry_run))
+
+    def connector_lag(self, name: str) -> Request[Document]:
+        """How far a connector is behind, and how fast it goes; of its tasks, those that run on this worker."""
+        return self._request(lambda request: self._consumer_offsets.lag(request, name))
+
+    def errant_records(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
+        """What is in the dead letter queue of a connector, after a partition and offset of it."""
+        return self._request(lambda request: self._errant_records.list(request, name, after, limit))
+
+    def replay_errant_records(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
+        """Deliver records of a sink's dead letter queue again; which were delivered, which failed, and what remains."""
+        return self._request(lambda request: self._errant_records.replay(request, name, body))
 
     # -- plugins and loggers -------------------------------------------------------------------------------------------
 
@@ -225,9 +298,8 @@ class Herder:
 
             request.enter(f"asking plugin {entry.class_name} for its keys")
             kind = entry.kind.value
-            self._inquire(
-                messages.DescribePlugin(kind, entry.class_name, version, self._worker_props), request, answered
-            )
+            inquiry = messages.DescribePlugin(kind, entry.class_name, version, self._worker_props)
+            self._inquiries.answer(inquiry, request, answered)
 
         return self._request(begin)
 
@@ -235,9 +307,14 @@ class Herder:
         """Everything there is to say of a configuration of the connector called ``plugin``."""
 
         def begin(request: Request[Document]) -> None:
+            def answered(report: Report) -> None:
+                assert isinstance(report, messages.Validated)
+                request.set_result(report.infos)
+
             in_config = required_class(config)
             check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
-            self._validate(request, "the given", config, lambda done: request.set_result(done.infos))
+            request.enter(f"waiting for {in_config} to validate the given configuration")
+            self._inquiries.answer(messages.ValidateConfig(dict(config), self._worker_props), request, answered)
 
         return self._request(begin)
 
@@ -253,10 +330,19 @@ class Herder:
         """Set the level of a logger and all below it, in the connectors' and tasks' processes too; those changed."""
         return self._ask(lambda: self._set_logger_level(name, level_named(level)))
 
+    def set_cluster_logger_level(self, name: str, level: str) -> Request[None]:
+        """Have every worker of the cluster set the level of a logger (KIP-976)."""
+
+        def begin(request: Request[None]) -> None:
+            level_named(level)
+            self._writes.set_logger_level(request, name, level.upper())
+
+        return self._request(begin)
+
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while (action := self._inbox.get()) is not None:
+        while (action := self._inbox.take()) is not None:
             try:
                 action()
             except Exception as error:
@@ -268,6 +354,10 @@ class Herder:
     def _begin_to_close(self) -> None:
         self._closing = True
 
+    def _refused(self, message: str) -> None:
+        if not self.drained.done():
+            self.drained.set_exception(ConnectError(message))
+
     def _request(self, begin: Callable[[Request[T]], None]) -> Request[T]:
         request: Request[T] = Request()
 
@@ -277,14 +367,11 @@ class Herder:
             except Exception as error:
                 request.set_exception(error)
 
-        self._inbox.put(attempt)
+        self._inbox.post(attempt)
         return request
 
     def _ask(self, answer: Callable[[], T]) -> Request[T]:
         return self._request(lambda request: request.set_result(answer()))
-
-    def _post(self, action: Callable[[], None]) -> None:
-        self._inbox.put(action)
 
     def _notice(self, notice: Notice) -> None:
         match notice:
@@ -296,116 +383,54 @@ class Herder:
                 return
             case Answered():
                 self._inquiries.answered(notice)
+                return
             case Published():
                 self._units.published(notice)
             case Changed():
                 self._units.changed(notice)
         self._reconcile()
 
+    def _config_changed(self, change: ConfigChange) -> None:
+        match change:
+            case RestartRequested(name, include_tasks, only_failed):
+                self._restarts.requested(name, include_tasks=include_tasks, only_failed=only_failed)
+                return
+            case LoggerLevelChanged(namespace, level):
+                self._cluster_logger_level(namespace, level)
+                return
+            case ConnectorRemoved(name):
+                self._connectors.forget(name)
+                self._units.forget(name, with_statuses=self._membership.is_leader)
+        # What follows changes the store, too, so it is not done in the middle of a change.
+        self._inbox.post(self._follow_configs)
+
+    def _follow_configs(self) -> None:
+        if not self._closing:
+            self._rebalancing.configs_changed()
+            self._schedules.look()
+        self._reconcile()
+
     def _see_all_created(self) -> None:
-        self._units.all_created()
+        self._drains.all_created()
         self._reconcile()
 
     def _reconcile(self) -> None:
         if self._closing:
             return
-        self._units.reconcile()
-        if self._units.outcome is not None and not self.drained.done():
-            self.drained.set_result(self._units.outcome)
+        self._units.reconcile(self._drains.sinks())
+        self._drains.stop_drained()
+        if not self.drained.done() and (outcome := self._drains.outcome()) is not None:
+            self.drained.set_result(outcome)
 
-    # -- changes -------------------------------------------------------------------------------------------------------
+    def _check_signature(self, signed: SignedRequest) -> None:
+        if self._cluster is not None and self._cluster.keys is not None:
+            verify(signed, self._configs.session_key(), self._cluster.verification_algorithms)
 
-    def _create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
-        if self._connectors.exists(name) or name in self._creating:
-            raise AlreadyExistsError(f"Connector {name} already exists")
-        self._creating.add(name)
-        request.add_done_callback(lambda _: self._creating.discard(name))
-
-        def create() -> None:
-            request.set_result(self._connectors.info(name))
-
-        self._validated(request, name, named(name, config), create, target, must_be_new=True)
-
-    def _put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
-        is_new = not self._connectors.exists(name)
-        self._validated(request, name, config, lambda: request.set_result((is_new, self._connectors.info(name))))
-
-    def _validated(
-        self,
-        request: Request[Any],
-        name: str,
-        config: GivenConfig,
-        go_on: Callable[[], None],
-        target: TargetState | None = None,
-        *,
-        must_be_new: bool = False,
-    ) -> None:
-        """Give a connector this configuration once it is found to be right, and go on."""
-        required_class(config)
-
-        def decide(done: messages.Validated) -> None:
-            check_infos(done.infos)
-            if must_be_new and self._connectors.exists(name):
-                raise AlreadyExistsError(f"Connector {name} already exists")
-            self._connectors.learn_type(name, done.type)
-            kept = {key: value for key, value in config.items() if value is not None}
-            self._configs.put_connector(name, kept, target)
-            go_on()
-
-        self._validate(request, f"connector {name}'s", config, decide)
-
-    def _validate(
-        self, request: Request[Any], whose: str, config: GivenConfig, decide: Callable[[messages.Validated], None]
-    ) -> None:
-        def answered(report: Report) -> None:
-            assert isinstance(report, messages.Validated)
-            decide(report)
-
-        request.enter(f"waiting for {config['connector.class']} to validate {whose} configuration")
-        self._inquire(messages.ValidateConfig(dict(config), self._worker_props), request, answered)
-
-    def _inquire(self, inquiry: messages.Inquiry, request: Request[Any], go_on: Callable[[Report], None]) -> None:
-        def answered(outcome: Report | ConnectError) -> None:
-            try:
-                if isinstance(outcome, ConnectError):
-                    raise outcome
-                go_on(outcome)
-            except ConnectError as error:
-                request.set_exception(error)
-
-        self._inquiries.put(inquiry, answered)
-
-    def _delete(self, name: str) -> None:
-        self._connectors.entry(name)
-        self._configs.remove_connector(name)
-        self._connectors.forget(name)
-        self._units.forget(name)
-        self._reconcile()
-
-    def _set_target_state(self, name: str, target: TargetState) -> None:
-        if not self._connectors.exists(name):
-            raise NotFoundError(f"Unknown connector {name}")
-        if target is TargetState.STOPPED:
-            self._configs.put_task_configs(name, ())
-        self._configs.put_target_state(name, target)
-        self._reconcile()
-
-    def _restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Document:
-        if not self._connectors.exists(name):
-            raise NotFoundError(f"Unknown connector: {name}")
-        statuses = self._statuses.statuses()
-        plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
-        shown = self._connectors.status(name, restarting(statuses, plan))
-        self._units.restart(plan)
-        return shown
-
-    def _restart_task(self, unit: Unit) -> None:
-        entry = self._configs.connectors().get(unit.connector)
-        if entry is None:
-            raise NotFoundError(f"Unknown connector: {unit.connector}")
-        if unit.task >= len(entry.task_configs):
-            raise NotFoundError(f"Unknown task: {unit.connector}-{unit.task}")
-        self._units.restart([unit])
+    def _cluster_logger_level(self, name: str, level: str) -> None:
+        try:
+            self._set_logger_level(name, level_named(level))
+        except NotFoundError as error:
+            logger.warning("The level that the cluster is to log %s at is none: %s", name, error)
 
     def _set_logger_level(self, name: str, level: int) -> list[str]:
         changed = self._levels.set(name, level)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
+from worker.herder.request import Request
 from worker.supervisor import messages
 from worker.supervisor.messages import Inquiry, Report
 from worker.supervisor.supervisor import Answered
@@ -31,6 +32,19 @@ class Inquiries:
         number = next(self._numbers)
         self._waiting[number] = on_answer
         self._ask(number, inquiry)
+
+    def answer(self, inquiry: Inquiry, request: Request[Any], go_on: Callable[[Report], None]) -> None:
+        """Ask, and go on with the answer; where there is none, or ``go_on`` raises, the request fails."""
+
+        def on_answer(outcome: Report | ConnectError) -> None:
+            try:
+                if isinstance(outcome, ConnectError):
+                    raise outcome
+                go_on(outcome)
+            except ConnectError as error:
+                request.set_exception(error)
+
+        self.put(inquiry, on_answer)
 
     def answered(self, notice: Answered) -> None:
         """Pass an answer on to who waits for it."""

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from connect.errors import ConnectError
-from worker.errors import ConflictError
 from worker.herder.inquiries import Inquiries
 from worker.herder.offset_requests import (
     done_message,
@@ -22,7 +21,7 @@ from worker.herder.offset_requests import (
     source_offsets,
 )
 from worker.herder.request import Request
-from worker.herder.units import Units
+from worker.herder.stopped import StoppedConnectors
 from worker.stores.config import ConnectorEntry, TargetState
 from worker.supervisor import messages
 from worker.supervisor.messages import OffsetPairs, Report
@@ -45,25 +44,21 @@ class SourceOffsets(Protocol):
 
 
 class ConnectorOffsets:
-    """Answers requests for offsets. ``post`` has something done in the herder's thread; ``reconcile`` is called there
-    when a connector may start again.
-    """
+    """Answers requests for offsets. ``post`` has something done in the herder's thread."""
 
     def __init__(
         self,
         worker_props: Mapping[str, str],
         source_offsets: SourceOffsets,
         inquiries: Inquiries,
-        units: Units,
+        stopped: StoppedConnectors,
         post: Callable[[Callable[[], None]], None],
-        reconcile: Callable[[], None],
     ) -> None:
         self._worker_props = dict(worker_props)
         self._source_offsets = source_offsets
         self._inquiries = inquiries
-        self._units = units
+        self._stopped = stopped
         self._post = post
-        self._reconcile = reconcile
 
     def read(self, request: Request[Document], name: str, entry: ConnectorEntry, *, is_source: bool) -> None:
         """Answer with the offsets of a connector, whatever state it is in."""
@@ -92,8 +87,6 @@ class ConnectorOffsets:
         """Alter offsets of a stopped connector, or reset all of them where none are ``given``."""
         if entry.target is not TargetState.STOPPED:
             raise not_stopped(name)
-        if self._units.holds(name):
-            raise ConflictError(f"The offsets of connector {name} are being modified; ask again in a moment")
         begin: Callable[[], None]
         if is_source:
             pairs = None if given is None else source_offsets(given)
@@ -101,14 +94,7 @@ class ConnectorOffsets:
         else:
             sink = None if given is None else sink_offsets(given)
             begin = lambda: self._alter_sink(request, name, entry, sink)  # noqa: E731
-        request.enter(f"waiting for the tasks of connector {name} to stop")
-        # Its tasks may still commit their last offsets, and must not start before the new ones are kept.
-        request.add_done_callback(lambda _: self._release(name))
-        self._units.hold(name, begin)
-
-    def _release(self, name: str) -> None:
-        self._units.release(name)
-        self._post(self._reconcile)
+        self._stopped.hold(request, name, begin)
 
     def _alter_sink(
         self,

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
-from worker.herder.draining import Drainable, draining
-from worker.herder.reconcile import Action, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.inbox import Action, Inbox
+from worker.herder.publishing import Publishing, is_applied
+from worker.herder.reconcile import Action as Step
+from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.restart_policy import RestartPolicy
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
+from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Drain, RunTask
 from worker.supervisor.supervisor import Changed, Published, Supervisor
 from worker.unit import Unit
 
-__all__ = ["Outcome", "Units"]
+__all__ = ["Units"]
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +36,15 @@ _AT_REST: Final[Mapping[TargetState, State]] = {
     TargetState.PAUSED: State.PAUSED,
     TargetState.STOPPED: State.STOPPED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How the connectors with ``run.until=drained`` ended: those that failed."""
-
-    failed: tuple[str, ...]
+_PATIENCE: Final = 10.0
+_LOOK_AGAIN: Final = 0.1
 
 
 class Units:
-    """The connectors and tasks of this worker. ``is_source`` tells the kind of a connector."""
+    """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet.
+
+    A worker whose ``lease`` is over writes no status: somebody else may run the unit (invariant I6).
+    """
 
     def __init__(
         self,
@@ -52,7 +54,10 @@ class Units:
         statuses: StatusStore,
         membership: Membership,
         supervisor: Supervisor,
-        is_source: Callable[[str], bool],
+        publishing: Publishing,
+        inbox: Inbox,
+        may_start: Callable[[Unit], bool],
+        lease: Lease | None,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._worker_id = worker_id
@@ -60,15 +65,17 @@ class Units:
         self._statuses = statuses
         self._membership = membership
         self._supervisor = supervisor
-        self._is_source = is_source
+        self._publishing = publishing
+        self._inbox = inbox
+        self._may_start = may_start
+        self._lease = lease
+        self._is_part = True
         self._running: dict[Unit, Running] = {}
-        self._published: set[str] = set()
         self._restarting: set[Unit] = set()
+        self._restarts: dict[Unit, tuple[float, ...]] = {}
         self._held: set[str] = set()
-        self._when_gone: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
-        self._drain: frozenset[str] = frozenset()
-        self._all_created = False
-        self.outcome: Outcome | None = None
+        self._when_released: dict[str, list[Action]] = {}
+        self._when_gone: list[tuple[Callable[[], bool], Action]] = []
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
@@ -81,9 +88,10 @@ class Units:
         if connector.phase is Phase.STOPPING or connector.command.config != entry.config:
             # Of a configuration that is no more; the connector is about to say it again.
             return
-        self._published.add(name)
-        if entry.task_configs != notice.configs or entry.applied != entry.config:
-            self._configs.put_task_configs(name, notice.configs)
+        if not notice.configs:
+            self._put_status(Unit(name), State.RUNNING, None, drained=True)
+        if not is_applied(entry, notice.configs):
+            self._publishing.publish(name, notice.configs)
 
     def changed(self, change: Changed) -> None:
         """A unit entered a phase."""
@@ -95,15 +103,16 @@ class Units:
         self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
         if change.phase is Phase.FAILED:
             logger.error("%s failed:\n%s", unit, change.trace, extra={"context": str(unit)})
+            self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)
-            self._put_status(unit, state, change.trace)
+            self._put_status(unit, state, change.trace, drained=change.phase is Phase.DRAINED)
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
 
-    def runs(self, unit: Unit) -> bool:
-        """Whether a unit has a process, or had one until it failed."""
-        return unit in self._running
+    def assigned(self, unit: Unit) -> bool:
+        """Whether this worker is to run a unit."""
+        return bool(self._membership.assigned([unit]))
 
     def restart(self, units: Iterable[Unit]) -> None:
         """Stop these, as far as they run; the next :meth:`reconcile` after their end starts them again."""
@@ -116,51 +125,91 @@ class Units:
             self._put_status(unit, State.RESTARTING, status.trace if status is not None else None)
             self._act(Stop(unit))
 
-    def hold(self, connector: str, when_gone: Callable[[], None]) -> None:
+    def hold(self, connector: str, when_gone: Action) -> None:
         """Start nothing of this connector until :meth:`release`; ``when_gone`` is called once nothing of it runs."""
         self._held.add(connector)
-        self._when_gone[connector].append(when_gone)
-        self._look_whether_gone(connector)
+        self._await(
+            lambda: not any(unit.connector == connector for unit in self._running),
+            lambda: self._when_gone_elsewhere(connector, when_gone, _PATIENCE),
+        )
+
+    def _when_gone_elsewhere(self, connector: str, action: Action, patience: float) -> None:
+        """Do this once no other worker says that it runs a task; one that was killed says so for ever."""
+        if patience > 0 and any(
+            unit.connector == connector
+            and unit.is_task
+            and status.worker_id != self._worker_id
+            and status.state in (State.RUNNING, State.PAUSED)
+            for unit, status in self._statuses.statuses().items()
+        ):
+            self._inbox.after(_LOOK_AGAIN, lambda: self._when_gone_elsewhere(connector, action, patience - _LOOK_AGAIN))
+        else:
+            action()
 
     def release(self, connector: str) -> None:
         """Let the connector start again, with the next :meth:`reconcile`."""
         self._held.discard(connector)
+        for action in self._when_released.pop(connector, []):
+            action()
+
+    def when_free(self, connector: str, action: Action) -> None:
+        """Do this now, or once the connector is released."""
+        if connector in self._held:
+            self._when_released.setdefault(connector, []).append(action)
+        else:
+            action()
 
     def holds(self, connector: str) -> bool:
         """Whether the connector is held."""
         return connector in self._held
 
-    def forget(self, connector: str) -> None:
-        """The connector is no more: neither are its statuses."""
-        self._published.discard(connector)
+    def when_gone(self, units: Collection[Unit] | None, action: Action) -> None:
+        """Do this once none of these runs here, or nothing at all."""
+        self._await(lambda: self._running.keys().isdisjoint(units) if units is not None else not self._running, action)
+
+    def joined(self) -> None:
+        """This worker is part of its cluster, and what it says of units counts."""
+        self._is_part = True
+
+    def lost(self, within: float) -> None:
+        """Stop everything, by force what has not ended after so many seconds, and say nothing of it any more."""
+        self._is_part = False
+        for unit in list(self._running):
+            self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
+            self._supervisor.stop(unit, within)
+
+    def forget(self, connector: str, *, with_statuses: bool) -> None:
+        """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""
+        self._publishing.forget(connector)
+        self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
+        if not with_statuses:
+            return
         self._statuses.remove_topics(connector)
         for unit in [unit for unit in self._statuses.statuses() if unit.connector == connector]:
             self._statuses.remove(unit)
 
-    def reconcile(self) -> None:
-        """Do what brings that which runs nearer to what should."""
-        self._see_to_draining()
+    def reconcile(self, drain: frozenset[str]) -> None:
+        """Do what brings that which runs nearer to what should; ``drain`` names the sinks that are to drain."""
         connectors = self._configs.connectors()
-        desired = desired_units(connectors, self._worker_props, self._drain)
+        desired = desired_units(connectors, self._worker_props, drain)
         assigned = self._membership.assigned(desired)
-        wanted = {unit: item for unit, item in desired.items() if unit in assigned and unit.connector not in self._held}
-        for action in reconcile(wanted, self._running):
-            self._act(action)
+        wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit)}
+        for step in reconcile(wanted, self._running):
+            self._act(step)
         self._tell_of_rest(connectors)
+
+    def _may_run(self, unit: Unit) -> bool:
+        return unit.connector not in self._held and (unit in self._running or self._may_start(unit))
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
-    def _act(self, action: Action) -> None:
-        match action:
+    def _act(self, step: Step) -> None:
+        match step:
             case Start(unit, desired):
-                self._running[unit] = Running(desired.command, paused=desired.paused)
-                command = desired.command
-                if isinstance(command, RunTask):
-                    command = replace(command, paused=desired.paused)
-                if unit not in self._restarting:
-                    self._put_status(unit, State.UNASSIGNED, None)
-                self._supervisor.start(unit, command)
+                self._start(unit, desired)
             case Stop(unit):
+                if not unit.is_task:
+                    self._publishing.forget(unit.connector)
                 self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
                 self._supervisor.stop(unit)
             case Tell(unit, command):
@@ -171,23 +220,57 @@ class Units:
                     self._running[unit] = replace(running, paused=not running.paused)
                 self._supervisor.command(unit, command)
 
+    def _start(self, unit: Unit, desired: Desired) -> None:
+        self._running[unit] = Running(desired.command, paused=desired.paused)
+        command = desired.command
+        if isinstance(command, RunTask):
+            command = replace(command, paused=desired.paused)
+        if unit not in self._restarting:
+            self._put_status(unit, State.UNASSIGNED, None)
+        self._supervisor.start(unit, command)
+
+    def _restart_later(self, unit: Unit) -> None:
+        """Start what has failed again after a while, if its connector's ``restart.policy`` has it so."""
+        entry, failed = self._configs.connectors().get(unit.connector), self._running[unit]
+        if entry is None:
+            return
+        policy, now = RestartPolicy.of(entry.config), time.monotonic()
+        before = policy.recent(self._restarts.get(unit, ()), now)
+        if (delay := policy.delay(before, now)) is None:
+            return
+        logger.info("%s is started again in %.1f s (restart.policy)", unit, delay, extra={"context": str(unit)})
+
+        def again() -> None:
+            running = self._running.get(unit)
+            if running is not None and running.phase is Phase.FAILED and running.command is failed.command:
+                self._restarts[unit] = (*before, time.monotonic())
+                self.restart([unit])
+
+        self._inbox.after(delay, again)
+
     def _gone(self, unit: Unit) -> None:
         """What is said of a unit that has ended as it was asked to."""
         entry = self._configs.connectors().get(unit.connector)
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
-            self._statuses.remove(unit)
+            if self._is_part:
+                self._statuses.remove(unit)
         elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:
             self._restarting.discard(unit)
             self._put_status(unit, state, None)
         elif unit not in self._restarting:
             self._put_status(unit, State.UNASSIGNED, None)
-        self._look_whether_gone(unit.connector)
+        self._look_what_is_gone()
 
-    def _look_whether_gone(self, connector: str) -> None:
-        if not any(unit.connector == connector for unit in self._running):
-            for action in self._when_gone.pop(connector, []):
-                action()
+    def _await(self, condition: Callable[[], bool], action: Action) -> None:
+        self._when_gone.append((condition, action))
+        self._look_what_is_gone()
+
+    def _look_what_is_gone(self) -> None:
+        met = [item for item in self._when_gone if item[0]()]
+        self._when_gone = [item for item in self._when_gone if item not in met]
+        for _, action in met:
+            action()
 
     def _tell_of_rest(self, connectors: Mapping[str, ConnectorEntry]) -> None:
         """Say of connectors that do not run that this is as it should be."""
@@ -197,44 +280,16 @@ class Units:
             if unit not in statuses or statuses[unit].state is not resting[unit]:
                 self._put_status(unit, resting[unit], None)
 
-    def _put_status(self, unit: Unit, state: State, trace: str | None) -> None:
-        if unit.connector not in self._configs.connectors():
+    def _may_tell(self, unit: Unit) -> bool:
+        is_ours = self._is_part and not (self._lease is not None and self._lease.is_over())
+        return is_ours and unit.connector in self._configs.connectors()
+
+    def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
+        if not self._may_tell(unit):
             return
         running, before = self._running.get(unit), self._statuses.statuses().get(unit)
         version = running.version if running is not None else None
         if version is None and before is not None:
             version = before.version
-        self._statuses.put(unit, Status(state, self._worker_id, self._membership.generation, trace, version))
-
-    # -- draining ------------------------------------------------------------------------------------------------------
-
-    def all_created(self) -> None:
-        """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
-        self._all_created = True
-
-    def _see_to_draining(self) -> None:
-        entries = self._configs.connectors()
-        bounded = {name: entry for name, entry in entries.items() if entry.config.get("run.until") == "drained"}
-        decision = draining({name: self._drainable(name, entry) for name, entry in bounded.items()})
-        if self._all_created:
-            self._drain = decision.sinks
-        for name in decision.stop:
-            self._configs.put_task_configs(name, ())
-            self._configs.put_target_state(name, TargetState.STOPPED)
-        only_bounded = len(bounded) == len(entries)
-        if self._all_created and decision.finished and only_bounded and self.outcome is None:
-            failed = sorted({unit.connector for unit, item in self._running.items() if item.phase is Phase.FAILED})
-            self.outcome = Outcome(tuple(failed))
-
-    def _drainable(self, name: str, entry: ConnectorEntry) -> Drainable:
-        connector = self._running.get(Unit(name))
-        tasks = None
-        if name in self._published:
-            units = [Unit(name, task) for task in range(len(entry.task_configs))]
-            tasks = tuple(self._running[unit].phase if unit in self._running else None for unit in units)
-        return Drainable(
-            is_source=self._is_source(name),
-            stopped=entry.target is TargetState.STOPPED,
-            connector=connector.phase if connector is not None else None,
-            tasks=tasks,
-        )
+        generation, restarts = self._membership.generation, len(self._restarts.get(unit, ()))
+        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))

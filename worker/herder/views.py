@@ -68,4 +68,6 @@ def _state(status: Status) -> dict[str, Any]:
         state["trace"] = status.trace
     if status.version not in (None, "undefined"):
         state["version"] = status.version
+    if status.restarts:
+        state["restarts"] = status.restarts
     return state

@@ -12,6 +12,25 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.errors import ConnectError
+from worker.supervisor.errant_messages import (
+    ErrantReplayed,
+    ErrantSelection,
+    ErrantsListed,
+    ListErrants,
+    ReplayErrants,
+)
+from worker.supervisor.offset_messages import (
+    AlterSinkOffsets,
+    AlterSourceOffsets,
+    OffsetPairs,
+    OffsetsAltered,
+    ReadSinkLag,
+    ReadSinkOffsets,
+    ResetSinkOffsets,
+    SinkLag,
+    SinkOffsets,
+    SinkOffsetsReset,
+)
 
 __all__ = [
     "ActiveTopics",
@@ -22,8 +41,14 @@ __all__ = [
     "DescribePlugin",
     "Drain",
     "Drained",
+    "ErrantReplayed",
+    "ErrantSelection",
+    "ErrantsListed",
     "Failed",
+    "FenceProducers",
+    "Fenced",
     "Inquiry",
+    "ListErrants",
     "LogRecord",
     "Metrics",
     "OffsetPairs",
@@ -34,16 +59,21 @@ __all__ = [
     "Paused",
     "PluginDescribed",
     "ReadOffsets",
+    "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
     "Refused",
+    "ReplayErrants",
     "Report",
+    "ResetSinkOffsets",
     "Resume",
     "Resumed",
     "RunConnector",
     "RunTask",
     "SetLogLevel",
+    "SinkLag",
     "SinkOffsets",
+    "SinkOffsetsReset",
     "Started",
     "Stop",
     "TaskConfigs",
@@ -52,9 +82,6 @@ __all__ = [
     "decode",
     "encode",
 ]
-
-OffsetPairs: TypeAlias = list[tuple[dict[str, Any], dict[str, Any] | None]]
-"""Source partitions, each with its offset."""
 
 
 # -- commands: from the worker to a child ------------------------------------------------------------------------
@@ -100,33 +127,12 @@ class DescribePlugin:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSourceOffsets:
-    """Ask a source connector whether these offsets may be set; the answer is :class:`OffsetsAltered`."""
+class FenceProducers:
+    """Fence the transactional producers of these tasks of a source connector; the answer is :class:`Fenced`."""
 
     config: dict[str, str]
     worker: dict[str, str]
-    offsets: OffsetPairs
-
-
-@dataclass(frozen=True, slots=True)
-class AlterSinkOffsets:
-    """Set offsets of a sink connector's consumer group if the connector agrees; see :class:`OffsetsAltered`.
-
-    Each of ``offsets`` is a topic, a partition and the next offset to consume, or ``None`` to forget it. Without
-    ``offsets`` the whole group is reset.
-    """
-
-    config: dict[str, str]
-    worker: dict[str, str]
-    offsets: list[tuple[str, int, int | None]] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSinkOffsets:
-    """Tell the offsets of a sink connector's consumer group; the answer is :class:`SinkOffsets`."""
-
-    config: dict[str, str]
-    worker: dict[str, str]
+    tasks: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,18 @@ class OffsetsCommitted:
     error: str | None
 
 
-Inquiry: TypeAlias = ValidateConfig | DescribePlugin | AlterSourceOffsets | AlterSinkOffsets | ReadSinkOffsets
+Inquiry: TypeAlias = (
+    ValidateConfig
+    | DescribePlugin
+    | AlterSourceOffsets
+    | AlterSinkOffsets
+    | ReadSinkOffsets
+    | ResetSinkOffsets
+    | ReadSinkLag
+    | ListErrants
+    | ReplayErrants
+    | FenceProducers
+)
 """What a process is started for to answer once. It answers :class:`Refused` to what is wrong with the question."""
 
 Command: TypeAlias = (
@@ -190,6 +207,11 @@ Command: TypeAlias = (
     | AlterSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
+    | ResetSinkOffsets
+    | ReadSinkLag
+    | ListErrants
+    | ReplayErrants
+    | FenceProducers
     | SetLogLevel
     | Pause
     | Resume
@@ -258,17 +280,8 @@ class PluginDescribed:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsAltered:
-    """Offsets may be altered, or are. ``managed`` says whether the connector keeps none of its own elsewhere."""
-
-    managed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SinkOffsets:
-    """The outcome of :class:`ReadSinkOffsets`: topics, partitions and next offsets."""
-
-    offsets: list[tuple[str, int, int]]
+class Fenced:
+    """The outcome of :class:`FenceProducers`: none of them can write any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +343,11 @@ Report: TypeAlias = (
     | PluginDescribed
     | OffsetsAltered
     | SinkOffsets
+    | SinkOffsetsReset
+    | SinkLag
+    | ErrantsListed
+    | ErrantReplayed
+    | Fenced
     | Refused
     | ActiveTopics
     | ReadOffsets

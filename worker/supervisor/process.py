@@ -26,7 +26,15 @@ __all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLaunch
 ChildMain = Callable[[Connection], None]
 """What a child runs; it returns when it is to end. Its first message says what to run."""
 
-_PRELOAD: Final = ("worker.runtime.child", "worker.cli", "confluent_kafka", "orjson")
+LeasedMain = Callable[[Connection, str | None], None]
+"""The same in a process, with the path of its worker's lease, if that has one."""
+
+_PRELOAD: Final = (
+    *("worker.runtime.child", "worker.cli", "confluent_kafka", "orjson"),
+    # What nearly every task converts with; shared by all of them when it is there before they are.
+    *("converters.json", "converters.string", "converters.simple_header"),
+    "worker.supervisor.frozen",
+)
 _REAPED: Final = 5.0
 _UNKNOWN_STATUS: Final = 255
 
@@ -69,7 +77,13 @@ class Launcher(Protocol):
     """Starts children."""
 
     def launch(self, label: str) -> Child:
-        """Start a child that waits for its first command; ``label`` names it in the process list and the log."""
+        """Start a child that waits for its first command; ``label`` names it where it can be named."""
+
+    def prepare(self) -> None:
+        """Do now what makes the next launch quick."""
+
+    def close(self) -> None:
+        """Nothing is launched any more."""
 
 
 def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> list[C]:
@@ -128,10 +142,10 @@ class _Process(_Piped):
             self.sentinel = None
 
     def receive(self) -> Iterator[Report]:
-        return self.pipe.drain() if self._has_ended() else self.pipe.receive()
+        return self.pipe.drain() if self.has_ended() else self.pipe.receive()
 
     def gone(self) -> bool:
-        return self.pipe.closed and self._has_ended()
+        return self.pipe.closed and self.has_ended()
 
     def kill(self) -> None:
         if self.sentinel is not None:
@@ -153,7 +167,8 @@ class _Process(_Piped):
         status = "unknown" if code in (None, _UNKNOWN_STATUS) else code
         return f"exited with status {status} without having said why"
 
-    def _has_ended(self) -> bool:
+    def has_ended(self) -> bool:
+        """Whether the process is gone, whatever it said before is received or not."""
         if self.sentinel is None:
             return True
         poll = select.poll()
@@ -184,17 +199,44 @@ class _Stillborn(_Piped):
 
 
 class ForkServerLauncher:
-    """Starts children as processes, from a fork server that lives as long as the worker."""
+    """Starts children as processes, from a fork server that lives as long as the worker.
 
-    def __init__(self, main: ChildMain) -> None:
+    One child is always started ahead, so that a connector or task begins without waiting for its process. ``lease`` is
+    the path of the worker's lease.
+    """
+
+    def __init__(self, main: LeasedMain, lease: str | None = None) -> None:
         self._main = main
+        self._lease = lease
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(_PRELOAD))
+        self._spare: _Process | None = None
 
     def launch(self, label: str) -> Child:
         """Start a process; see :class:`Launcher`."""
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return self._start(label)
+        if not spare.has_ended():
+            return spare
+        # Such as with the lease, while this worker was not part of its cluster.
+        spare.join()
+        return self._start(label)
+
+    def prepare(self) -> None:
+        """Start a child ahead, if there is none."""
+        if self._spare is None and isinstance(child := self._start("spare"), _Process):
+            self._spare = child
+
+    def close(self) -> None:
+        """End the child that was started ahead."""
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare.join()
+
+    def _start(self, label: str) -> _Process | _Stillborn:
         ours, theirs = Pipe()
-        process = self._context.Process(target=self._main, args=(theirs,), name=label)
+        process = self._context.Process(target=self._main, args=(theirs, self._lease), name=label)
         try:
             process.start()
         except (OSError, EOFError, RuntimeError) as error:
@@ -239,3 +281,9 @@ class ThreadLauncher:
         thread = threading.Thread(target=run, name=label, daemon=True)
         thread.start()
         return _Thread(ours, thread)
+
+    def prepare(self) -> None:
+        """A thread starts quickly."""
+
+    def close(self) -> None:
+        """There is nothing to end."""

@@ -82,6 +82,7 @@ class _Running:
     trace: str | None = None
     version: str | None = None
     deadline: float | None = None
+    within: float = 0.0
 
 
 @dataclass(slots=True)
@@ -130,9 +131,12 @@ class Supervisor:
         """Start a unit that is not running."""
         self._do(lambda: self._start(unit, command))
 
-    def stop(self, unit: Unit) -> None:
-        """Stop a unit; its ``Changed`` to ``GONE`` tells when it has ended."""
-        self._do(lambda: self._stop(unit))
+    def stop(self, unit: Unit, within: float | None = None) -> None:
+        """Stop a unit; its ``Changed`` to ``GONE`` tells when it has ended.
+
+        It is killed if that takes more than ``within`` seconds, by default those of the graceful timeout.
+        """
+        self._do(lambda: self._stop(unit, self._graceful_timeout if within is None else within))
 
     def command(self, unit: Unit, command: Command) -> None:
         """Pass a command on to a unit, if it is running."""
@@ -165,6 +169,8 @@ class Supervisor:
 
     def _loop(self) -> None:
         while not (self._ending and not self._running):
+            if not self._ending:
+                self._launcher.prepare()
             units = {running.child: unit for unit, running in self._running.items()}
             asked = {asked.child: request for request, asked in self._asked.items()}
             for child in ready_children([*units, *asked], self._wake_reader, self._patience()):
@@ -176,6 +182,7 @@ class Supervisor:
                 os.read(self._wake_reader, _WAKES)
             self._work_off_inbox()
             self._kill_overdue()
+        self._launcher.close()
 
     def _work_off_inbox(self) -> None:
         while True:
@@ -204,9 +211,13 @@ class Supervisor:
         for name, level in self._levels.items():
             child.send(messages.SetLogLevel(name, level))
 
-    def _stop(self, unit: Unit) -> None:
+    def _stop(self, unit: Unit, within: float) -> None:
         running = self._running.get(unit)
-        if running is None or running.phase is Phase.STOPPING:
+        if running is None:
+            return
+        running.within, deadline = within, time.monotonic() + within
+        if running.phase is Phase.STOPPING:
+            running.deadline = min(deadline, running.deadline or deadline)
             return
         if running.phase is Phase.FAILED:
             if not _is_reaped(running):
@@ -214,7 +225,7 @@ class Supervisor:
                 running.child.join()
             self._advance(unit, running, Event.STOP_ASKED)
             return
-        running.deadline = time.monotonic() + self._graceful_timeout
+        running.deadline = deadline
         self._advance(unit, running, Event.STOP_ASKED)
         running.child.send(messages.Stop())
 
@@ -245,7 +256,7 @@ class Supervisor:
         for request in list(self._asked):
             self._answered(request, messages.Failed("The worker is stopping."))
         for unit in list(self._running):
-            self._stop(unit)
+            self._stop(unit, self._graceful_timeout)
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
@@ -255,7 +266,7 @@ class Supervisor:
                 self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
         for unit, running in list(self._running.items()):
             if running.deadline is not None and running.deadline <= now:
-                logger.warning("%s did not stop within %.1f s and is killed", unit, self._graceful_timeout)
+                logger.warning("%s did not stop within %.1f s and is killed", unit, running.within)
                 running.deadline = None
                 running.child.kill()
 
@@ -276,6 +287,7 @@ class Supervisor:
             self._expect_end(running)
 
     def _expect_end(self, running: _Running) -> None:
+        running.within = self._graceful_timeout
         running.deadline = running.deadline or time.monotonic() + self._graceful_timeout
 
     def _ended(self, unit: Unit, running: _Running) -> None:

@@ -15,6 +15,7 @@ from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from connect.plugins import PluginRegistry
 from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
+from worker.herder.inbox import Inbox
 from worker.membership.solo import SoloMembership
 from worker.stores.config import MemoryConfigStore, TargetState
 from worker.stores.status import MemoryStatusStore
@@ -101,6 +102,7 @@ def herder() -> Iterator[Herder]:
     herder = Herder(
         {},
         "host:8083",
+        Inbox(),
         MemoryConfigStore(),
         MemoryStatusStore(),
         SoloMembership(),

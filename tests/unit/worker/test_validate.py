@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from multiprocessing.connection import Pipe
 from typing import Any
 
 import pytest
 
+from worker.runtime.control import Link
 from worker.runtime.inquiries import answer
 from worker.runtime.log import Redaction
 from worker.supervisor import messages
@@ -20,9 +22,16 @@ WORKER = {
 SOURCE: dict[str, str | None] = {"name": "n", "connector.class": "FileStreamSource", "file": "/f", "topic": "t"}
 
 
+def ask(inquiry: messages.Inquiry) -> messages.Report:
+    """The answer to a question that needs nothing of the worker."""
+    ours, theirs = Pipe()
+    with ours, theirs:
+        return answer(inquiry, Link(theirs), Redaction())
+
+
 def validated(**config: str | None) -> dict[str, dict[str, Any]]:
     given = SOURCE | {key.replace("__", "."): value for key, value in config.items()}
-    report = answer(messages.ValidateConfig(given, WORKER), Redaction())
+    report = ask(messages.ValidateConfig(given, WORKER))
     assert isinstance(report, messages.Validated)
     return {shown["value"]["name"]: shown for shown in report.infos["configs"]}
 
@@ -78,7 +87,7 @@ def test_a_null_and_a_class_that_is_not_there_are_mistakes() -> None:
 
 
 def test_an_unknown_connector_is_the_mistake_of_who_asks() -> None:
-    report = answer(messages.ValidateConfig({"connector.class": "NoSuch"}, WORKER), Redaction())
+    report = ask(messages.ValidateConfig({"connector.class": "NoSuch"}, WORKER))
     assert isinstance(report, messages.Refused)
     assert report.invalid
 
@@ -86,8 +95,8 @@ def test_an_unknown_connector_is_the_mistake_of_who_asks() -> None:
 def test_a_sources_offsets_are_shown_to_its_class() -> None:
     config = {key: value for key, value in SOURCE.items() if value is not None}
     partition = {"filename": "/f"}
-    agreed = answer(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": 1})]), Redaction())
+    agreed = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": 1})]))
     assert agreed == messages.OffsetsAltered(managed=True)
-    refused = answer(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]), Redaction())
+    refused = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]))
     assert isinstance(refused, messages.Refused)
     assert "non-negative" in refused.message

@@ -1,0 +1,81 @@
+"""What stands around the parts of a herder in their tests: a clock, an inbox that is worked off, a membership."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+
+from worker.herder.inbox import Inbox
+from worker.membership.events import Event, Joined, Lost
+from worker.stores.config import ConfigSnapshot
+from worker.unit import Unit
+
+__all__ = ["Clock", "Place", "WorkedInbox"]
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class WorkedInbox(Inbox):
+    """An inbox whose actions are done by :meth:`work`, in the thread that calls it."""
+
+    def __init__(self) -> None:
+        self.time = Clock()
+        super().__init__(self.time)
+
+    def work(self, seconds: float = 0.0) -> None:
+        """Do everything there is to do, and what comes of it, after so many seconds."""
+        self.time.now += seconds
+        done = 1
+        while done:
+            done = 0
+            self.close()
+            while (action := self.take()) is not None:
+                action()
+                done += 1
+
+
+class Place:
+    """A membership that is as the test says, and remembers what was asked of it."""
+
+    def __init__(self, *, is_leader: bool = True, leader_url: str | None = "http://leader:8083/") -> None:
+        self.is_leader = is_leader
+        self.leader_url = leader_url
+        self.generation = 1
+        self.held: frozenset[Unit] | None = None
+        self.rejoined: list[tuple[str, int | None]] = []
+        self.left: list[float | None] = []
+        self.tell: Callable[[Event], None] = lambda _: None
+
+    def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
+        return frozenset(units) if self.held is None else self.held.intersection(units)
+
+    def owner_url(self, unit: Unit) -> str | None:
+        return f"http://owner-of-{unit.connector}:8083/"
+
+    def start(self, tell: Callable[[Event], None], snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
+        self.tell = tell
+        self.snapshot = snapshot
+
+    def happened(self, event: Joined | Lost) -> None:
+        if isinstance(event, Joined):
+            self.held, self.generation = event.held, event.generation
+            self.is_leader, self.leader_url = event.is_leader, event.leader_url
+        else:
+            self.held, self.is_leader, self.leader_url = frozenset(), False, None
+
+    def rejoin(self, reason: str, config_offset: int | None = None) -> None:
+        self.rejoined.append((reason, config_offset))
+
+    def leave(self, for_seconds: float | None) -> None:
+        self.left.append(for_seconds)
+
+    def close(self) -> None:
+        self.held = frozenset()

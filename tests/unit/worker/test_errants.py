@@ -1,0 +1,152 @@
+"""Dead letter queues: which records are read, what each tells, and what is asked and answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from worker.errors import BadRequestError
+from worker.herder.errant_requests import (
+    Replay,
+    listed_document,
+    read_after,
+    read_limit,
+    read_replay,
+    replayed_document,
+)
+from worker.runtime.errant_ranges import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
+from worker.runtime.errant_record import REPLAYED, ErrantRecord
+from worker.supervisor.messages import ErrantReplayed, ErrantsListed
+
+BEGINS, ENDS = {0: 2, 1: 0}, {0: 10, 1: 5}
+CONTEXT = [
+    ("__connect.errors.topic", b"orders"),
+    ("__connect.errors.partition", b"3"),
+    ("__connect.errors.offset", b"77"),
+    ("__connect.errors.connector.name", b"sink"),
+    ("__connect.errors.stage", b"VALUE_CONVERTER"),
+    ("__connect.errors.exception.message", "fälsch".encode()),
+]
+
+
+def record(headers: list[tuple[str, bytes | None]], value: bytes | None = b"v") -> ErrantRecord:
+    return ErrantRecord("queue", 0, 5, 1000, "CreateTime", b"\xff", value, headers)
+
+
+def test_the_list_goes_on_after_a_record_partition_by_partition() -> None:
+    assert ranges_after(None, BEGINS, ENDS) == [Range(0, 2, 10), Range(1, 0, 5)]
+    assert ranges_after((0, 6), BEGINS, ENDS) == [Range(0, 7, 10), Range(1, 0, 5)]
+    assert ranges_after((0, 9), BEGINS, ENDS) == [Range(1, 0, 5)]
+    assert ranges_after((1, 4), BEGINS, ENDS) == []
+    assert ranges_after(None, {}, {}) == []
+
+
+def test_what_is_selected_and_not_there_is_left_out() -> None:
+    assert ranges_of([(1, 3, 99), (0, 0, 2), (7, 0, 1), (0, 1, 4)], BEGINS, ENDS) == [Range(0, 2, 4), Range(1, 3, 5)]
+
+
+def test_all_that_was_not_replayed_ends_where_it_ended_at_first() -> None:
+    assert ranges_to_replay({0: 4}, {0: 8, 1: 5}, BEGINS, ENDS) == [Range(0, 4, 8), Range(1, 0, 5)]
+    assert ranges_to_replay({0: 8, 1: 5}, {0: 8, 1: 5}, BEGINS, ENDS) == []
+
+
+def test_what_remains() -> None:
+    ranges = [Range(0, 2, 10), Range(1, 0, 5)]
+    assert rest_of(ranges, {}) == ranges
+    assert rest_of(ranges, {0: 10, 1: 3}) == [Range(1, 3, 5)]
+
+
+def test_a_record_goes_back_as_it_came() -> None:
+    original = record([("mine", b"1"), (REPLAYED, b"queue:0:1"), ("mine", None), *CONTEXT]).original(None)
+    assert original is not None
+    assert (original.topic, original.partition, original.offset) == ("orders", 3, 77)
+    assert (original.key, original.value, original.timestamp) == (b"\xff", b"v", 1000)
+    assert list(original.headers) == [("mine", b"1"), ("mine", None), (REPLAYED, b"queue:0:5")]
+
+
+def test_a_record_without_context_goes_to_the_only_topic_or_nowhere() -> None:
+    assert record([]).original(None) is None
+    only = record([]).original("orders")
+    assert only is not None
+    assert (only.topic, only.partition, only.offset) == ("orders", -1, -1)
+
+
+def test_a_shared_queue_holds_records_of_others() -> None:
+    assert record(CONTEXT).belongs_to("sink")
+    assert not record(CONTEXT).belongs_to("another")
+    assert record([]).belongs_to("another")
+
+
+def test_bytes_are_shown_as_text_where_they_are() -> None:
+    shown = record([("h", b"x"), *CONTEXT], value=None).document()
+    assert (shown["key"], shown["value"]) == ({"base64": "/w=="}, None)
+    assert shown["headers"] == [{"key": "h", "value": {"text": "x"}}]
+    assert (shown["error"]["offset"], shown["error"]["message"], shown["error"]["task"]) == (77, "fälsch", None)
+    assert record([]).document()["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "replay"),
+    [
+        ({"to": "topic", "selection": "all"}, Replay("topic", None, None, dry_run=False)),
+        (
+            {"to": "task", "selection": [{"partition": 0, "offset": 5}], "dry_run": True},
+            Replay("task", [(0, 5, 6)], None, dry_run=True),
+        ),
+        (
+            {"to": "task", "selection": [{"partition": 1, "from": 5, "to": 9}], "until": {"0": 3}},
+            Replay("task", [(1, 5, 10)], {"0": 3}, dry_run=False),
+        ),
+    ],
+)
+def test_requests_to_replay(body: dict[str, Any], replay: Replay) -> None:
+    assert read_replay(body) == replay
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"selection": "all"}, "to None is neither topic"),
+        ({"to": "topic"}, "selection has to be"),
+        ({"to": "topic", "selection": []}, "selection has to be"),
+        ({"to": "topic", "selection": [{"partition": 0}]}, "selects nothing"),
+        ({"to": "topic", "selection": [{"partition": 0, "offset": -1}]}, "selects nothing"),
+        ({"to": "topic", "selection": [{"partition": 0, "from": 5, "to": 4}]}, "selects nothing"),
+        ({"to": "topic", "selection": [5]}, "selects nothing"),
+        ({"to": "topic", "selection": "all", "dry_run": "yes"}, "dry_run 'yes'"),
+        ({"to": "topic", "selection": "all", "until": {"x": 1}}, "until has to be"),
+    ],
+)
+def test_a_mistake_names_the_member(body: dict[str, Any], text: str) -> None:
+    with pytest.raises(BadRequestError, match=text):
+        read_replay(body)
+
+
+def test_the_answer_holds_the_request_that_goes_on() -> None:
+    more = ErrantReplayed("q", [{"partition": 0, "offset": 1}], [], [(0, 2, 6)], {"0": 6}, more=True)
+    everything = Replay("task", None, None, dry_run=False)
+    assert replayed_document(everything, more)["next"] == {"to": "task", "selection": "all", "until": {"0": 6}}
+    looked = replayed_document(Replay("task", None, None, dry_run=True), more)["next"]
+    assert read_replay(looked) == Replay("task", [(0, 2, 6)], None, dry_run=True)
+    chosen = replayed_document(Replay("task", [(0, 1, 6)], None, dry_run=False), more)["next"]
+    assert read_replay(chosen) == Replay("task", [(0, 2, 6)], None, dry_run=False)
+
+
+def test_a_list_is_read_page_by_page() -> None:
+    assert listed_document(ErrantsListed("q", [], (1, 41), {}))["next"] == "1:41"
+    assert read_after("1:41") == (1, 41)
+    assert read_after(None) is None
+    assert (read_limit(None), read_limit("7")) == (100, 7)
+
+
+@pytest.mark.parametrize("after", ["1", "a:1", "1:-1", ":", "1:²"])
+def test_what_is_no_place(after: str) -> None:
+    with pytest.raises(BadRequestError, match="partition:offset"):
+        read_after(after)
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "x", "99999999999999999999999"])
+def test_what_is_no_limit(limit: str) -> None:
+    with pytest.raises(BadRequestError, match="limit"):
+        read_limit(limit)

@@ -1,0 +1,28 @@
+"""The lease of a worker's children."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from worker.supervisor.lease import Lease, watch_lease
+
+DEADLINE = 10.0
+
+
+def test_a_lease_lasts_until_it_is_renewed_no_more() -> None:
+    lease, over = Lease(), threading.Event()
+    assert not lease.is_over()
+    watch_lease(lease.path, over.set)
+    lease.renew(time.monotonic() + DEADLINE)
+    assert not lease.is_over()
+    assert not over.is_set()
+    lease.renew(time.monotonic() - 1)
+    assert lease.is_over()
+    assert over.wait(DEADLINE)
+
+
+def test_a_worker_that_is_gone_has_no_lease() -> None:
+    over = threading.Event()
+    watch_lease("/proc/1/fd/no-such-descriptor", over.set)
+    assert over.is_set()

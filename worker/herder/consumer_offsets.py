@@ -1,0 +1,99 @@
+"""Moving the consumer groups of sinks, and how far connectors are behind. Used by the herder's thread alone.
+
+Nothing here waits: the broker is asked by a child process, and its answer comes back into the herder's inbox.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from worker.herder.connectors import Connectors
+from worker.herder.inquiries import Inquiries
+from worker.herder.lag import lag_document, source_lag_document
+from worker.herder.leadership import Leadership
+from worker.herder.offset_requests import not_stopped
+from worker.herder.request import Request
+from worker.herder.reset_requests import Reset, read_reset, refuse_source
+from worker.herder.stopped import StoppedConnectors
+from worker.stores.config import ConnectorEntry, TargetState
+from worker.supervisor import messages
+from worker.supervisor.messages import Report
+
+__all__ = ["ConsumerOffsets"]
+
+Document: TypeAlias = dict[str, Any]
+
+
+class ConsumerOffsets:
+    """Answers requests to move offsets, and for the lag."""
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        connectors: Connectors,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        stopped: StoppedConnectors,
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._connectors = connectors
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._stopped = stopped
+
+    def reset(self, request: Request[list[Document]], name: str, body: Mapping[str, Any], *, dry_run: bool) -> None:
+        """Move the group of a stopped sink, or tell in a dry run, in whatever state it is, where it would be."""
+        entry = self._connectors.entry(name)
+        if self._connectors.is_source(name):
+            raise refuse_source(name)
+        reset = read_reset(body, time.time())
+        if dry_run:
+            self._move(request, name, entry, reset, dry_run=True)
+        else:
+            self._leadership.as_leader(request, lambda: self._move_stopped(request, name, reset))
+
+    def lag(self, request: Request[Document], name: str) -> None:
+        """Answer with how far a connector is behind, as far as that can be told."""
+        entry = self._connectors.entry(name)
+        number = len(entry.task_configs)
+        tasks = {
+            unit.task: values
+            for unit, values in self._connectors.metrics.items()
+            if unit.connector == name and unit.is_task and unit.task < number
+        }
+        if self._connectors.is_source(name):
+            request.set_result(source_lag_document(name, tasks))
+            return
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.SinkLag)
+            request.set_result(lag_document(name, report.partitions, tasks))
+
+        request.enter(f"asking where the topics of connector {name} end")
+        self._inquiries.answer(messages.ReadSinkLag(dict(entry.config), self._worker_props), request, answered)
+
+    def _move_stopped(self, request: Request[list[Document]], name: str, reset: Reset) -> None:
+        entry = self._connectors.entry(name)
+        if entry.target is not TargetState.STOPPED:
+            raise not_stopped(name)
+        self._stopped.hold(request, name, lambda: self._move(request, name, entry, reset, dry_run=False))
+
+    def _move(
+        self, request: Request[list[Document]], name: str, entry: ConnectorEntry, reset: Reset, *, dry_run: bool
+    ) -> None:
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.SinkOffsetsReset)
+            request.set_result(
+                [
+                    {"topic": topic, "partition": partition, "before": before, "after": after}
+                    for topic, partition, before, after in report.offsets
+                ]
+            )
+
+        request.enter(f"resetting the consumer group offsets of connector {name}")
+        inquiry = messages.ResetSinkOffsets(
+            dict(entry.config), self._worker_props, reset.to, reset.number, reset.topics, dry_run
+        )
+        self._inquiries.answer(inquiry, request, answered)

@@ -1,0 +1,153 @@
+"""Connectors with ``run.until=drained``: sinks are told to drain, and what is drained is stopped. The herder's thread.
+
+Crash point: between the last commit of a task and the stop of its connector a kill has the connector run once more,
+which finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from worker.herder.draining import Drainable, draining
+from worker.herder.inbox import Inbox
+from worker.herder.leadership import Leadership
+from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
+from worker.stores.status import State, Status, StatusStore
+from worker.supervisor.lifecycle import Phase
+from worker.unit import Unit
+
+__all__ = ["Drains", "Outcome"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the connectors with ``run.until=drained`` ended: those that failed."""
+
+    failed: tuple[str, ...]
+
+
+class Drains:
+    """Looks how far such connectors are. ``is_source`` tells the kind of one.
+
+    In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
+    connectors have nothing to do with each other (``together`` is false), each sink drains from its start.
+    """
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        leadership: Leadership,
+        inbox: Inbox,
+        is_source: Callable[[str], bool],
+        *,
+        together: bool,
+    ) -> None:
+        self._configs = configs
+        self._statuses = statuses
+        self._leadership = leadership
+        self._inbox = inbox
+        self._is_source = is_source
+        self._together = together
+        self._all_created = False
+        self._stopping: set[str] = set()
+
+    def all_created(self) -> None:
+        """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
+        self._all_created = True
+
+    def sinks(self) -> frozenset[str]:
+        """The sinks that are to deliver what is there and stop."""
+        bounded = self._bounded()
+        if not self._together:
+            return frozenset(name for name in bounded if not self._is_source(name))
+        return draining(self._drainable(bounded)).sinks if self._all_created else frozenset()
+
+    def stop_drained(self) -> None:
+        """As the leader, stop the connectors that are drained."""
+        if not self._leadership.is_ready:
+            return
+        for name in draining(self._drainable(self._bounded())).stop - self._stopping:
+            self._stopping.add(name)
+            self._stop(name)
+        for name, entry in self._configs.connectors().items():
+            if entry.target is TargetState.STOPPED and entry.task_configs and name not in self._stopping:
+                # A connector published tasks while it was being stopped; or another runtime left it so.
+                self._stopping.add(name)
+                self._clear(name, entry.drained)
+
+    def outcome(self) -> Outcome | None:
+        """How everything ended, if all connectors of a standalone worker are to drain and have."""
+        bounded = self._bounded()
+        ends = {name: entry for name, entry in bounded.items() if not entry.config.get("schedule")}
+        finished = draining(self._drainable(ends)).finished and len(ends) == len(self._configs.connectors())
+        if not (self._together and self._all_created and finished):
+            return None
+        statuses = self._statuses.statuses()
+        failed = {unit.connector for unit, status in statuses.items() if status.state is State.FAILED}
+        return Outcome(tuple(sorted(failed)))
+
+    def _stop(self, name: str) -> None:
+        logger.info("Connector %s is drained and stops", name)
+        self._clear(name, time.time_ns() // 1_000_000)
+
+    def _clear(self, name: str, drained: int | None) -> None:
+        done = stop_connector(self._configs, name, self._inbox, drained)
+        done.add_done_callback(lambda _: self._inbox.post(lambda: self._stopped(name, done)))
+
+    def _stopped(self, name: str, done: Future[None]) -> None:
+        self._stopping.discard(name)
+        if (error := done.exception()) is not None:
+            logger.warning("Connector %s could not be stopped yet: %s", name, error)
+
+    def _bounded(self) -> dict[str, ConnectorEntry]:
+        entries = self._configs.connectors().items()
+        return {name: entry for name, entry in entries if entry.config.get("run.until") == "drained"}
+
+    def _drainable(self, bounded: Mapping[str, ConnectorEntry]) -> dict[str, Drainable]:
+        statuses = self._statuses.statuses()
+        return {name: self._standing(name, entry, statuses) for name, entry in bounded.items()}
+
+    def _standing(self, name: str, entry: ConnectorEntry, statuses: Mapping[Unit, Status]) -> Drainable:
+        connector = _phase(statuses.get(Unit(name)))
+        units = [Unit(name, task) for task in range(len(entry.task_configs))]
+        tasks: tuple[Phase | None, ...] | None = tuple(_phase(statuses.get(unit)) for unit in units)
+        if entry.applied != entry.config or (not units and connector is not Phase.DRAINED):
+            tasks = None
+        stopped = entry.target is TargetState.STOPPED
+        return Drainable(is_source=self._is_source(name), stopped=stopped, connector=connector, tasks=tasks)
+
+
+def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int | None = None) -> Future[None]:
+    """Have a connector without tasks, and then stopped: in this order, so that a stopped one never has tasks."""
+    stopped: Future[None] = Future()
+
+    def tasks_gone(done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            stopped.set_exception(error)
+        else:
+            configs.put_target_state(name, TargetState.STOPPED, drained).add_done_callback(at_rest)
+
+    def at_rest(done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            stopped.set_exception(error)
+        else:
+            stopped.set_result(None)
+
+    # The store is used by the herder's thread alone.
+    configs.put_task_configs(name, ()).add_done_callback(lambda done: inbox.post(lambda: tasks_gone(done)))
+    return stopped
+
+
+def _phase(status: Status | None) -> Phase | None:
+    if status is None:
+        return None
+    if status.drained:
+        return Phase.DRAINED
+    return Phase.FAILED if status.state is State.FAILED else Phase.RUNNING

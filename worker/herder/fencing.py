@@ -1,0 +1,149 @@
+"""Fencing: before the source tasks of new task configs start exactly-once, the producers of the former ones are fenced.
+
+Only the leader fences (KIP-618), and records for how many tasks; every worker waits for that record before it starts
+a task. Crash point: a leader that is killed between fencing and the record leaves no record, so the next one fences
+again; nothing is started in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Final
+
+from connect.errors import ConnectError
+from worker.herder.inbox import Inbox
+from worker.herder.inquiries import Inquiries
+from worker.herder.leadership import Leadership
+from worker.herder.publishing import Leader
+from worker.herder.request import Request
+from worker.membership.membership import Membership
+from worker.stores.config import ConfigStore
+from worker.supervisor import messages
+from worker.supervisor.messages import Report
+from worker.unit import Unit
+
+__all__ = ["Fencing", "producers_to_fence"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 1.0
+
+
+def producers_to_fence(recorded: int | None, tasks: int) -> range:
+    """The tasks whose former producers may still write, when there were as many as ``recorded`` and now are ``tasks``.
+
+    A single task that stays the only one is fenced by its own new producer.
+    """
+    if recorded is None or (recorded == 1 and tasks == 1):
+        return range(0)
+    return range(recorded)
+
+
+class Fencing:
+    """Says which tasks may start, and has the producers of former tasks fenced. The herder's thread alone."""
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        configs: ConfigStore,
+        membership: Membership,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        inbox: Inbox,
+        leader: Leader | None,
+        is_source: Callable[[str], bool],
+        *,
+        enabled: bool,
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._configs = configs
+        self._membership = membership
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._inbox = inbox
+        self._leader = leader
+        self._is_source = is_source
+        self._enabled = enabled
+        self._asked: set[str] = set()
+        self._rounds: dict[str, list[Request[None]]] = {}
+
+    def may_start(self, unit: Unit) -> bool:
+        """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
+        name = unit.connector
+        if not (self._enabled and unit.is_task and self._is_source(name) and self._configs.pending_fencing(name)):
+            return True
+        if name not in self._asked:
+            self._asked.add(name)
+            self._ask(name)
+        return False
+
+    def fence(self, request: Request[None], name: str) -> None:
+        """As the leader, fence the former producers of a connector, unless that is done already."""
+        self._leadership.as_leader(request, lambda: self._fence(request, name))
+
+    # -- as a worker that is about to start tasks --------------------------------------------------------------------
+
+    def _ask(self, name: str) -> None:
+        if name not in self._configs.connectors() or not self._configs.pending_fencing(name):
+            self._asked.discard(name)
+            return
+        fenced: Future[None]
+        url = self._membership.leader_url
+        if self._membership.is_leader:
+            request: Request[None] = Request()
+            self.fence(request, name)
+            fenced = request
+        elif self._leader is not None and url is not None:
+            fenced = self._leader.fence(url, name, self._configs.session_key())
+        else:
+            self._inbox.after(_RETRY, lambda: self._ask(name))
+            return
+        fenced.add_done_callback(lambda done: self._inbox.post(lambda: self._answered(name, done)))
+
+    def _answered(self, name: str, done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            logger.warning("The former tasks of connector %s are not fenced yet: %s", name, error)
+            self._inbox.after(_RETRY, lambda: self._ask(name))
+        else:
+            self._asked.discard(name)
+
+    # -- as the leader -----------------------------------------------------------------------------------------------
+
+    def _fence(self, request: Request[None], name: str) -> None:
+        entry = self._configs.connectors().get(name)
+        if entry is None or not self._configs.pending_fencing(name):
+            request.set_result(None)
+            return
+        waiting = self._rounds.setdefault(name, [])
+        waiting.append(request)
+        if len(waiting) > 1:
+            return
+        tasks = len(entry.task_configs)
+        producers = producers_to_fence(self._configs.fenced_tasks(name), tasks)
+        if not producers:
+            self._record(name, tasks)
+            return
+        inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
+        self._inquiries.put(inquiry, lambda outcome: self._fenced(name, tasks, outcome))
+
+    def _fenced(self, name: str, tasks: int, outcome: Report | ConnectError) -> None:
+        if isinstance(outcome, ConnectError):
+            self._round_over(name, outcome)
+        else:
+            self._record(name, tasks)
+
+    def _record(self, name: str, tasks: int) -> None:
+        entry = self._configs.connectors().get(name)
+        if entry is None or len(entry.task_configs) != tasks or not self._leadership.is_ready:
+            self._round_over(name, ConnectError(f"The tasks of connector {name} have changed meanwhile"))
+            return
+        recorded = self._configs.put_fenced_tasks(name, tasks)
+        recorded.add_done_callback(lambda done: self._inbox.post(lambda: self._round_over(name, done.exception())))
+
+    def _round_over(self, name: str, error: BaseException | None) -> None:
+        for request in self._rounds.pop(name, []):
+            if error is None:
+                request.set_result(None)
+            else:
+                request.set_exception(error)

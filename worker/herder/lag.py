@@ -1,0 +1,54 @@
+"""How far connectors are behind, and how fast they go, as it is shown: functions of what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["lag_document", "source_lag_document"]
+
+_LAG: Final = "sink-record-lag"
+_SENT: Final = "sink-record-send-rate"
+_WRITTEN: Final = "source-record-write-rate"
+_REMAINING: Final = "source-remaining-"
+
+
+def lag_document(
+    name: str, partitions: Sequence[tuple[str, int, int | None, int, int]], tasks: Mapping[int, Mapping[str, float]]
+) -> dict[str, Any]:
+    """The lag of a sink: of its consumer group in each partition, and of each task whose metrics this worker has."""
+    return {
+        "name": name,
+        "type": "sink",
+        "lag": sum(lag for *_, lag in partitions),
+        "partitions": [
+            {"topic": topic, "partition": partition, "offset": offset, "end_offset": end, "lag": lag}
+            for topic, partition, offset, end, lag in partitions
+        ],
+        "tasks": [
+            {"id": task, "lag": _whole(values.get(_LAG)), "records_per_second": values.get(_SENT)}
+            for task, values in sorted(tasks.items())
+        ],
+    }
+
+
+def source_lag_document(name: str, tasks: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
+    """What is left to read for each task of a source that can tell, by unit, and in all."""
+    left = {task: _remaining(values) for task, values in sorted(tasks.items())}
+    total: dict[str, int] = {}
+    for amounts in left.values():
+        for unit, amount in amounts.items():
+            total[unit] = total.get(unit, 0) + amount
+    shown = [
+        {"id": task, "remaining": amounts or None, "records_per_second": tasks[task].get(_WRITTEN)}
+        for task, amounts in left.items()
+    ]
+    return {"name": name, "type": "source", "remaining": total or None, "tasks": shown}
+
+
+def _remaining(values: Mapping[str, float]) -> dict[str, int]:
+    return {key.removeprefix(_REMAINING): int(value) for key, value in values.items() if key.startswith(_REMAINING)}
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

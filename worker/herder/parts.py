@@ -1,0 +1,140 @@
+"""The parts of a herder, put together: each decides or does one thing, all in the herder's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from connect.plugins import PluginRegistry
+from worker.herder.connectors import Connectors, TopicTracking
+from worker.herder.consumer_offsets import ConsumerOffsets
+from worker.herder.drains import Drains
+from worker.herder.errant_records import ErrantRecords
+from worker.herder.fencing import Fencing
+from worker.herder.inbox import Action, Inbox
+from worker.herder.inquiries import Inquiries
+from worker.herder.leadership import KeyRotation, Leadership
+from worker.herder.offsets import ConnectorOffsets, SourceOffsets
+from worker.herder.publishing import Leader, Publishing
+from worker.herder.rebalancing import Rebalancing
+from worker.herder.restarts import Restarts
+from worker.herder.schedules import Schedules
+from worker.herder.stopped import StoppedConnectors
+from worker.herder.units import Units
+from worker.herder.writes import Writes
+from worker.membership.membership import Membership
+from worker.stores.config import ConfigStore
+from worker.stores.status import StatusStore
+from worker.supervisor.lease import Lease
+from worker.supervisor.supervisor import Supervisor
+
+__all__ = ["Calls", "ClusterSettings", "Parts", "Standing"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How the herder of a cluster's worker keeps up with the others; times in seconds.
+
+    ``keys`` is there if what workers ask of each other is signed, ``lease`` is that of the
+    worker's children, ``exactly_once`` says whether source tasks write in transactions, so that their former producers
+    are fenced before they start.
+    """
+
+    leader: Leader
+    keys: KeyRotation | None
+    verification_algorithms: tuple[str, ...]
+    lease: Lease
+    sync_timeout: float
+    unsync_backoff: float
+    exactly_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a herder stands on: its worker's properties and name, the stores, its place and the plugins."""
+
+    worker_props: Mapping[str, str]
+    worker_id: str
+    inbox: Inbox
+    configs: ConfigStore
+    statuses: StatusStore
+    membership: Membership
+    plugins: PluginRegistry
+    source_offsets: SourceOffsets
+    tracking: TopicTracking
+    cluster: ClusterSettings | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What the parts call in the herder: when it may write, when something may run, when the cluster refuses it."""
+
+    follow_configs: Action
+    reconcile: Action
+    refused: Callable[[str], None]
+
+
+class Parts:
+    """Makes the parts."""
+
+    def __init__(self, on: Standing, supervisor: Supervisor, calls: Calls) -> None:
+        props, configs, statuses, inbox, membership = on.worker_props, on.configs, on.statuses, on.inbox, on.membership
+        cluster = on.cluster
+        leader = cluster.leader if cluster is not None else None
+        self.inquiries = Inquiries(supervisor.inquire)
+        self.connectors = Connectors(configs, statuses, on.plugins, on.tracking)
+        is_source = self.connectors.is_source
+        keys = cluster.keys if cluster is not None else None
+        self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs)
+        self.publishing = Publishing(configs, membership, self.leadership, inbox, leader)
+        self.fencing = Fencing(
+            props,
+            configs,
+            membership,
+            self.leadership,
+            self.inquiries,
+            inbox,
+            leader,
+            is_source,
+            enabled=cluster is not None and cluster.exactly_once,
+        )
+        self.units = Units(
+            props,
+            on.worker_id,
+            configs,
+            statuses,
+            membership,
+            supervisor,
+            self.publishing,
+            inbox,
+            self.fencing.may_start,
+            cluster.lease if cluster is not None else None,
+        )
+        self.drains = Drains(configs, statuses, self.leadership, inbox, is_source, together=cluster is None)
+        self.schedules = Schedules(configs, self.leadership, inbox)
+        self.rebalancing = Rebalancing(
+            membership,
+            configs,
+            self.units,
+            self.leadership,
+            inbox,
+            calls.reconcile,
+            calls.refused,
+            cluster.sync_timeout if cluster is not None else 0.0,
+            cluster.unsync_backoff if cluster is not None else 0.0,
+        )
+        stopped = StoppedConnectors(self.units, inbox.post, calls.reconcile)
+        self.offsets = ConnectorOffsets(props, on.source_offsets, self.inquiries, stopped, inbox.post)
+        self.consumer_offsets = ConsumerOffsets(props, self.connectors, self.leadership, self.inquiries, stopped)
+        self.errant_records = ErrantRecords(props, self.connectors, self.leadership, self.inquiries, stopped)
+        self.restarts = Restarts(configs, statuses, membership, self.units)
+        self.writes = Writes(
+            props,
+            configs,
+            statuses,
+            self.connectors,
+            self.leadership,
+            self.inquiries,
+            inbox,
+            self.units.when_free,
+        )

@@ -1,0 +1,52 @@
+"""Whether and when what has failed is started again by itself: a function of what happened before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from worker.restart_config import RestartConfig
+
+__all__ = ["RestartPolicy"]
+
+_ON_FAILURE: Final = "on-failure"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """``restart.policy`` of a connector: at most ``limit`` restarts in ``window`` seconds, each later than the last.
+
+    The first comes after ``backoff`` seconds, each further one after twice as long, up to ``longest``.
+    """
+
+    enabled: bool = False
+    backoff: float = 1.0
+    longest: float = 60.0
+    limit: int = 10
+    window: float = 3600.0
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> RestartPolicy:
+        """The policy that a connector's configuration, which is right, asks for."""
+        if config.get("restart.policy") != _ON_FAILURE:
+            return cls()
+        parsed = RestartConfig.parse(config)
+        return cls(
+            enabled=True,
+            backoff=parsed.restart_backoff_ms / 1000,
+            longest=parsed.restart_backoff_max_ms / 1000,
+            limit=parsed.restart_limit,
+            window=parsed.restart_window_ms / 1000,
+        )
+
+    def recent(self, restarts: tuple[float, ...], now: float) -> tuple[float, ...]:
+        """Those of the times of restarts that count at this time."""
+        return tuple(at for at in restarts if now - at < self.window)
+
+    def delay(self, restarts: tuple[float, ...], now: float) -> float | None:
+        """In how many seconds to restart after these restarts; ``None`` if it is to stay as it is."""
+        count = len(self.recent(restarts, now))
+        if not self.enabled or count >= self.limit:
+            return None
+        return float(min(self.backoff * 2**count, self.longest))

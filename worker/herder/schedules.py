@@ -1,0 +1,86 @@
+"""Connectors that run by the clock: the leader starts those whose time has come. The herder's thread alone.
+
+Crash point: what a connector waits for is counted from when it came to rest, which the config store keeps. So a leader
+that is killed at the time of a run leaves it to the next one, and a run that nobody was there for is made up for once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim
+
+from worker.herder.inbox import Inbox, Later
+from worker.herder.leadership import Leadership
+from worker.restart_config import RestartConfig
+from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
+
+__all__ = ["Schedules", "due", "next_run"]
+
+logger = logging.getLogger(__name__)
+_LONGEST_WAIT: Final = 3600.0
+_RETRY: Final = 1.0
+
+
+def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
+    """When a connector is to run for the first time after a time, in UTC; ``None`` without a schedule."""
+    if not config.get("schedule"):
+        return None
+    parsed = RestartConfig.parse(config)
+    times = CronSim(parsed.schedule, after.astimezone(ZoneInfo(parsed.schedule_timezone)))
+    return next(times).astimezone(UTC)
+
+
+class Schedules:
+    """Starts connectors by their ``schedule``, as long as this worker leads."""
+
+    def __init__(self, configs: ConfigStore, leadership: Leadership, inbox: Inbox) -> None:
+        self._configs = configs
+        self._leadership = leadership
+        self._inbox = inbox
+        self._later: Later | None = None
+        self._starting: set[str] = set()
+
+    def look(self) -> None:
+        """Start what is due, and look again when the next is."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if not self._leadership.is_ready:
+            return
+        now = datetime.now(UTC)
+        waits = []
+        for name, entry in self._configs.connectors().items():
+            if (at := due(entry)) is None or name in self._starting:
+                continue
+            if at <= now:
+                self._start(name)
+            else:
+                waits.append((at - now).total_seconds())
+        if waits:
+            # A clock that is set, or a machine that slept, is noticed within the longest wait.
+            self._later = self._inbox.after(min(*waits, _LONGEST_WAIT), self.look)
+
+    def _start(self, name: str) -> None:
+        logger.info("Connector %s runs by its schedule", name)
+        self._starting.add(name)
+        written = self._configs.put_target_state(name, TargetState.STARTED)
+        written.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
+
+    def _started(self, name: str, done: Future[None]) -> None:
+        self._starting.discard(name)
+        if (error := done.exception()) is not None:
+            logger.warning("Connector %s could not be started by its schedule yet: %s", name, error)
+            self._inbox.after(_RETRY, self.look)
+
+
+def due(entry: ConnectorEntry) -> datetime | None:
+    """When a connector that rests is to run next; ``None`` for one that runs, or that a user has stopped."""
+    if entry.target is not TargetState.STOPPED or entry.drained is None:
+        return None
+    return next_run(entry.config, datetime.fromtimestamp(entry.drained / 1000, UTC))

@@ -1,0 +1,70 @@
+"""The lease of a worker's children: they run only as long as the worker is known to be part of its cluster.
+
+A worker that is frozen (SIGSTOP, a paused virtual machine) cannot stop its tasks before its session ends and others
+take them over (invariant I6). So its children look by themselves: the worker renews the lease with each heartbeat that
+the group has answered, and a child whose lease is over exits at once. What it had not committed is done again by
+whoever takes over (invariant I3).
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+__all__ = ["Lease", "watch_lease"]
+
+_FORM: Final = "d"
+_SIZE: Final = struct.calcsize(_FORM)
+_LOOK: Final = 0.2
+
+
+class Lease:
+    """The worker's end. Until it is renewed for the first time it has no end."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.memfd_create("sluice-lease")
+        os.ftruncate(self._descriptor, _SIZE)
+        self._memory = mmap.mmap(self._descriptor, _SIZE)
+        self.renew(math.inf)
+
+    @property
+    def path(self) -> str:
+        """Where the children of this worker find the lease."""
+        return f"/proc/{os.getpid()}/fd/{self._descriptor}"
+
+    def renew(self, until: float) -> None:
+        """Let it last until this time of the monotonic clock, which all processes of a machine share."""
+        struct.pack_into(_FORM, self._memory, 0, until)
+
+    def is_over(self) -> bool:
+        """Whether it has run out."""
+        return _is_over(self._memory)
+
+
+def watch_lease(path: str, on_over: Callable[[], None] = lambda: os._exit(1)) -> None:
+    """Look, from a thread of its own, whether the lease at ``path`` is over; a worker that is gone has none."""
+    try:
+        with Path(path).open("rb") as file:
+            memory = mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)
+    except OSError:
+        on_over()
+        return
+
+    def watch() -> None:
+        while not _is_over(memory):
+            time.sleep(_LOOK)
+        on_over()
+
+    threading.Thread(target=watch, name="lease", daemon=True).start()
+
+
+def _is_over(memory: mmap.mmap) -> bool:
+    (until,) = struct.unpack_from(_FORM, memory, 0)
+    return bool(time.monotonic() > until)
