@@ -122,6 +122,13 @@ class SourceTask(Task[C], Generic[C]):
         """
         return False
 
+    def remaining(self) -> Mapping[str, int]:
+        """How much is left to read, by its unit, such as ``{"bytes": 1200}``; nothing where that is not known.
+
+        Asked about once a second between two polls, for people to see: be quick, an estimate will do.
+        """
+        return {}
+
     def commit_record(self, record: SourceRecord) -> None:
         """Called once ``record`` is acknowledged by Kafka or left out; override only if the source must be told."""
 

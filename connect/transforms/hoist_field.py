@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from connect.config import MEDIUM, Config, option
@@ -29,4 +30,7 @@ class HoistField(ValueTransformation[HoistFieldConfig]):
         def hoist(value: Any) -> dict[str, Any]:
             return {field: value}
 
-        return Change(None if schema is None else Schema.struct({field: schema}), hoist)
+        def hoist_all(values: Sequence[Any]) -> list[dict[str, Any]]:
+            return [{field: value} for value in values]
+
+        return Change(None if schema is None else Schema.struct({field: schema}), hoist, hoist_all)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
+from types import NoneType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from connect.config import MEDIUM, Config, ConfigRuleError, option
@@ -166,7 +167,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         """The batch with the fields inserted."""
         column = self.side.column(batch)
         values, schema = column.values(), column.schema
-        if any(value is None for value in values):
+        if NoneType in set(map(type, values)):
             return super().apply_batch(batch)
         new_schema, defaults = self._plans(schema)
         same, different = self._found(batch, schema)

@@ -75,6 +75,13 @@ class Share:
         """Whether at the last look every file had been read to its end, with nothing left to wait for."""
         return not self._missing and all(state.is_complete or state.is_refused for state in self._states.values())
 
+    def remaining_bytes(self) -> int:
+        """The bytes of the files, as they were at the last look, from their last rows on.
+
+        A compressed file counts whole until it is read.
+        """
+        return sum(_left(state) for state in self._states.values())
+
     def forget(self, finished: FinishedFile) -> None:
         """The file was moved or deleted: another one of its name is read from its beginning."""
         self._finished_names[finished.file.name] = None
@@ -108,3 +115,10 @@ class Share:
                 file.path,
             )
         return False
+
+
+def _left(state: FileState) -> int:
+    if state.is_complete or state.is_refused:
+        return 0
+    place = None if is_compressed(state.file.path) else state.places.get(None)
+    return max(0, state.file.size - (place.position if place is not None else 0))

@@ -71,6 +71,10 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         """Whether every file was read to its end; files that are not complete are waited for."""
         return self._drained
 
+    def remaining(self) -> Mapping[str, int]:
+        """The bytes of the task's files that were not read yet, as far as the folder was looked at."""
+        return {"bytes": self._share.remaining_bytes()}
+
     def stop(self) -> None:
         if self._visit is not None:
             self._visit.close()

@@ -19,7 +19,8 @@ __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 
 _VALUE_SCHEMA: Final = Schema.string()
 _MISSING_SECONDS: Final = 1.0
-_IDLE_SECONDS: Final = 0.1
+_LEAST_IDLE_SECONDS: Final = 0.005
+_MOST_IDLE_SECONDS: Final = 0.04
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         self._input: LineInput | None = None
         self._missing = False
         self._told_unfinished = False
+        # A file that grows is looked at again soon, one that rests now and then.
+        self._idle_seconds = _LEAST_IDLE_SECONDS
         self._source_partition: Offset = {"filename": self.config.file} if self.config.file else {}
 
     def poll(self) -> SourceBatch | None:
@@ -52,8 +55,10 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         except OSError as error:
             raise ConnectError(f"Cannot read {self._name}: {error}. Repair it and restart the task.") from error
         if lines is None:
-            self.context.wait(_IDLE_SECONDS)
+            self.context.wait(self._idle_seconds)
+            self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
             return None
+        self._idle_seconds = _LEAST_IDLE_SECONDS
         if isinstance(lines, LongLine):
             self._report(lines)
             return None
@@ -68,6 +73,11 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
             unread = self._input.unfinished
             _log.warning("The last %d bytes of %s are a line without an end and are not read.", unread, self._name)
         return True
+
+    def remaining(self) -> Mapping[str, int]:
+        """The bytes of the file from the last record on."""
+        left = self._input.remaining() if self._input is not None else None
+        return {} if left is None else {"bytes": left}
 
     def stop(self) -> None:
         if self._input is not None:

@@ -34,6 +34,9 @@ class LineInput(Protocol):
     def drained(self) -> bool:
         """Whether the last :meth:`take` gave nothing because all was read."""
 
+    def remaining(self) -> int | None:
+        """How many bytes were not taken yet; ``None`` if nobody knows."""
+
     def close(self) -> None:
         """Release the file."""
 
@@ -51,6 +54,7 @@ class Tail:
         self._file = _open(path)
         self._buffer = LineBuffer(0, line_max_bytes)
         self._drained = False
+        self._taken = 0
         self._go_to(position)
 
     @property
@@ -67,11 +71,16 @@ class Tail:
             if not (self._read() or self._was_truncated() or self._was_rotated()):
                 self._drained = True
                 return None
+        self._taken = lines.start if isinstance(lines, LongLine) else lines.end
         return lines
 
     def drained(self) -> bool:
         """Whether the last :meth:`take` gave nothing because all was read."""
         return self._drained
+
+    def remaining(self) -> int | None:
+        """How many bytes of the file were not taken yet, half a line at its end included."""
+        return max(0, os.fstat(self._file).st_size - self._taken)
 
     def close(self) -> None:
         """Release the file."""
@@ -96,7 +105,7 @@ class Tail:
                 self._path,
             )
         os.lseek(self._file, position, os.SEEK_SET)
-        self._read_to = position
+        self._read_to = self._taken = position
         self._buffer.restart(position)
 
     def _read(self) -> bool:
@@ -170,6 +179,10 @@ class StandardInput:
     def drained(self) -> bool:
         """Whether the end of the input was read."""
         return self._ended
+
+    def remaining(self) -> int | None:
+        """Nobody knows what is still to come."""
+        return None
 
     def close(self) -> None:
         """Leave the standard input as it is."""

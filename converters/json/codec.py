@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from connect.data import Schema
+from connect.data import Schema, Type
 from converters.json.columns import Change, DoubtError, column_decoder, column_encoder, has_long_numbers
 from converters.json.config import JsonConverterConfig
 from converters.json.decode import Decode, decoder
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Codecs", "Reader", "Writer"]
 
+_CONTAINERS: Final = frozenset({Type.STRUCT, Type.ARRAY, Type.MAP})
 _PAYLOAD: Final = re.compile(rb'"payload"\s*:[ \t\r\n]*')
 
 
@@ -78,7 +79,7 @@ class Reader:
 class Writer:
     """How values of one schema are written."""
 
-    __slots__ = ("_encode", "_encode_column", "_prefix", "_suffix", "schema")
+    __slots__ = ("_encode", "_encode_column", "_head", "_prefix", "_suffix", "schema")
 
     def __init__(self, schema: Schema | None, config: JsonConverterConfig) -> None:
         options: dict[str, Any] = {
@@ -96,6 +97,7 @@ class Writer:
         if config.schemas_enable:
             described = b"null" if schema is None else dump(schema_to_json(schema, write_default))
             self._prefix, self._suffix = b'{"schema":%b,"payload":' % described, b"}"
+        self._head = _head(schema)
 
     def write(self, value: Any) -> bytes:
         """The message of one value; a :class:`~connect.errors.DataError` when it is not what the schema says."""
@@ -103,7 +105,10 @@ class Writer:
 
     def write_column(self, values: Sequence[Any]) -> Sequence[bytes | None]:
         """The messages of many values; ``DoubtError`` and orjson's error ask for them one by one."""
-        payloads = list(map(orjson.dumps, self._encode_column(values)))
+        nodes = self._encode_column(values)
+        if self._head is not None and (cut := self._written_together(self._head, nodes)) is not None:
+            return cut
+        payloads = list(map(orjson.dumps, nodes))
         if needs_escapes(b"".join(payloads)):
             payloads = list(map(as_jackson, payloads))
         prefix, suffix = self._prefix, self._suffix
@@ -115,6 +120,30 @@ class Writer:
         if self.schema is None and None in values:
             return [None if value is None else text for value, text in zip(values, texts, strict=True)]
         return texts
+
+    def _written_together(self, head: bytes, nodes: Sequence[Any]) -> list[bytes] | None:
+        """The messages of flat structs, written as one array and cut apart: half the cost of writing each.
+
+        ``None`` if there is a null among them, or text that Jackson escapes otherwise.
+        """
+        array = orjson.dumps(nodes)
+        if not array.startswith(b"[" + head) or needs_escapes(array):
+            return None
+        # In a JSON string a backslash stands before a quote, so this is found between two structs only.
+        payloads = array[len(head) + 1 : -2].split(b"}," + head)
+        if len(payloads) != len(nodes):
+            return None
+        opening, closing = self._prefix + head, b"}" + self._suffix
+        return [opening + payload + closing for payload in payloads]
+
+
+def _head(schema: Schema | None) -> bytes | None:
+    """What the JSON of every struct of a schema begins with, if the struct has fields and none holds others."""
+    if schema is None or schema.type is not Type.STRUCT or not schema.fields:
+        return None
+    if any(field.schema.type in _CONTAINERS for field in schema.fields):
+        return None
+    return b"{%b:" % orjson.dumps(schema.fields[0].name)
 
 
 class Codecs:

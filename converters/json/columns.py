@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, repeat
-from operator import eq, itemgetter
+from itertools import chain, islice
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -156,7 +156,7 @@ def _decoded_struct(parts: Sequence[tuple[str, Change]]) -> Change:
     names = tuple(name for name, _ in parts)
 
     def change(rows: Sequence[Any]) -> Sequence[Any]:
-        columns = _exact_columns(rows, names)
+        columns = _exact_columns(rows, names, in_order=_in_order(rows, names))
         if columns is None:
             columns = [[row.get(name) for row in rows] for name in names]
             return _rebuilt(names, [part(column) for (_, part), column in zip(parts, columns, strict=True)], rows)
@@ -174,25 +174,23 @@ def _encoded_struct(parts: Sequence[tuple[str, Change]]) -> Change:
     names = tuple(name for name, _ in parts)
 
     def change(rows: Sequence[Any]) -> Sequence[Any]:
-        columns = _exact_columns(rows, names)
+        in_order = _in_order(rows, names)
+        columns = _exact_columns(rows, names, in_order=in_order)
         if columns is None:
             raise DoubtError
         changed = [part(column) for (_, part), column in zip(parts, columns, strict=True)]
-        same = all(new is old for new, old in zip(changed, columns, strict=True))
-        if same and _in_order(rows, names):
+        if in_order and all(new is old for new, old in zip(changed, columns, strict=True)):
             return rows
         return _rebuilt(names, changed, rows)
 
     return change
 
 
-def _exact_columns(rows: Sequence[Any], names: tuple[str, ...]) -> Sequence[Sequence[Any]] | None:
+def _exact_columns(rows: Sequence[Any], names: tuple[str, ...], *, in_order: bool) -> Sequence[Sequence[Any]] | None:
     """The values of each field; ``None`` unless every row has these fields and no others."""
     if not names or not rows[0]:
         return None
-    if _in_order(rows, names):
-        return list(zip(*map(dict.values, rows), strict=True))
-    if set(map(len, rows)) != {len(names)}:
+    if not in_order and set(map(len, rows)) != {len(names)}:
         return None
     try:
         return [list(map(itemgetter(name), rows)) for name in names]
@@ -202,9 +200,10 @@ def _exact_columns(rows: Sequence[Any], names: tuple[str, ...]) -> Sequence[Sequ
 
 def _in_order(rows: Sequence[Any], names: tuple[str, ...]) -> bool:
     """Whether every row has these fields in this order."""
-    # The rows share their keys as objects, mostly, so comparing with those of the first is quickest.
-    first = tuple(rows[0])
-    return first == names and all(map(eq, map(tuple, rows), repeat(first)))
+    # The rows share their keys as objects, mostly, so comparing with those of the first is quickest. As a row has no
+    # key twice, all keys one after the other tell of each row.
+    first = list(rows[0])
+    return tuple(first) == names and list(chain.from_iterable(rows)) == first * len(rows)
 
 
 def _rebuilt(names: tuple[str, ...], columns: Sequence[Sequence[Any]], rows: Sequence[Any]) -> Sequence[Any]:

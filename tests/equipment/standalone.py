@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import requests
 
@@ -18,11 +18,13 @@ from equipment.waiting import wait_until
 __all__ = ["StandaloneWorker", "descendants", "runs"]
 
 _COMMAND = Path(sys.executable).parent / "sluice"
-_UP = re.compile(r"REST API is at (http://[^ ]+:\d+/)")
+_UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
 
 
 class StandaloneWorker:
     """One worker. It may be started again after it has ended, and then goes on where it stopped."""
+
+    mode: ClassVar = "standalone"
 
     def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
         self.folder = folder
@@ -33,14 +35,17 @@ class StandaloneWorker:
             "bootstrap.servers": bootstrap,
             "key.converter": "StringConverter",
             "value.converter": "StringConverter",
-            "offset.storage.file.filename": str(folder / "offsets"),
             "offset.flush.interval.ms": "100",
             "listeners": "http://127.0.0.1:0",
             # A killed consumer is missed after this; by default that takes 45 s.
             "consumer.session.timeout.ms": "2000",
             "consumer.heartbeat.interval.ms": "500",
         }
-        self._worker_file = self._write("worker.properties", defaults | _dotted(props))
+        self._worker_file = self._write("worker.properties", defaults | self.mode_props() | _dotted(props))
+
+    def mode_props(self) -> dict[str, str]:
+        """What a worker of this mode needs beside what all need."""
+        return {"offset.storage.file.filename": str(self.folder / "offsets")}
 
     def connector(self, name: str, **props: str) -> None:
         """Add a connector, or change it for the next start."""
@@ -50,7 +55,7 @@ class StandaloneWorker:
 
     def start(self, environ: Mapping[str, str] | None = None) -> StandaloneWorker:
         """Start the process."""
-        arguments = [str(_COMMAND), "standalone", str(self._worker_file), *map(str, self._connectors)]
+        arguments = [str(_COMMAND), self.mode, str(self._worker_file), *map(str, self._connectors)]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **(environ or {})}

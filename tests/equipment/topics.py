@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-__all__ = ["committed", "create_topic", "produce", "read_topic"]
+__all__ = ["committed", "create_topic", "produce", "read_so_far", "read_topic"]
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
@@ -50,6 +50,26 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
                     break
                 messages.append(message)
         return messages
+    finally:
+        consumer.close()
+
+
+def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.0) -> list[bytes]:
+    """The values that are on partition 0 of a topic now, from an offset on, while others write on."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"reader-{uuid.uuid4().hex}"})
+    try:
+        partition = TopicPartition(topic, 0, first)
+        _, end = consumer.get_watermark_offsets(partition, timeout=seconds)
+        consumer.assign([partition])
+        values: list[bytes] = []
+        at = first
+        while at < end:
+            message = consumer.poll(seconds)
+            assert message is not None, f"{topic} could not be read to offset {end} within {seconds} s"
+            assert message.error() is None, message.error()
+            values.append(message.value())
+            at = message.offset() + 1
+        return values
     finally:
         consumer.close()
 

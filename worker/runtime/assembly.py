@@ -13,7 +13,7 @@ from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.plugins import PluginKind, PluginRegistry
 from connect.source import SourceConnector
-from worker.config import WorkerConfig
+from worker.config import DistributedConfig, WorkerConfig
 from worker.connector_config import (
     ConnectorConfig,
     SinkConnectorConfig,
@@ -67,6 +67,18 @@ class Assembly:
         return WorkerConfig.parse(self.worker_props)
 
     @cached_property
+    def distributed(self) -> DistributedConfig | None:
+        """The configuration of a worker of a cluster; ``None`` if this is a standalone worker."""
+        if not (self.worker_props.get("group.id") and self.worker_props.get("offset.storage.topic")):
+            return None
+        return DistributedConfig.parse(self.worker_props)
+
+    @property
+    def supports_exactly_once(self) -> bool:
+        """Whether sources are exactly once here (KIP-618): ``preparing`` changes only how the leader writes."""
+        return self.distributed is not None and self.distributed.exactly_once_source_support.lower() == "enabled"
+
+    @cached_property
     def registry(self) -> PluginRegistry:
         """The plugins there are."""
         return PluginRegistry.discover(self.worker.plugin_path or ())
@@ -88,6 +100,31 @@ class Assembly:
         """What the framework reads of the connector's configuration."""
         kind = SourceConnectorConfig if self.is_source else SinkConnectorConfig
         return kind.parse(self.props)
+
+    @cached_property
+    def source_config(self) -> SourceConnectorConfig:
+        """What the framework reads of a source connector's configuration."""
+        return SourceConnectorConfig.parse(self.props)
+
+    @property
+    def own_offsets_topic(self) -> str | None:
+        """The topic in which the connector keeps its offsets itself, and not the worker for all.
+
+        In a transaction offsets are on the cluster of the records, where the worker's topic is another of that name.
+        """
+        topic = self.source_config.offsets_storage_topic
+        if self.distributed is None or topic not in (None, self.distributed.offset_storage_topic):
+            return topic
+        written_to = self.props.get("producer.override.bootstrap.servers", self.worker_props["bootstrap.servers"])
+        elsewhere = written_to != self.worker_props["bootstrap.servers"]
+        named = topic or (self.distributed.offset_storage_topic if self.supports_exactly_once else None)
+        return named if elsewhere else None
+
+    @property
+    def transaction_offsets_topic(self) -> str:
+        """The topic that holds the offsets of an exactly-once connector."""
+        assert self.distributed is not None
+        return self.own_offsets_topic or self.distributed.offset_storage_topic
 
     @cached_property
     def connector_config(self) -> Config:

@@ -16,6 +16,7 @@ from connect.chain import Step, aligned
 from connect.converter import Converter, HeaderConverter
 from connect.data import (
     NO_HEADERS,
+    Column,
     Constant,
     Header,
     Headers,
@@ -106,8 +107,8 @@ class SourceChain:
         converters = self._converters
         return EncodedBatch(
             batch.topic,
-            converters.key.from_connect_column(batch.topic, batch.key),
-            converters.value.from_connect_column(batch.topic, batch.value),
+            _encode_column(converters.key, batch.topic, batch.key),
+            _encode_column(converters.value, batch.topic, batch.value),
             batch.partitions,
             batch.timestamps,
             self._encode_headers(batch.topic, batch.headers),
@@ -154,6 +155,14 @@ class SourceChain:
             lambda: converters.value.from_connect(topic, record.value_schema, record.value),
         )
         return key, value, headers
+
+
+def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:
+    """The column in bytes; what is the same in all records, such as no key, is converted once."""
+    values = column.values()
+    if isinstance(values, Constant) and len(values) > 1:
+        return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(values))
+    return converter.from_connect_column(topic, column)
 
 
 class SinkChain:

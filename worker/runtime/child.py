@@ -21,13 +21,23 @@ from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letter_queue import DeadLetterQueue
+from worker.runtime.guarantee import guarantee_of
 from worker.runtime.inquiries import answer
 from worker.runtime.log import PipeHandler, Redaction
 from worker.runtime.sink import SinkLoop
 from worker.runtime.sink_context import SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
-from worker.runtime.tolerance import ErrorCounts, LogReporter, Reporter, Tolerance, class_name, stack_trace
+from worker.runtime.tolerance import (
+    ErrorCounts,
+    LogReporter,
+    Reporter,
+    StopRequested,
+    Tolerance,
+    class_name,
+    stack_trace,
+)
 from worker.supervisor import messages
+from worker.supervisor.lease import watch_lease
 
 __all__ = ["main", "run"]
 
@@ -44,11 +54,13 @@ class Loop(Protocol):
         """Release clients and plugins."""
 
 
-def main(connection: Connection) -> None:
-    """The main function of a child process."""
+def main(connection: Connection, lease: str | None) -> None:
+    """The main function of a child process, which ends with the ``lease`` of its worker if that has one."""
     # A terminal sends its signals to every process; only the worker decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if lease is not None:
+        watch_lease(lease)
     run(Link(connection), log_to_worker=True)
 
 
@@ -66,14 +78,8 @@ def run(link: Link, *, log_to_worker: bool) -> None:
                 run_connector(first, link, redaction)
             case messages.RunTask():
                 _run_task(first, link, redaction)
-            case (
-                messages.ValidateConfig()
-                | messages.DescribePlugin()
-                | messages.AlterSourceOffsets()
-                | messages.AlterSinkOffsets()
-                | messages.ReadSinkOffsets()
-            ):
-                link.send(answer(first, redaction))
+            case _ if isinstance(first, messages.Inquiry):
+                link.send(answer(first, link, redaction))
             case _:
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
     except BaseException as error:
@@ -88,7 +94,12 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
     counts = ErrorCounts()
     reporters = _reporters(command, assembly.config, clients, counts)
     tolerance = Tolerance(assembly.config, reporters, control.wait_unless_stopped, counts=counts)
-    task, loop = _task_and_loop(assembly, control, clients, tolerance, assembly.task_config(command.config))
+    config = assembly.task_config(command.config)
+    try:
+        task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task)
+    except StopRequested:
+        logger.info("Stopped before the task was started.")
+        return
     try:
         task.start()
         control.send(messages.Started(assembly.connector_class.version))
@@ -117,14 +128,15 @@ def _reporters(
 
 
 def _task_and_loop(
-    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, config: Config
+    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, config: Config, number: int
 ) -> tuple[Task[Any], Loop]:
     """The task, made but not started, and the loop of its kind around it."""
     task_class = assembly.connector_class.task_class
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
-        source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name))
-        return source, SourceLoop(assembly, control, clients, source, tolerance)
+        guarantee = guarantee_of(assembly, control, clients, number)
+        source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name, guarantee))
+        return source, SourceLoop(assembly, control, clients, source, tolerance, guarantee)
     if issubclass(task_class, BulkSinkTask):
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients))
         return bulk, BulkLoop(assembly, control, clients, bulk, tolerance)

@@ -19,6 +19,7 @@ from worker.runtime.assembly import Assembly
 __all__ = ["Clients"]
 
 logger = logging.getLogger(__name__)
+_TRANSACTION_TIMEOUT_MS: Final = 60_000
 _RESETS: Final = {
     "beginning": "earliest",
     "smallest": "earliest",
@@ -43,6 +44,12 @@ class Clients:
         """The producer of a source task."""
         properties = clients.source_producer_properties(self._worker, self._props, self._task)
         return clients.producer(_told(properties))
+
+    def transactional_producer(self) -> tuple[Producer, float]:
+        """The producer of an exactly-once source task, and how many seconds a transaction may last."""
+        properties = clients.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
+        timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
+        return clients.producer(_told(properties)), timeout / 1000
 
     def dlq_producer(self) -> Producer:
         """The producer of a sink task's dead letter queue."""

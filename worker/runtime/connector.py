@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import Final
 
 from connect.config import restore_references
 from connect.connector import Connector
 from connect.errors import ConnectError
+from connect.plugins import PluginKind
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control, ErrorRaised, Link
+from worker.runtime.guarantee import offset_reader
 from worker.runtime.log import Redaction
 from worker.runtime.offsets import WorkerOffsetReader
+from worker.runtime.offsets_topic import OffsetReader
+from worker.runtime.tolerance import class_name
 from worker.supervisor import messages
 
 __all__ = ["ConnectorRuntimeContext", "run_connector"]
+
+_TASK_CLASS: Final = "task.class"
+_CONNECTOR: Final = "Connector"
 
 
 class ConnectorRuntimeContext:
@@ -23,10 +31,10 @@ class ConnectorRuntimeContext:
     All but the offset reader may be used from threads of the connector's own.
     """
 
-    def __init__(self, link: Link, control: Control) -> None:
+    def __init__(self, link: Link, control: Control, reader: OffsetReader | None = None) -> None:
         self._link = link
         self._stopped = threading.Event()
-        self.offset_storage_reader = WorkerOffsetReader(control)
+        self.offset_storage_reader: OffsetReader = reader or WorkerOffsetReader(control)
 
     def request_task_reconfiguration(self) -> None:
         """Have the task configs computed again."""
@@ -49,7 +57,8 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     """Run one connector until the worker says stop; what it raises is raised."""
     control = Control(link)
     assembly = Assembly.resolve(command.worker, command.config, redaction)
-    context = ConnectorRuntimeContext(link, control)
+    reader = offset_reader(assembly, control, None) if assembly.is_source else None
+    context = ConnectorRuntimeContext(link, control, reader)
     connector = assembly.connector_class(assembly.connector_config, context)
     connector.start()
     try:
@@ -57,6 +66,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     finally:
         context.close()
         connector.stop()
+        context.offset_storage_reader.close()
 
 
 def _attend(
@@ -88,5 +98,17 @@ def _task_configs(
             "the maximum number of tasks it is configured to create. Raise tasks.max, or have the connector make fewer."
         )
     # A secret is stored as the reference it came from, and resolved again in the task's process (invariant I8).
-    restored = [restore_references(config, written) for config in configs]
+    restored = [restore_references({**config, **_task_class(assembly)}, written) for config in configs]
     return [{key: value for key, value in config.items() if value is not None} for config in restored]
+
+
+def _task_class(assembly: Assembly) -> dict[str, str]:
+    """The class of the tasks, which we do not need and a worker of Kafka Connect that takes over cannot do without.
+
+    Under Java's name if the connector has one: Java's task classes are named after their connectors.
+    """
+    known = assembly.registry.find(PluginKind.CONNECTOR, assembly.props["connector.class"])
+    java = next((alias for alias in known.aliases if alias.endswith(_CONNECTOR)), None)
+    if java is not None:
+        return {_TASK_CLASS: java.removesuffix(_CONNECTOR) + "Task"}
+    return {_TASK_CLASS: class_name(assembly.connector_class.task_class)}

@@ -19,9 +19,11 @@ from connect.data import SinkRecord
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.tolerance import Failure, RawRecord
 
-__all__ = ["DeadLetterQueue"]
+__all__ = ["PREFIX", "DeadLetterQueue"]
 
-_PREFIX: Final = "__connect.errors."
+PREFIX: Final = "__connect.errors."
+"""What the names of the headers begin with that say what went wrong (KIP-298)."""
+
 _FLUSH_TIMEOUT: Final = 60.0
 _SERVE: Final = 0.1
 
@@ -102,7 +104,7 @@ class DeadLetterQueue:
             "exception.message": str(error),
             "exception.stacktrace": "".join(traceback.format_exception(error)),
         }
-        return [(f"{_PREFIX}{name}", str(value).encode()) for name, value in context.items()]
+        return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
 
 
 def _raw_of_source(failure: Failure) -> RawRecord | None:

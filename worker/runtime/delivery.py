@@ -7,7 +7,7 @@ broker refuses. The producer's queue is bounded (``buffer.memory``); when it is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, TypeAlias
@@ -21,8 +21,9 @@ from worker.runtime.tolerance import StopRequested
 
 __all__ = ["Delivery", "ProduceFailure"]
 
-ProduceFailure: TypeAlias = Callable[[str, KafkaError], None]
-"""Called with the topic and the error of a record that Kafka did not take; raises to fail the task."""
+ProduceFailure: TypeAlias = Callable[[str, KafkaError, bool], None]
+"""Called with the topic and the error of a record that Kafka did not take, and whether it had been sent; raises to
+fail the task."""
 
 _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
@@ -39,12 +40,24 @@ class _Refused:
 
 
 class Delivery:
-    """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks."""
+    """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks.
 
-    def __init__(self, producer: Producer, on_failure: ProduceFailure, is_stopping: Callable[[], bool]) -> None:
+    With ``resends`` a record that a broker refused together with others is sent again alone: not in a transaction,
+    which is spoiled by the first that is refused.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        on_failure: ProduceFailure,
+        is_stopping: Callable[[], bool],
+        *,
+        resends: bool = True,
+    ) -> None:
         self._producer = producer
         self._on_failure = on_failure
         self._is_stopping = is_stopping
+        self._resends = resends
         self._refused: deque[_Refused] = deque()
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
@@ -74,6 +87,10 @@ class Delivery:
         self._raise_refused()
         return not left
 
+    def forget(self) -> None:
+        """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
+        self._refused.clear()
+
     def _produce_later(self, submission: Submission, topic: str, arguments: tuple[Any, ...]) -> None:
         while True:
             self.serve(_SERVE)
@@ -102,10 +119,11 @@ class Delivery:
         while self._refused:
             refused = self._refused.popleft()
             error: KafkaError | None = refused.error
-            if refused.message is not None and refused.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            sent = refused.message is not None
+            if sent and self._resends and refused.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 error = self._send_alone(refused.message)
             if error is not None:
-                self._on_failure(refused.topic, error)
+                self._on_failure(refused.topic, error, sent)
             # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
             refused.submission.remaining -= 1
 
@@ -136,14 +154,21 @@ class Delivery:
 
 def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
     """The positional arguments of ``Producer.produce`` after the topic, one tuple a record."""
-    plain = all(_is_null(column) for column in (batch.partitions, batch.timestamps, batch.headers))
-    if plain:
-        return zip(batch.values, batch.keys, repeat(_ANY_PARTITION), repeat(delivered), strict=False)
-    partitions = (_ANY_PARTITION if partition is None else partition for partition in batch.partitions)
-    timestamps = (_NOW if timestamp is None else timestamp for timestamp in batch.timestamps)
-    headers = (None if item is None else list(item) for item in batch.headers)
+    partitions = _given(batch.partitions, _ANY_PARTITION)
+    if all(_is_null(column) for column in (batch.timestamps, batch.headers)):
+        return zip(batch.values, batch.keys, partitions, repeat(delivered), strict=False)
+    timestamps = _given(batch.timestamps, _NOW)
+    no_headers = _is_null(batch.headers)
+    headers = repeat(None) if no_headers else (None if item is None else list(item) for item in batch.headers)
     rest = (batch.values, batch.keys, partitions, repeat(delivered), repeat(None), timestamps, headers)
     return zip(*rest, strict=False)
+
+
+def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
+    """The column with another value for null; what is the same in all records is looked at once."""
+    if isinstance(column, Constant):
+        return repeat(otherwise if column.value is None else column.value)
+    return (otherwise if item is None else item for item in column)
 
 
 def _is_null(column: Iterable[Any]) -> bool:

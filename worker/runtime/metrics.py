@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
+from connect.source import SourceTask
 from worker.runtime.tolerance import ErrorCounts
 from worker.supervisor import messages
 
-__all__ = ["TaskMetrics"]
+__all__ = ["Rates", "TaskMetrics", "remaining_gauges"]
 
+logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
+_RATE_SECONDS: Final = 10.0
+_COUNT: Final = "-total"
+_RATE: Final = "-rate"
+
+
+class Rates:
+    """How fast counters grow, per second, over the last ten seconds or as long as they were looked at."""
+
+    def __init__(self, now: float) -> None:
+        self._samples: deque[tuple[float, dict[str, int]]] = deque([(now, {})])
+
+    def look(self, now: float, counters: Mapping[str, int]) -> dict[str, float]:
+        """The rate of each counter, ``x-rate`` of ``x-total``, at this moment."""
+        self._samples.append((now, dict(counters)))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
+            self._samples.popleft()
+        since, before = self._samples[0]
+        seconds = max(now - since, _INTERVAL)
+        return {
+            name.removesuffix(_COUNT) + _RATE: round((count - before.get(name, 0)) / seconds, 3)
+            for name, count in counters.items()
+            if name.endswith(_COUNT)
+        }
 
 
 class TaskMetrics:
@@ -22,6 +48,7 @@ class TaskMetrics:
     def __init__(self, send: Callable[[messages.Metrics], None], errors: ErrorCounts) -> None:
         self._send = send
         self._errors = errors
+        self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._due = 0.0
@@ -34,13 +61,19 @@ class TaskMetrics:
         """Set a gauge."""
         self._gauges[name] = value
 
+    def gauges(self, values: Mapping[str, float]) -> None:
+        """Set several gauges."""
+        self._gauges |= values
+
     def due(self) -> bool:
         """Whether it is time to report again; gauges that cost something are set only then."""
         return time.monotonic() >= self._due
 
     def report(self) -> None:
         """Send everything to the worker."""
-        self._due = time.monotonic() + _INTERVAL
+        now = time.monotonic()
+        self._due = now + _INTERVAL
+        self._gauges |= self._rates.look(now, self._counters)
         self._send(messages.Metrics(self.values()))
 
     def values(self) -> dict[str, float]:
@@ -48,3 +81,12 @@ class TaskMetrics:
         errors: Mapping[str, int] = asdict(self._errors)
         named = {name.replace("_", "-"): float(value) for name, value in errors.items() if value}
         return {**{name: float(value) for name, value in self._counters.items()}, **self._gauges, **named}
+
+
+def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
+    """What a source task says is left to read, as gauges. One that cannot tell goes on all the same."""
+    try:
+        return {f"source-remaining-{unit}": float(amount) for unit, amount in task.remaining().items()}
+    except Exception as error:
+        logger.warning("The task does not tell what remains: %s", error)
+        return {}

@@ -1,13 +1,14 @@
-"""Source offsets as a task process has them: read from the worker before the task starts, committed to
-it afterwards.
+"""Source offsets as a task process has them: read before the task starts, committed to the worker, or to a
+topic of the connector's own, afterwards.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
@@ -15,7 +16,15 @@ from worker.runtime.control import Control
 from worker.runtime.submitted import Submission, SubmittedRecords
 from worker.supervisor import messages
 
-__all__ = ["OffsetCommitter", "WorkerOffsetReader"]
+__all__ = [
+    "OffsetCommitter",
+    "OffsetWriter",
+    "WorkerOffsetCopy",
+    "WorkerOffsetReader",
+    "WorkerOffsetWriter",
+    "Written",
+    "offset_pairs",
+]
 
 logger = logging.getLogger(__name__)
 _READ_TIMEOUT: Final = 30.0
@@ -42,6 +51,75 @@ class WorkerOffsetReader:
         """The offset kept of one source partition."""
         return self.offsets([partition])[0]
 
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of writing offsets; ``error`` says why they are not kept."""
+
+    error: str | None = None
+
+
+class OffsetWriter(Protocol):
+    """Keeps offsets somewhere, one write at a time. Used by the task's thread alone."""
+
+    def begin(self, pairs: messages.OffsetPairs) -> None:
+        """Begin to write; never blocks for long."""
+
+    def outcome(self) -> Written | None:
+        """What became of the write, once that is known."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the outcome, or for so long, or until something else happens."""
+
+
+class WorkerOffsetWriter:
+    """Has the worker keep the offsets."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._request = -1
+
+    def begin(self, pairs: messages.OffsetPairs) -> None:
+        """Ask the worker."""
+        self._request = self._control.request()
+        self._control.send(messages.CommitOffsets(self._request, pairs))
+
+    def outcome(self) -> Written | None:
+        """What the worker has answered."""
+        answer = self._control.reply(self._request)
+        return Written(answer.error) if isinstance(answer, messages.OffsetsCommitted) else None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the worker says something."""
+        self._control.wait_for_command(seconds)
+
+
+class WorkerOffsetCopy:
+    """A copy, with the worker, of the offsets that a connector keeps in a topic of its own.
+
+    It serves a connector that is later configured without that topic. It is never ahead of the topic, and may be
+    behind: what becomes of it is not waited for.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._writer = WorkerOffsetWriter(control)
+
+    def keep(self, pairs: messages.OffsetPairs) -> None:
+        """Have the worker keep these, too."""
+        before = self._writer.outcome()
+        if before is not None and before.error is not None:
+            logger.warning("The worker has no copy of the offsets of the connector's own topic: %s", before.error)
+        self._writer.begin(pairs)
+
+
+def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
+    """The offsets of these submissions, as messages have them."""
+    return [(dict(submission.partition), dict(submission.offset)) for submission in submissions]
+
 
 class OffsetCommitter:
     """Commits the offsets of acknowledged records, every ``interval`` seconds and at the end.
@@ -53,7 +131,7 @@ class OffsetCommitter:
 
     def __init__(
         self,
-        control: Control,
+        writer: OffsetWriter,
         submitted: SubmittedRecords,
         before_commit: Callable[[], None],
         on_commit: Callable[[], None],
@@ -61,7 +139,7 @@ class OffsetCommitter:
         interval: float,
         timeout: float,
     ) -> None:
-        self._control = control
+        self._writer = writer
         self._submitted = submitted
         self._before_commit = before_commit
         self._on_commit = on_commit
@@ -69,12 +147,12 @@ class OffsetCommitter:
         self._timeout = timeout
         self._due = time.monotonic() + interval
         self._waiting: dict[bytes, Submission] = {}
-        self._request: int | None = None
+        self._under_way = False
         self._deadline = 0.0
 
     def advance(self) -> None:
         """Begin a commit if one is due and see to the one under way; never blocks."""
-        if self._request is not None:
+        if self._under_way:
             self._hear()
         elif time.monotonic() >= self._due:
             self._begin()
@@ -82,10 +160,10 @@ class OffsetCommitter:
     def finish(self) -> bool:
         """Commit all that is committable and wait for it, once; whether that came about."""
         deadline = time.monotonic() + self._timeout
-        while self._request is not None or self._begin():
+        while self._under_way or self._begin():
             if time.monotonic() >= deadline:
                 return False
-            self._control.wait_for_command(deadline - time.monotonic())
+            self._writer.wait(deadline - time.monotonic())
             if not self._hear():
                 return False
         return not self._waiting
@@ -100,26 +178,25 @@ class OffsetCommitter:
         except RetriableError as error:
             self._put_off(str(error))
             return False
-        self._request = self._control.request()
+        self._under_way = True
         self._deadline = time.monotonic() + self._timeout
-        pairs: messages.OffsetPairs = [(dict(item.partition), dict(item.offset)) for item in self._waiting.values()]
-        self._control.send(messages.CommitOffsets(self._request, pairs))
+        self._writer.begin(offset_pairs(self._waiting.values()))
         return True
 
     def _hear(self) -> bool:
-        """Look for the answer; ``False`` if the commit has failed."""
-        if self._request is None:
+        """Look for the outcome; ``False`` if the commit has failed."""
+        if not self._under_way:
             return True
-        answer = self._control.reply(self._request)
-        if isinstance(answer, messages.OffsetsCommitted):
-            self._request = None
-            if answer.error is not None:
-                return self._put_off(answer.error)
+        outcome = self._writer.outcome()
+        if outcome is not None:
+            self._under_way = False
+            if outcome.error is not None:
+                return self._put_off(outcome.error)
             self._waiting = {}
             self._tell_committed()
         elif time.monotonic() >= self._deadline:
-            self._request = None
-            return self._put_off(f"the worker did not answer within {self._timeout:g} s")
+            self._under_way = False
+            return self._put_off(f"nothing was heard of them within {self._timeout:g} s")
         return True
 
     def _put_off(self, reason: str) -> bool:

@@ -334,6 +334,8 @@ class SinkLoop:
         while self._control.paused and not self._control.stopping:
             self._take(self._subscription.consume(self._batch_size, 0))
             self._control.wait_for_command(_PAUSED_POLL)
+            if self._metrics.due():
+                self._report()
         if not self._control.stopping:
             self._control.send(messages.Resumed())
 

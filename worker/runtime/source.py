@@ -8,31 +8,35 @@ after Kafka's acknowledgement, before the commit   the records are read and sent
                                                    one ``offset.flush.interval.ms``
 after the commit                                   reading continues after them
 =================================================  ==============================================================
+
+That is at least once; :mod:`worker.runtime.exactly_once` has what holds in transactions.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from connect.data import Constant, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
-from connect.source import SourceTask, TransactionContext
+from connect.source import SourceTask
 from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
+from worker.runtime.commits import SourceCommits
 from worker.runtime.control import Control
 from worker.runtime.delivery import Delivery
-from worker.runtime.metrics import TaskMetrics
-from worker.runtime.offsets import OffsetCommitter, WorkerOffsetReader
-from worker.runtime.submitted import Submission, SubmittedRecords
+from worker.runtime.guarantee import Guarantee
+from worker.runtime.metrics import TaskMetrics, remaining_gauges
+from worker.runtime.submitted import Submission
 from worker.runtime.tolerance import Failure, Stage, StopRequested, Tolerance, class_name
-from worker.stores.offset import check_offset, offset_key
+from worker.runtime.transactional_producer import PRODUCER_FAILURES, kafka_error
+from worker.runtime.transactions import Ending, portions
 from worker.supervisor import messages
 
 __all__ = ["SourceLoop", "SourceTaskRuntimeContext"]
@@ -60,13 +64,13 @@ _OF_THE_RECORD: Final = frozenset(
 class SourceTaskRuntimeContext:
     """What a source task is given of the runtime; see :class:`connect.source.SourceTaskContext`."""
 
-    def __init__(self, control: Control, tolerance: Tolerance, task_class: str) -> None:
+    def __init__(self, control: Control, tolerance: Tolerance, task_class: str, guarantee: Guarantee) -> None:
         self._control = control
         self._tolerance = tolerance
         self._task_class = task_class
-        self.offset_storage_reader = WorkerOffsetReader(control)
+        self.offset_storage_reader = guarantee.reader
         self.errant_record_reporter = self
-        self.transaction_context: TransactionContext | None = None
+        self.transaction_context = guarantee.transaction_context
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""
@@ -87,44 +91,44 @@ class SourceLoop:
         clients: Clients,
         task: SourceTask[Any],
         tolerance: Tolerance,
+        guarantee: Guarantee,
     ):
         self._control = control
         self._task = task
         self._tolerance = tolerance
-        self._connector = assembly.config.name
         self._until_drained = assembly.config.runs_until_drained
-        self._flush_timeout = assembly.worker.offset_flush_timeout_ms / 1000
         self._chain = assembly.source_chain(tolerance)
         self._topics = clients.topic_creator()
-        self._delivery = Delivery(clients.source_producer(), self._refused, control.is_stopping)
-        self._submitted = SubmittedRecords()
+        self._delivery = Delivery(guarantee.producer, self._refused, control.is_stopping, resends=guarantee.resends)
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
-        self._untold: list[Submission] = []
-        self._committer = OffsetCommitter(
-            control,
-            self._submitted,
-            tolerance.flush,
-            task.commit,
-            interval=assembly.worker.offset_flush_interval_ms / 1000,
-            timeout=self._flush_timeout,
-        )
+        self._reader = guarantee.reader
+        self._commits: SourceCommits = guarantee.commits(task, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
         """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
         try:
-            self._move()
+            self._telling(self._move)
         except StopRequested:
             logger.info("Stopping with records under way; they will be read again.")
         except BaseException:
-            self._finish_after_failure()
+            self._commits.fail()
+            self._report()
             raise
-        self._finish()
+        self._telling(self._finish)
+
+    def _telling(self, step: Callable[[], None]) -> None:
+        """Say, of a producer that has failed for good, what that means."""
+        try:
+            step()
+        except PRODUCER_FAILURES as error:
+            raise self._commits.failure(kafka_error(error)) from error
 
     def close(self) -> None:
-        """Release the plugins."""
+        """Release the plugins, and what offsets are read with."""
         self._chain.close()
+        self._reader.close()
 
     def _move(self) -> None:
         while not self._control.stopping:
@@ -132,8 +136,12 @@ class SourceLoop:
                 self._pause()
                 continue
             batches = self._poll()
-            for batch in batches or ():
+            for batch, ending in batches or ():
                 self._send(batch)
+                if ending is not None:
+                    self._commits.end(ending)
+            if batches:
+                self._commits.batch_sent()
             if batches == [] and self._until_drained and self._task.drained():
                 self._drain()
                 return
@@ -144,13 +152,15 @@ class SourceLoop:
     def _serve(self) -> None:
         """What is to be done between two polls, and while there are none."""
         self._delivery.serve()
-        self._tell_records()
-        self._committer.advance()
+        self._commits.serve()
         if self._metrics.due():
             self._report()
 
-    def _poll(self) -> list[SourceBatch] | None:
-        """The batches of one poll; ``None`` if it came to nothing and is to be made again."""
+    def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
+        """The batches of one poll, each of one source partition, and how a transaction ends after each if it does.
+
+        ``None`` if the poll came to nothing and is to be made again.
+        """
         records: list[SourceRecord] = []
         batches: list[SourceBatch] = []
         try:
@@ -165,26 +175,25 @@ class SourceLoop:
             if not records:
                 self._wait(error.retry_after or _RETRY)
                 return None
-        batches += SourceBatch.from_records(records)
-        runs = [run for batch in batches if len(batch) for run in _by_source_partition(batch)]
-        self._metrics.count("source-record-poll-total", sum(map(len, runs)))
-        return runs
+        self._metrics.count("source-record-poll-total", len(records) + sum(map(len, batches)))
+        if self._commits.boundary.cuts_batches:
+            records = [*(record for batch in batches for record in batch), *records]
+            cut = portions(records, self._commits.boundary)
+            return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
+        return _ended(batches + SourceBatch.from_records(records), None)
 
     def _send(self, batch: SourceBatch) -> None:
         """Send a batch of one source partition; its offset is that of its last record, sent or left out."""
         encoded = self._chain.process(batch)
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
         submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
-        if partition:
-            check_offset(offset)
-            self._submitted.submit(offset_key(self._connector, partition), submission)
-        if self._tells_records:
-            self._untold.append(submission)
+        self._commits.begin(submission, [part.topic for part in encoded])
         for part in encoded:
             self._ensure_topic(part.topic)
             self._active.see((part.topic,))
             self._delivery.send(part, submission)
             self._metrics.count("source-record-write-total", len(part))
+        self._commits.sent(submission)
 
     def _ensure_topic(self, topic: str) -> None:
         while True:
@@ -203,43 +212,30 @@ class SourceLoop:
         while (left := deadline - time.monotonic()) > 0 and self._control.wait(min(left, _SLICE)):
             self._serve()
 
-    def _tell_records(self) -> None:
-        """Tell the task of what is acknowledged, in whatever order that came about: one partition may be stuck."""
-        if all(submission.remaining for submission in self._untold):
-            return
-        told = [submission for submission in self._untold if not submission.remaining]
-        self._untold = [submission for submission in self._untold if submission.remaining]
-        for submission in told:
-            for record in submission.records:
-                self._tell(record)
-            submission.records = ()
-
-    def _tell(self, record: SourceRecord) -> None:
-        try:
-            self._task.commit_record(record)
-        except Exception:
-            # The record is on its topic: nothing is wrong with it, and its offset may be committed.
-            logger.exception("The task's commit_record failed")
-
-    def _refused(self, topic: str, error: KafkaError) -> None:
+    def _refused(self, topic: str, error: KafkaError, sent: bool) -> None:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
         failure = ConnectError(
             f"Kafka did not take a record for topic {topic}: {error.str()}. If it is too large, raise "
             "producer.override.max.request.size and the topic's max.message.bytes."
         )
-        if error.fatal() or error.code() not in _OF_THE_RECORD:
+        of_record = not error.fatal() and error.code() in _OF_THE_RECORD
+        if (refusal := self._commits.refusal(error, sent=sent, of_record=of_record)) is not None:
+            raise refusal from KafkaException(error)
+        if not of_record:
             raise failure
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure))
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("source-record-active-count", self._submitted.pending())
+        self._metrics.gauge("source-record-active-count", self._commits.pending())
+        self._metrics.gauges(remaining_gauges(self._task))
         self._metrics.report()
 
     def _pause(self) -> None:
         if self._control.stopping:
             return
-        self._finish()
+        self._commits.pause()
+        self._report()
         self._control.send(messages.Paused())
         while self._control.paused and not self._control.stopping:
             self._serve()
@@ -248,11 +244,7 @@ class SourceLoop:
             self._control.send(messages.Resumed())
 
     def _drain(self) -> None:
-        while not self._delivery.flush(_SLICE):
-            if self._control.is_stopping():
-                return
-        self._tell_records()
-        while not self._committer.finish():
+        while not self._commits.finish():
             if not self._control.wait_unless_stopped(_RETRY):
                 return
         self._report()
@@ -262,23 +254,18 @@ class SourceLoop:
 
     def _finish(self) -> None:
         """Wait for what is under way and commit it; what cannot be committed will be read again."""
-        if not self._delivery.flush(self._flush_timeout):
-            logger.warning("Kafka has not acknowledged all records yet; if it does not, they will be read again.")
-        self._commit_last()
-
-    def _commit_last(self) -> None:
-        self._tell_records()
-        if not self._committer.finish():
-            logger.warning("The last offsets could not be committed; their records will be read again.")
+        self._commits.finish()
         self._report()
 
-    def _finish_after_failure(self) -> None:
-        """Commit what is acknowledged. What was refused since the failure stays unacknowledged, and comes again."""
-        for step in (lambda: self._delivery.flush(self._flush_timeout), self._commit_last):
-            try:
-                step()
-            except Exception as error:
-                logger.warning("After the failure: %s", error)
+
+def _ended(batches: Sequence[SourceBatch], ending: Ending | None) -> list[tuple[SourceBatch, Ending | None]]:
+    """The batches by source partition; the transaction ends so after the last."""
+    runs: list[tuple[SourceBatch, Ending | None]] = [
+        (run, None) for batch in batches if len(batch) for run in _by_source_partition(batch)
+    ]
+    if runs:
+        runs[-1] = runs[-1][0], ending
+    return runs
 
 
 def _by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:

@@ -18,6 +18,7 @@ __all__ = ["Assigned", "Subscription"]
 
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
+_MOMENT: Final = 0.005
 _FATAL: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -71,7 +72,7 @@ class Subscription:
             self._subscribe(self._choice.names)
         self._hold()
         self._rebalanced = False
-        found: list[Message] = self._consumer.consume(most, timeout=seconds)
+        found = self._fetched(most, seconds)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -84,6 +85,16 @@ class Subscription:
             # Its new owner delivers what was consumed of a partition that went meanwhile.
             found = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._assignment]
         return found
+
+    def _fetched(self, most: int, seconds: float) -> list[Message]:
+        """Wait for the first message, and a moment for more, but not until there are as many as asked for."""
+        found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+        if found or seconds <= _MOMENT:
+            return found
+        first = self._consumer.poll(seconds - _MOMENT)
+        if first is None:
+            return []
+        return [first, *self._consumer.consume(most - 1, timeout=_MOMENT)] if most > 1 else [first]
 
     def look(self) -> None:
         """Look which topics match the pattern, if there is one, and subscribe to them."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from worker.connector_config import SinkConnectorConfig
 
@@ -38,11 +39,11 @@ class TopicChoice:
         """The topic, if there can be only one."""
         return self.names[0] if len(self.names) == 1 else None
 
-    def present(self, consumer: Consumer) -> tuple[str, ...]:
+    def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
         """The topics there are of it, in order; raises ``KafkaException`` if the broker does not tell."""
         if self.is_pattern:
-            return self.matching(consumer.list_topics(timeout=_TIMEOUT).topics)
-        return tuple(sorted(name for name in self.names if _exists(consumer, name)))
+            return self.matching(client.list_topics(timeout=_TIMEOUT).topics)
+        return tuple(sorted(name for name in self.names if _exists(client, name)))
 
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
         """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
@@ -50,8 +51,8 @@ class TopicChoice:
         return tuple(sorted(topic for topic in topics if topic not in _INTERNAL and self._pattern.fullmatch(topic)))
 
 
-def _exists(consumer: Consumer, topic: str) -> bool:
-    metadata = consumer.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
+def _exists(client: Consumer | AdminClient, topic: str) -> bool:
+    metadata = client.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
     if metadata is not None and metadata.error is not None and metadata.error.code() not in _MISSING:
         raise KafkaException(metadata.error)
     return metadata is not None and metadata.error is None

@@ -13,6 +13,7 @@ from worker.kafka.override_policy import check_overrides
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.log import Redaction
+from worker.runtime.preflight import exactly_once_errors
 from worker.supervisor import messages
 
 __all__ = ["validate"]
@@ -40,6 +41,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
+    _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
     shown = [(definition, value) for definition, value in pairs.values() if definition is not None or value.errors]
     infos = {

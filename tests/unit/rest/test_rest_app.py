@@ -14,6 +14,7 @@ from rest.app import create_admin_app, create_app
 from rest.headers import AnswerHeaders
 from worker.herder.connectors import TopicTracking
 from worker.herder.herder import Herder
+from worker.herder.inbox import Inbox
 from worker.membership.solo import SoloMembership
 from worker.stores.config import MemoryConfigStore
 from worker.stores.status import MemoryStatusStore
@@ -50,6 +51,7 @@ def herder() -> Iterator[Herder]:
     herder = Herder(
         {},
         "host:8083",
+        Inbox(),
         MemoryConfigStore(),
         MemoryStatusStore(),
         SoloMembership(),

@@ -578,3 +578,17 @@ def test_nothing_is_said_of_a_good_file(
     with caplog.at_level(logging.INFO):
         values(start(context))
     assert caplog.text == ""
+
+
+def test_what_remains_is_the_bytes_that_were_not_read(folder: Any, context: Any, start: Start, rows: Read) -> None:
+    first = folder.write("a.csv", "x\n1\n2\n3\n")
+    second = folder.write("b.csv.gz", gzip.compress(b"x\n1\n"))
+    task = start(context, **{"batch.size": "2"})
+    assert task.remaining() == {"bytes": 0}, "the folder was not looked at yet"
+    assert task.poll() is not None
+    assert task.remaining() == {"bytes": 2 + second.stat().st_size}
+    rows(task)
+    assert task.remaining() == {"bytes": 0}
+    folder.append(first, "4\n")
+    rows(task)
+    assert task.remaining() == {"bytes": 0}

@@ -138,6 +138,20 @@ def test_half_a_line_waits_for_its_end(
         assert values(task) == ["half é", "next"]
 
 
+def test_what_remains_is_the_bytes_after_the_last_record(tmp_path: Path, context: Any, start: Start) -> None:
+    task = start(context, **{"batch.size": "2"})
+    assert task.remaining() == {}, "the file is not there yet"
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\nhalf")
+    seen = [task.remaining() for _ in range(3) if task.poll() or True]
+    assert seen == [{"bytes": 11}, {"bytes": 4}, {"bytes": 4}]
+    with file.open("ab") as writer:
+        writer.write(b" a line\n")
+    assert task.remaining() == {"bytes": 12}
+    assert values(task) == ["half a line"]
+    assert task.remaining() == {"bytes": 0}
+
+
 def test_a_carriage_return_at_the_end_of_a_read_is_one_line_end(tmp_path: Path, context: Any, start: Start) -> None:
     # 64 KiB is what one read takes: the \r is its last byte, the \n the first of the next.
     text = b"x" * (64 * 1024 - 1) + b"\r\nnext\n"

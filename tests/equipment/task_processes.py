@@ -1,0 +1,107 @@
+"""One task in a process of its own, that can be killed, stopped for a while, and told where to crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from multiprocessing.connection import Pipe
+from typing import Any, TypeVar
+
+from connect.testing.crash import CRASH_POINT_VARIABLE
+from equipment.waiting import wait_until
+from worker.supervisor import messages
+from worker.supervisor.messages import Command, Report, decode, encode
+
+__all__ = ["TaskProcess"]
+
+R = TypeVar("R")
+
+_CODE = """
+import sys
+from multiprocessing.connection import Connection
+from worker.runtime.child import run
+from worker.runtime.control import Link
+run(Link(Connection(int(sys.argv[1]))), log_to_worker=True)
+"""
+
+
+class TaskProcess:
+    """Runs the code of a task's process; the test is in the place of the worker, and keeps its source offsets."""
+
+    def __init__(
+        self,
+        connector: Mapping[str, str],
+        worker: Mapping[str, str],
+        *,
+        task: int = 0,
+        crash_point: str = "",
+        offsets: dict[str, dict[str, Any] | None] | None = None,
+    ) -> None:
+        self.reports: list[Report] = []
+        self.offsets = {} if offsets is None else offsets
+        self._ours, theirs = Pipe()
+        environ = {**os.environ, CRASH_POINT_VARIABLE: crash_point}
+        command = [sys.executable, "-c", _CODE, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()])
+        theirs.close()
+        config = dict(connector)
+        self._send(messages.RunTask(config["name"], task, config, config, dict(worker), paused=False))
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it at once."""
+        self._process.kill()
+        self.join()
+
+    def stop(self) -> None:
+        """Stop the task in good order; it must not fail while it does."""
+        self._send(messages.Stop())
+        self.join()
+        assert self.seen(messages.Failed) == []
+
+    def join(self) -> int:
+        """Wait until it has ended; its exit status."""
+        status = self._process.wait(60)
+        self._listener.join(30)
+        return status
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self.kill()
+        self._ours.close()
+
+    def seen(self, kind: type[R]) -> list[R]:
+        """The reports of one kind so far."""
+        return [report for report in list(self.reports) if isinstance(report, kind)]
+
+    def wait_for(self, kind: type[R], seconds: float = 60.0) -> R:
+        """Wait until there is a report of a kind."""
+        return wait_until(f"the task says {kind.__name__}", lambda: self.seen(kind), seconds)[0]
+
+    def _send(self, command: Command) -> None:
+        self._ours.send_bytes(encode(command))
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                report: Report = decode(self._ours.recv_bytes())
+                if isinstance(report, messages.ReadOffsets):
+                    known = [self.offsets.get(str(partition)) for partition in report.partitions]
+                    self._send(messages.OffsetsRead(report.request, known, None))
+                elif isinstance(report, messages.CommitOffsets):
+                    self.offsets |= {str(partition): offset for partition, offset in report.offsets}
+                    self._send(messages.OffsetsCommitted(report.request, None))
+                self.reports.append(report)
+        except (EOFError, OSError):
+            return

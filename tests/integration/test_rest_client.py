@@ -1,0 +1,66 @@
+"""The command line's client of the REST API: users and passwords, and answers that are none."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from click.testing import CliRunner, Result
+
+from worker.cli import main
+
+pytestmark = pytest.mark.integration
+
+PAGE = b"<html>a proxy</html>"
+OFFSETS = b'{"offsets":[]}'
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """Lets in who is ``ann``, and answers others as a proxy does."""
+
+    def do_GET(self) -> None:
+        known = base64.b64encode(b"ann:secret").decode()
+        allowed = self.headers.get("Authorization") == f"Basic {known}"
+        self.send_response(200 if allowed and self.path == "/connectors/a%2Fb/offsets" else 401)
+        self.end_headers()
+        self.wfile.write(OFFSETS if allowed else PAGE)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def export(url: str, **environ: str) -> Result:
+    return CliRunner().invoke(
+        main, ["offsets", "export", "a/b"], env={"SLUICE_URL": url, "NETRC": "/dev/null"} | environ
+    )
+
+
+def test_the_user_comes_from_the_environment(url: str) -> None:
+    assert export(url, SLUICE_USER="ann", SLUICE_PASSWORD="secret").output == '{\n  "offsets": []\n}\n'
+
+
+def test_the_user_comes_from_the_netrc_file(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "netrc"
+    file.write_text("machine 127.0.0.1 login ann password secret\n")
+    assert export(url, NETRC=str(file)).exit_code == 0
+
+
+def test_what_is_no_worker_is_told(url: str) -> None:
+    refused = export(url, SLUICE_USER="ann", SLUICE_PASSWORD="wrong")
+    assert refused.exit_code == 1
+    assert "is not the REST API of a worker: status 401" in refused.output
+    assert "wrong" not in refused.output
