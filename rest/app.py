@@ -12,10 +12,15 @@ from werkzeug.exceptions import NotAcceptable
 
 from rest.body import check_content_type
 from rest.errors import register_errors
+from rest.forwarding import Forwarding
 from rest.headers import AnswerHeaders
+from rest.json_answers import JsonAnswers
 from rest.paths import EscapedName, RawPaths
 from rest.resources.connectors import connectors
+from rest.resources.dlq import dlq
+from rest.resources.internal import internal
 from rest.resources.loggers import loggers
+from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.root import root
 from rest.waiting import Patience
@@ -33,33 +38,40 @@ def create_app(
     *,
     with_admin: bool = True,
     headers: AnswerHeaders = AnswerHeaders(),  # noqa: B008 - it cannot be changed
+    forwarding: Forwarding | None = None,
     request_timeout: float = REQUEST_TIMEOUT,
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
+    ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice")
     resources = [
         root(herder, version, cluster_id, with_admin=with_admin),
         connectors(herder, patience),
+        offsets(herder, patience),
+        dlq(herder, patience),
         plugins(herder, patience),
     ]
     if with_admin:
-        resources.append(loggers(herder, patience))
-    return _app(resources, headers)
+        resources.append(loggers(herder, patience, distributed=forwarding is not None))
+    if forwarding is None:
+        return _app(resources, headers)
+    app = _app([*resources, internal(herder, patience)], headers)
+    forwarding.put_on(app)
+    return app
 
 
-def create_admin_app(herder: Herder, *, request_timeout: float = REQUEST_TIMEOUT) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` alone."""
-    return _app([loggers(herder, Patience(request_timeout))], AnswerHeaders())
+def create_admin_app(herder: Herder, *, distributed: bool = False, request_timeout: float = REQUEST_TIMEOUT) -> Flask:
+    """The application of ``admin.listeners``: ``/admin`` alone. Nothing of it is passed on to another worker."""
+    return _app([loggers(herder, Patience(request_timeout), distributed=distributed)], AnswerHeaders())
 
 
 def _app(resources: Iterable[Blueprint], headers: AnswerHeaders) -> Flask:
     app = Flask("sluice", static_folder=None)
-    app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.json.compact = True  # type: ignore[attr-defined]
+    app.json = JsonAnswers(app)
     app.config["MAX_CONTENT_LENGTH"] = _MOST_BODY_BYTES
     app.url_map.converters["name"] = EscapedName
     app.url_map.merge_slashes = False

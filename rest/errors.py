@@ -13,17 +13,21 @@ from worker.errors import (
     BadRequestError,
     ConflictError,
     ForbiddenError,
+    NotAssignedError,
     NotLeaderError,
     RebalanceInProgressError,
+    UnavailableError,
 )
 
-__all__ = ["register_errors"]
+__all__ = ["error_answer", "register_errors"]
 
 _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
     (NotFoundError, 404),
     (AlreadyExistsError, 409),
     (RebalanceInProgressError, 409),
     (NotLeaderError, 409),
+    (NotAssignedError, 409),
+    (UnavailableError, 503),
     (ConflictError, 409),
     (BadRequestError, 400),
     (ForbiddenError, 403),
@@ -34,11 +38,12 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
 
 def register_errors(app: Flask) -> None:
     """Have every error of the app answered as ``{"error_code": ..., "message": ...}``."""
-    app.register_error_handler(ConnectError, _connect_error)
+    app.register_error_handler(ConnectError, error_answer)
     app.register_error_handler(HTTPException, _http_error)
 
 
-def _connect_error(error: ConnectError) -> Response:
+def error_answer(error: ConnectError) -> Response:
+    """The answer that an error is."""
     return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), str(error))
 
 

@@ -38,6 +38,21 @@ _KIND: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
 _OFFSETS: Final = _object(
     {"offsets": _array({"type": "object", "properties": {"partition": {}, "offset": {"type": ["object", "null"]}}})}
 )
+_OFFSET_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
+_AMOUNTS: Final[Schema] = {"type": ["object", "null"], "additionalProperties": _NUMBER}
+_TASK_LAG: Final[dict[str, Schema]] = {
+    "lag": _OFFSET_OR_NULL,
+    "remaining": _AMOUNTS,
+    "records_per_second": {"type": ["number", "null"]},
+}
+_PLACE: Final = {"partition": _NUMBER, "offset": _NUMBER}
+_BYTES: Final[Schema] = {"type": ["object", "null"], "properties": {"text": _TEXT, "base64": _TEXT}}
+_SELECTION: Final[Schema] = {
+    "anyOf": [
+        {"type": "string", "enum": ["all"]},
+        _array({"anyOf": [_object(_PLACE), _object({"partition": _NUMBER, "from": _NUMBER, "to": _NUMBER})]}),
+    ]
+}
 
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
@@ -66,6 +81,79 @@ _SCHEMAS: Final[dict[str, Schema]] = {
     "Tasks": _array(_object({"id": _object({"connector": _TEXT, "task": _NUMBER}), "config": _CONFIG})),
     "Offsets": _OFFSETS,
     "GivenOffsets": {**_OFFSETS, "additionalProperties": False},
+    "Reset": {
+        **_object(
+            {},
+            {
+                "to": {"type": "string", "enum": ["earliest", "latest", "current"]},
+                "to_offset": {"type": "integer", "minimum": 0},
+                "shift_by": _NUMBER,
+                "to_datetime": _TEXT,
+                "by_duration": _TEXT,
+                "topics": {
+                    "anyOf": [_array(_TEXT), {"type": "object", "additionalProperties": _array(_NUMBER)}],
+                },
+            },
+        ),
+        "additionalProperties": False,
+    },
+    "OffsetChanges": _array(
+        _object({"topic": _TEXT, "partition": _NUMBER, "before": _OFFSET_OR_NULL, "after": _NUMBER})
+    ),
+    "Lag": _object(
+        {"name": _TEXT, "type": _KIND, "tasks": _array(_object({"id": _NUMBER}, _TASK_LAG))},
+        {
+            "lag": _NUMBER,
+            "partitions": _array(
+                _object(
+                    {
+                        "topic": _TEXT,
+                        "partition": _NUMBER,
+                        "offset": _OFFSET_OR_NULL,
+                        "end_offset": _NUMBER,
+                        "lag": _NUMBER,
+                    }
+                )
+            ),
+            "remaining": _AMOUNTS,
+        },
+    ),
+    "Errants": _object(
+        {
+            "topic": _TEXT,
+            "records": _array(
+                _object(
+                    {
+                        **_PLACE,
+                        "timestamp": _OFFSET_OR_NULL,
+                        "key": _BYTES,
+                        "value": _BYTES,
+                        "headers": _array(_object({"key": _TEXT, "value": _BYTES})),
+                        "error": {"type": ["object", "null"]},
+                    }
+                )
+            ),
+            "next": {"type": ["string", "null"]},
+            "replayed": {"type": "object", "additionalProperties": _NUMBER},
+        }
+    ),
+    "Replay": {
+        **_object(
+            {"to": {"type": "string", "enum": ["topic", "task"]}, "selection": _SELECTION},
+            {"dry_run": {"type": "boolean"}, "until": {"type": "object", "additionalProperties": _NUMBER}},
+        ),
+        "additionalProperties": False,
+    },
+    "Replayed": _object(
+        {
+            "topic": _TEXT,
+            "to": _TEXT,
+            "dry_run": {"type": "boolean"},
+            "replayed": _array(_object({**_PLACE, "topic": _TEXT})),
+            "failed": _array(_object({**_PLACE, "error": _TEXT})),
+            "next": {"type": ["object", "null"]},
+        }
+    ),
     "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
     "ConfigKeys": _array(_object({"name": _TEXT, "type": _TEXT, "required": {"type": "boolean"}})),
     "ConfigInfos": _object(
@@ -176,6 +264,28 @@ _PATHS: Final[dict[str, Schema]] = {
         get=_operation("Its offsets.", {200: "Offsets"}),
         patch=_operation("Set offsets of a stopped connector.", {200: "Message"}, body="GivenOffsets"),
         delete=_operation("Forget the offsets of a stopped connector.", {200: "Message"}),
+    ),
+    f"{_CONNECTOR}/offsets/reset": _item(
+        _NAME,
+        post=_operation(
+            "Move the consumer group of a stopped sink; with dry_run, in any state, only tell where to.",
+            {200: "OffsetChanges"},
+            body="Reset",
+            query={"dry_run": _FLAG},
+        ),
+    ),
+    f"{_CONNECTOR}/lag": _item(_NAME, get=_operation("How far it is behind, and how fast it goes.", {200: "Lag"})),
+    f"{_CONNECTOR}/dlq": _item(
+        _NAME,
+        get=_operation(
+            "What is in its dead letter queue.",
+            {200: "Errants"},
+            query={"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "after": _TEXT},
+        ),
+    ),
+    f"{_CONNECTOR}/dlq/replay": _item(
+        _NAME,
+        post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
     "/connector-plugins": _item(
         get=_operation("The plugins there are.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from werkzeug.routing import BaseConverter
 
-__all__ = ["EscapedName", "RawPaths", "escaped"]
+__all__ = ["EscapedName", "RawPaths", "escaped", "raw_path"]
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -46,6 +46,11 @@ class RawPaths:
             path = urlsplit(path).path
         environ["PATH_INFO"] = path.rstrip("/") or "/"
         return self._app(environ, start_response)
+
+
+def raw_path(environ: Mapping[str, Any]) -> str:
+    """The path of a request below :class:`RawPaths`, with what is escaped in it as it was sent."""
+    return str(environ["PATH_INFO"])
 
 
 def escaped(name: str) -> str:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from cheroot.wsgi import Server
 from flask import Flask
 
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConnectError
+from rest.listeners import Address, Listener, advertised, parse_listeners
+from rest.tls import TlsSettings
+from rest.tls_sockets import TlsAdapter
+from worker.config import WorkerConfig
 
-__all__ = ["RestServer"]
+__all__ = ["THREADS", "RestServer"]
 
-_THREADS: Final = 8
+logger = logging.getLogger(__name__)
+
+THREADS: Final = 32
+"""How many requests a listener answers at once. One that waits for the herder, a plugin or another worker takes a
+thread for up to 90 s; :mod:`rest.forwarding` takes no more than half of them, so that reads are answered meanwhile."""
+
+_KEPT_CONNECTIONS: Final = 128
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
 _STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
 _STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
@@ -24,29 +35,48 @@ _STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.e
 class RestServer:
     """Listens at the ``listeners`` as soon as it is made, answers 503 until it is given its app, and then with that.
 
+    ``key`` is the key of the configuration that names them, and ``tls`` is for those that begin with ``https://``.
     Raises :class:`~connect.errors.ConfigError` for a listener it cannot serve, and
     :class:`~connect.errors.ConnectError` for an address it cannot have.
     """
 
-    def __init__(self, listeners: Sequence[str]) -> None:
+    def __init__(self, listeners: Sequence[str], tls: TlsSettings | None = None, *, key: str = "listeners") -> None:
         self._app: Any = _starting
-        self._addresses = [_address(listener) for listener in listeners]
-        self._servers = [self._server(listener, at) for listener, at in zip(listeners, self._addresses, strict=True)]
+        self._listeners = parse_listeners(key, listeners)
+        wants_tls = any(listener.scheme == "https" for listener in self._listeners)
+        self._context = (tls or TlsSettings({})).server_context() if wants_tls else None
+        self._servers: list[Server] = []
+        try:
+            for listener in self._listeners:
+                self._servers.append(self._server(listener, key))
+        except ConnectError:
+            for server in self._servers:
+                server.stop()
+            raise
         self._threads = [threading.Thread(target=server.serve, name="rest") for server in self._servers]
         for thread in self._threads:
             thread.start()
 
     @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners with the ports they have."""
+        bound = zip(self._listeners, self._servers, strict=True)
+        return tuple(replace(listener, port=server.bind_addr[1]) for listener, server in bound)
+
+    @property
     def port(self) -> int:
         """The port of the first listener."""
-        port: int = self._servers[0].bind_addr[1]
-        return port
+        return self.listeners[0].port
 
     @property
     def host(self) -> str:
         """The host of the first listener; this machine's name if it listens on every interface."""
-        host = self._addresses[0][0]
+        host = self._listeners[0].host
         return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
+
+    def advertised(self, config: WorkerConfig) -> Address:
+        """Where users and other workers reach this one; see :func:`rest.listeners.advertised`."""
+        return advertised(config, self.listeners)
 
     def answer_with(self, app: Flask) -> None:
         """Answer requests with this app from now on."""
@@ -59,13 +89,17 @@ class RestServer:
         for thread in self._threads:
             thread.join()
 
-    def _server(self, listener: str, address: tuple[str, int]) -> Server:
-        server = Server(address, self._answer, numthreads=_THREADS, server_name="sluice")
+    def _server(self, listener: Listener, key: str) -> Server:
+        server = Server((listener.host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
+        server.keep_alive_conn_limit = _KEPT_CONNECTIONS
+        server.error_log = _log  # type: ignore[method-assign,assignment]
+        if listener.scheme == "https" and self._context is not None:
+            server.ssl_adapter = TlsAdapter(self._context)
         try:
             server.prepare()
         except OSError as error:
             raise ConnectError(
-                f"The REST API cannot listen at {listener}: {error}. Name another address or port in listeners."
+                f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
             ) from error
         return server
 
@@ -74,19 +108,11 @@ class RestServer:
         return answered
 
 
+def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
+    """What Cheroot has to say of connections and of its own errors."""
+    logger.log(level, "The REST server: %s", message, exc_info=traceback)
+
+
 def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     start_response("503 Service Unavailable", [("Content-Type", "application/json")])
     return [_STARTING_HEALTH if environ["PATH_INFO"].rstrip("/") == "/health" else _STARTING]
-
-
-def _address(listener: str) -> tuple[str, int]:
-    url = urlsplit(listener)
-    if url.scheme != "http":
-        raise ConfigError("listeners", listener, "Only http:// is served; put a proxy in front of it for https")
-    try:
-        port = url.port
-    except ValueError:
-        port = None
-    if port is None:
-        raise ConfigError("listeners", listener, "A listener names its port, as in http://localhost:8083")
-    return url.hostname or "", port

@@ -10,14 +10,15 @@ from rest.body import json_object
 from rest.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.herder import Herder
+from worker.loggers import level_named
 
 __all__ = ["loggers"]
 
 _CLUSTER: Final = "cluster"
 
 
-def loggers(herder: Herder, patience: Patience) -> Blueprint:
-    """The resources below ``/admin/loggers``."""
+def loggers(herder: Herder, patience: Patience, *, distributed: bool) -> Blueprint:
+    """The resources below ``/admin/loggers``; a worker that is not ``distributed`` is the whole of its cluster."""
     blueprint = Blueprint("loggers", __name__, url_prefix="/admin/loggers")
 
     @blueprint.get("")
@@ -33,8 +34,12 @@ def loggers(herder: Herder, patience: Patience) -> Blueprint:
         wanted = json_object(numbers_as_text=True).get("level")
         if wanted is None:
             raise BadRequestError("Desired 'level' parameter was not specified in request.")
+        of_cluster = request.args.get("scope", "").lower() == _CLUSTER
+        if of_cluster and distributed:
+            level_named(str(wanted))
+            patience.wait(herder.set_cluster_logger_level(logger, str(wanted)))
+            return "", 204
         changed = patience.wait(herder.set_logger_level(logger, str(wanted)))
-        # A standalone worker is the whole of its cluster.
-        return ("", 204) if request.args.get("scope", "").lower() == _CLUSTER else (jsonify(changed), 200)
+        return ("", 204) if of_cluster else (jsonify(changed), 200)
 
     return blueprint

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from flask import Blueprint, Response, jsonify
 
+from connect.errors import ConnectError
 from rest.openapi import openapi_document
-from rest.waiting import Patience, RequestTimeoutError
+from rest.waiting import Patience
 from worker.herder.herder import Herder
 
 __all__ = ["root"]
@@ -32,7 +33,7 @@ def root(herder: Herder, version: str, cluster_id: str, *, with_admin: bool) -> 
     def health() -> tuple[Response, int]:
         try:
             patience.wait(herder.ping())
-        except RequestTimeoutError as error:
+        except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500
         return jsonify(_HEALTHY), 200

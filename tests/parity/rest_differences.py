@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["BY_CALL", "EXTRA_KEYS", "MISSING_GROUPS", "MISSING_KEYS", "TYPED", "Difference"]
+from worker.restart_config import RestartConfig
+
+__all__ = ["BY_CALL", "DISTRIBUTED_BY_CALL", "EXTRA_GROUPS", "EXTRA_KEYS", "MISSING_KEYS", "TYPED", "Difference"]
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,10 @@ MISSING_KEYS: Final = {
     "transforms.a.plugin.version": "there is one version of a plugin",
     "transforms.b.plugin.version": "there is one version of a plugin",
     "predicates.p.plugin.version": "there is one version of a plugin",
-    "exactly.once.support": "exactly-once sources are not there",
-    "transaction.boundary": "exactly-once sources are not there",
-    "transaction.boundary.interval.ms": "exactly-once sources are not there",
-    "offsets.storage.topic": "exactly-once sources are not there",
 }
 EXTRA_KEYS: Final = {
     "run.until": "an addition",
+    **{key.name: "an addition" for key in RestartConfig.definitions()},
     "errors.tolerance.limit": "an addition",
     "errors.tolerance.rate": "an addition",
     "errors.deadletterqueue.topic.name": "sources have dead letter queues, too",
@@ -45,7 +44,7 @@ EXTRA_KEYS: Final = {
     "field.syntax.version": "Cast and TimestampConverter understand nested fields, too",
     "converter.type": "given by the worker, and not by users",
 }
-MISSING_GROUPS: Final = {"Exactly Once Support", "offsets.topic"}
+EXTRA_GROUPS: Final = {key.group for key in RestartConfig.definitions()}
 
 MISTAKE: Final = "a mistake of the client is 400 and says what is wrong, where Java answers 500"
 TYPED: Final = "every error body says that it is JSON, of all calls"
@@ -59,7 +58,7 @@ NULL_REFUSED: Final = "a null is refused with the text that Java has for it"
 ANY_NAME: Final = "every kind of plugin is found by its simple name"
 NO_VERSIONS: Final = "plugins have no versions to choose from"
 NOT_INTERNAL: Final = "internal endpoints are not there in standalone mode"
-NO_TASK_CLASS: Final = "a task's class is its connector's and is not written into its configuration"
+REQUIRED: Final = "standalone mode has no exactly-once sources and says so, where Java takes required and ignores it"
 OWN_LOGGERS: Final = "the loggers are Python's"
 NO_OVERRIDE_KEYS: Final = "client keys are checked, and not described one by one"
 OWN_WORDS: Final = "plugins are named in our own words"
@@ -89,15 +88,14 @@ def _with_own_name(body: Any) -> Any:
     return body
 
 
-def _without_task_class(body: Any) -> Any:
-    for task in body:
-        del task["config"]["task.class"]
-    return body
+def _with_own_name_of_all(body: Any) -> Any:
+    shown = _without_slash(body)
+    _with_own_name(shown["src-a"]["info"])
+    return shown
 
 
 def _final(body: Any) -> Any:
-    shown = _without_slash(body)
-    _with_own_name(shown["src-a"]["info"])
+    shown = _with_own_name_of_all(body)
     shown["src-a"]["status"] = _without_phantom(shown["src-a"]["status"])
     return shown
 
@@ -105,6 +103,12 @@ def _final(body: Any) -> Any:
 def _with_null_refused(body: Any) -> Any:
     body["configs"]["topic"]["value"]["errors"] = ["Null value can not be supplied as the configuration value."]
     return body | {"error_count": body["error_count"] + 1}
+
+
+def _with_required_refused(body: Any) -> Any:
+    refused = ["This worker does not have exactly-once source support enabled."]
+    body["configs"]["exactly.once.support"]["value"]["errors"] = refused
+    return body | {"error_count": 1}
 
 
 def _without_overrides(body: Any) -> Any:
@@ -124,11 +128,11 @@ BY_CALL: Final[dict[str, Difference]] = {
     "plugin_config_version": Difference(NO_VERSIONS, 400, "not found that matches the version range [4.3.1,4.3.1]"),
     "18-plugin_config_HoistField$Value": Difference(ANY_NAME, 200, adjust=lambda _: _HOIST),
     "plugin_config_StringConverter": Difference(OWN_WORDS, adjust=_plain_encoding),
+    "validate_exactly_once_required": Difference(REQUIRED, adjust=_with_required_refused),
     "validate_null_value": Difference(NULL_REFUSED, adjust=_with_null_refused),
     "validate_override_policy": Difference(NO_OVERRIDE_KEYS, adjust=_without_overrides),
     "scale_to_1": Difference(LATER, adjust=lambda body: body | {"tasks": _TWO_TASKS}),
     "logger_set_parent": Difference(OWN_LOGGERS, adjust=lambda _: _TWO_LOGGERS),
-    "logger_root_set": Difference(OWN_LOGGERS, adjust=lambda body: [*body, "werkzeug"]),
     "plugin_config_SimpleHeaderConverter": Difference(EXTRA_KEYS["converter.type"], adjust=lambda _: {}),
     "validate_bad_types": Difference(
         MISSING_KEYS["config.action.reload"], adjust=lambda body: body | {"error_count": body["error_count"] - 1}
@@ -184,7 +188,6 @@ BY_CALL: Final[dict[str, Difference]] = {
         ),
         Difference(ESCAPED, adjust=_without_slash),
     ),
-    **dict.fromkeys(("get_tasks", "sink_tasks", "tasks_two"), Difference(NO_TASK_CLASS, adjust=_without_task_class)),
     **dict.fromkeys(
         (
             "create_spacename",
@@ -201,6 +204,28 @@ BY_CALL: Final[dict[str, Difference]] = {
         Difference(LATER, adjust=_later),
     ),
 }
+# What standalone mode alone does otherwise: one herder answers both modes as that of distributed mode does.
+_OF_STANDALONE: Final = {LATER, DISTRIBUTED, NO_PHANTOM, NOT_INTERNAL, REQUIRED}
+
+DISTRIBUTED_BY_CALL: Final[dict[str, Difference]] = {
+    **{name: difference for name, difference in BY_CALL.items() if difference.reason not in _OF_STANDALONE},
+    "expand_all_final": Difference(NAME_KEPT, adjust=_with_own_name_of_all),
+    "version_bad": Difference(NO_VERSIONS, 201, adjust=lambda _: _UNVERSIONED),
+    "s2_patch_unknown_field": _mistake('Unrecognized field "offs"; the known ones are offsets'),
+    "s2_patch_null_partition": _mistake("The partition for a source connector offset has to be an object"),
+    **{
+        name: Difference(MISTAKE, 400, adjust=lambda body: body | {"error_code": 400})
+        for name in (
+            "s2_patch_bad_partition",
+            "s2_patch_bad_offset_type",
+            "s2_patch_negative",
+            "s2_patch_missing_position",
+            "s2_patch_float",
+            "s2_patch_null_position",
+            "s2_patch_empty_partition",
+        )
+    },
+}
 _SLASH: Final = {
     "name": "a/b",
     "config": {
@@ -211,6 +236,19 @@ _SLASH: Final = {
         "name": "a/b",
     },
     "tasks": [{"connector": "a/b", "task": 0}],
+    "type": "source",
+}
+_UNVERSIONED: Final = {
+    "name": "ver",
+    "config": {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "tasks.max": "1",
+        "file": "/data/none",
+        "topic": "truth-p",
+        "connector.plugin.version": "1.0",
+        "name": "ver",
+    },
+    "tasks": [],
     "type": "source",
 }
 _HOIST: Final = {

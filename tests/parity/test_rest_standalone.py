@@ -2,223 +2,19 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-import requests
-from rest_differences import BY_CALL, EXTRA_KEYS, MISSING_GROUPS, MISSING_KEYS, Difference
+from rest_differences import BY_CALL
+from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
-from connect.plugins import PluginRegistry
 from equipment.standalone import StandaloneWorker
-from equipment.topics import create_topic, produce
 from equipment.waiting import wait_until
 
-RECORDED: Final = Path(__file__).parent / "data" / "rest" / "standalone.jsonl"
-JAVA: Final = "org.apache.kafka."
-PATIENCE: Final = 10.0
+CALLS: Final = calls("standalone.jsonl", differences=BY_CALL)
 
 pytestmark = pytest.mark.integration
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What is compared of an answer."""
-
-    status: int
-    content_type: str | None
-    body: Any
-
-
-@dataclass(frozen=True)
-class Call:
-    """A recorded call with what is expected of us."""
-
-    number: int
-    name: str
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes | None
-    recorded: Answer
-
-    @classmethod
-    def of(cls, number: int, document: dict[str, Any]) -> Call:
-        body = document["body"]
-        text = body if isinstance(body, str) or body is None else json.dumps(body)
-        query = f"?{document['query']}" if document["query"] else ""
-        kind = document["request_content_type"]
-        recorded = Answer(document["status"], document["content_type"], document["response"])
-        headers = {"Content-Type": kind} if kind else {}
-        if document["name"] == "root_accept_xml":
-            headers["Accept"] = "application/xml"
-        data = text.encode() if text is not None else None
-        return cls(number, document["name"], document["method"], document["path"] + query, headers, data, recorded)
-
-    @property
-    def difference(self) -> Difference | None:
-        return BY_CALL.get(self.name) or BY_CALL.get(f"{self.number}-{self.name}")
-
-
-def calls() -> list[Call]:
-    documents = [json.loads(line) for line in RECORDED.read_text().splitlines()]
-    return [Call.of(number, document) for number, document in enumerate(documents)]
-
-
-CALLS: Final = calls()
-
-
-class Replay:
-    """A worker that the calls are made to, and how what differs by place and time is told alike."""
-
-    def __init__(self, worker: StandaloneWorker, data: Path) -> None:
-        self._url = worker.url()
-        self._data = data
-        self._registry = PluginRegistry.discover()
-        self._java = {
-            entry.class_name: alias
-            for entry in self._registry.entries()
-            for alias in entry.aliases
-            if alias.startswith(JAVA)
-        }
-        self._known = {(alias, entry.kind.value) for entry in self._registry.entries() for alias in entry.aliases}
-
-    def make(self, call: Call) -> Answer:
-        """Our answer to a call; where what is asked for takes a moment to come about, once it has."""
-        self._settle(call)
-        deadline = time.monotonic() + PATIENCE
-        answer = self._once(call)
-        while call.method == "GET" and not self.agree(call, answer) and time.monotonic() < deadline:
-            time.sleep(0.05)
-            answer = self._once(call)
-        return answer
-
-    def _settle(self, call: Call) -> None:
-        """Wait for what the recorded worker had done before it answered the call before."""
-        connector = call.path.split("/restart")[0].split("/tasks")[0] if "/restart" in call.path else None
-        if connector is not None and "nobody" not in connector:
-            wait_until(f"{connector} has restarted", lambda: "RESTARTING" not in self._text(f"{connector}/status"))
-        if call.name == "stop":
-            wait_until("the sink has committed", lambda: "kafka_offset" in self._text("/connectors/src-a/offsets"))
-
-    def _text(self, path: str) -> str:
-        return requests.get(self._url.rstrip("/") + path, timeout=10).text
-
-    def agree(self, call: Call, answer: Answer) -> bool:
-        """Whether an answer is what is expected."""
-        return self.told(call, answer) == self.expected(call)
-
-    def told(self, call: Call, answer: Answer) -> Answer:
-        """Our answer; a message that only has to hold a text is that text, if it does."""
-        text = call.difference.message if call.difference is not None else None
-        if text is not None and isinstance(answer.body, dict) and text in answer.body.get("message", ""):
-            return replace(answer, body={"error_code": answer.status, "message": text})
-        return answer
-
-    def expected(self, call: Call) -> Answer:
-        """What was recorded, with the differences that are known of this call and of all."""
-        status, kind, body = call.recorded.status, call.recorded.content_type, self._alike(call.recorded.body)
-        difference = call.difference
-        if status >= 400:
-            # TYPED: Java leaves the type of some errors out.
-            kind = "application/json"
-        if difference is not None:
-            status = difference.status or status
-            kind = kind if difference.content_type is None else difference.content_type or None
-            if difference.message is not None:
-                body = {"error_code": status, "message": difference.message}
-            if difference.adjust is not None:
-                body = difference.adjust(copy.deepcopy(body))
-        return Answer(status, kind, body)
-
-    def _once(self, call: Call) -> Answer:
-        body = call.body and call.body.replace(b"/data/", f"{self._data}/".encode())
-        request = requests.Request(call.method, self._url.rstrip("/") + call.path, headers=call.headers, data=body)
-        prepared = request.prepare()
-        if call.body is not None and not call.headers.get("Content-Type"):
-            prepared.headers.pop("Content-Type", None)
-        with requests.Session() as session:
-            answer = session.send(prepared, timeout=30)
-        text = answer.text.replace(str(self._data), "/data")
-        try:
-            document = json.loads(text)
-        except ValueError:
-            document = text
-        return Answer(answer.status_code, answer.headers.get("Content-Type"), self._alike(document))
-
-    def _alike(self, body: Any) -> Any:
-        match body:
-            case {"definition": definition, "value": value}:
-                return {"definition": self._definition(definition), "value": self._value(value)}
-            case {"name": str(), "default_value": _, "importance": _}:
-                return self._definition(body)
-            case {"groups": groups, "configs": configs}:
-                shown = self._by_key(configs, lambda config: config["value"]["name"])
-                return {
-                    "name": body["name"],
-                    "error_count": body["error_count"],
-                    "groups": self._groups(groups),
-                    "configs": shown,
-                }
-            case {"state": str(), "worker_id": _}:
-                return {
-                    key: self._state(key, value) for key, value in body.items() if key not in ("version", "metrics")
-                }
-            case {"kafka_cluster_id": _}:
-                return dict.fromkeys(body, "any")
-            case {"kafka_offset": int(offset)}:
-                return {"kafka_offset": offset if offset < 4 else "many"}
-            case {"position": int()}:
-                return {"position": "some"}
-            case {"root": {"level": _}}:
-                return {"root": self._alike(body["root"])}
-            case {"last_modified": int()}:
-                return body | {"last_modified": "some time"}
-            case {"class": str(), "type": str()}:
-                return self._java.get(body["class"], body["class"]), body["type"]
-            case dict():
-                return {key: self._alike(value) for key, value in body.items()}
-            case list():
-                return self._alike_list(body)
-            case str() if body.endswith("OPTIONS") or body.startswith(("GET, ", "HEAD, ")):
-                return sorted(body.split(", "))
-        return body
-
-    def _alike_list(self, body: list[Any]) -> Any:
-        if body and isinstance(body[0], dict) and "default_value" in body[0]:
-            return self._by_key([self._definition(key) for key in body], lambda key: key["name"])
-        if body and isinstance(body[0], dict) and "class" in body[0]:
-            plugins = [self._alike(plugin) for plugin in body]
-            return sorted((kind, name) for name, kind in plugins if self._is_known(name, kind))
-        return [self._alike(item) for item in body]
-
-    def _is_known(self, name: str, kind: str) -> bool:
-        return (name, "connector" if kind in ("source", "sink") else kind) in self._known and name.startswith(JAVA)
-
-    def _by_key(self, items: list[Any], name_of: Any) -> dict[str, Any]:
-        named = {name_of(item): self._alike(item) for item in items}
-        return {name: item for name, item in named.items() if name not in (*MISSING_KEYS, *EXTRA_KEYS)}
-
-    def _groups(self, groups: list[str]) -> list[str]:
-        return [group for group in groups if group not in MISSING_GROUPS]
-
-    def _definition(self, definition: dict[str, Any]) -> dict[str, Any]:
-        left_out = ("documentation", "order_in_group")
-        kept = {key: value for key, value in definition.items() if key not in left_out}
-        return kept | {"default_value": self._java.get(str(kept["default_value"]), kept["default_value"])}
-
-    def _value(self, value: dict[str, Any]) -> dict[str, Any]:
-        left_out = ("recommended_values",)
-        kept = {key: item for key, item in value.items() if key not in left_out}
-        return kept | {"value": self._java.get(str(kept["value"]), kept["value"])}
-
-    def _state(self, key: str, value: Any) -> Any:
-        return {"worker_id": "worker", "trace": "a trace"}.get(key, value)
 
 
 @pytest.fixture(scope="module")
@@ -226,11 +22,7 @@ def answers(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Our answers to all the calls, made one after the other as they were recorded."""
     folder = tmp_path_factory.mktemp("rest")
     data = folder / "data"
-    data.mkdir()
-    (data / "src.txt").write_text("".join(f"line {number}\n" for number in range(8)))
-    create_topic(bootstrap, "truth-notjson")
-    produce(bootstrap, "truth-notjson", [b"this is not JSON"])
-    create_topic(bootstrap, "truth-a")
+    prepare(bootstrap, data)
     worker = StandaloneWorker(
         folder / "worker",
         bootstrap,

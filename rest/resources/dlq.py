@@ -1,0 +1,28 @@
+"""``/connectors/NAME/dlq``: the records that a connector has given up, and giving them another try."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify, request
+
+from rest.body import json_object
+from rest.waiting import Patience
+from worker.herder.errant_requests import FIELDS, read_after, read_limit
+from worker.herder.herder import Herder
+
+__all__ = ["dlq"]
+
+
+def dlq(herder: Herder, patience: Patience) -> Blueprint:
+    """The resources of dead letter queues."""
+    blueprint = Blueprint("dlq", __name__, url_prefix="/connectors/<name:name>/dlq")
+
+    @blueprint.get("")
+    def records(name: str) -> Response:
+        after, limit = read_after(request.args.get("after")), read_limit(request.args.get("limit"))
+        return jsonify(patience.wait(herder.errant_records(name, after, limit)))
+
+    @blueprint.post("/replay")
+    def replay(name: str) -> Response:
+        return jsonify(patience.wait(herder.replay_errant_records(name, json_object(FIELDS))))
+
+    return blueprint

@@ -1,0 +1,47 @@
+"""What only workers of the same cluster ask, each request signed (KIP-507); the herder looks at the signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, request
+
+from rest.body import json_body
+from rest.waiting import Patience
+from worker.errors import BadRequestError
+from worker.herder.herder import Herder
+from worker.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
+
+__all__ = ["internal"]
+
+
+def internal(herder: Herder, patience: Patience) -> Blueprint:
+    """The resources of distributed mode that are not for users, below ``/connectors``."""
+    blueprint = Blueprint("internal", __name__, url_prefix="/connectors")
+
+    @blueprint.post("/<name:name>/tasks")
+    def put_task_configs(name: str) -> tuple[str, int]:
+        patience.wait(herder.put_task_configs(name, _task_configs(json_body()), _signed()))
+        return "", 204
+
+    @blueprint.put("/<name:name>/fence")
+    def fence(name: str) -> tuple[str, int]:
+        patience.wait(herder.fence(name, _signed()))
+        return "", 204
+
+    return blueprint
+
+
+def _signed() -> SignedRequest:
+    return SignedRequest(
+        request.get_data(), request.headers.get(SIGNATURE_HEADER), request.headers.get(ALGORITHM_HEADER)
+    )
+
+
+def _task_configs(document: Any) -> list[dict[str, str]]:
+    is_right = isinstance(document, list) and all(
+        isinstance(config, dict) and all(isinstance(value, str) for value in config.values()) for config in document
+    )
+    if not is_right:
+        raise BadRequestError("Task configs have to be an array of objects, whose values are text.")
+    return list(document)
