@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from connect.errors import ConnectError
 from connect.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.standalone import StandaloneWorker
 from worker.kafka import broker as broker_module
 from worker.kafka.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
@@ -82,6 +83,34 @@ def standalone(bootstrap: str, tmp_path: Path) -> Iterator[Callable[..., Standal
 
     def make(**props: str) -> StandaloneWorker:
         workers.append(StandaloneWorker(tmp_path / f"worker-{len(workers)}", bootstrap, **props))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.close()
+
+
+@pytest.fixture(scope="session")
+def java_connect_jars() -> JavaConnectJars:
+    """Apache Kafka Connect's own worker. Where it cannot be had the test is skipped, in CI it fails."""
+    try:
+        return resolve_java_connect()
+    except ConnectError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no Apache Kafka Connect here: {error}")
+
+
+@pytest.fixture
+def java_connect(
+    java_connect_jars: JavaConnectJars, bootstrap: str, tmp_path: Path
+) -> Iterator[Callable[..., JavaConnect]]:
+    """Makes Java's workers on the run's broker, from worker properties: distributed if they have a ``group.id``."""
+    workers: list[JavaConnect] = []
+
+    def make(props: Mapping[str, str], connectors: Sequence[Mapping[str, str]] = ()) -> JavaConnect:
+        folder = tmp_path / f"java-{len(workers)}"
+        workers.append(JavaConnect(folder, java_connect_jars, {"bootstrap.servers": bootstrap, **props}, connectors))
         return workers[-1]
 
     yield make

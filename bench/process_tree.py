@@ -1,0 +1,86 @@
+"""What a process and all below it cost: CPU seconds, and the most memory they had at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+__all__ = ["ProcessTree"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LOOK_SECONDS = 0.1
+
+
+class ProcessTree:
+    """Looks at a tree of processes ten times a second, in a thread of its own, until it is closed.
+
+    Memory is the proportional set size: a page that several processes share counts once.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._pids = {root}
+        self._cpu: dict[int, float] = {}
+        self._peak = 0
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def cpu(self) -> float:
+        """CPU seconds in user and kernel mode until now, of those that have ended too."""
+        for pid in self._pids:
+            if (seconds := _cpu(pid)) is not None:
+                self._cpu[pid] = seconds
+        return sum(dict(self._cpu).values())
+
+    def runs(self) -> bool:
+        """Whether the root has not ended."""
+        fields = _fields(Path(f"/proc/{self._root}/stat"))
+        return fields is not None and fields[0] != "Z"
+
+    def peak(self) -> int:
+        """The most bytes of memory seen so far."""
+        return self._peak
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(_LOOK_SECONDS):
+            self._pids = _below(self._root)
+            self.cpu()
+            self._peak = max(self._peak, sum(map(_memory, self._pids)))
+
+
+def _below(root: int) -> set[int]:
+    parents: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        if (fields := _fields(file)) is not None:
+            parents[int(file.parent.name)] = int(fields[1])
+    below = {root}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return below
+
+
+def _cpu(pid: int) -> float | None:
+    fields = _fields(Path(f"/proc/{pid}/stat"))
+    return None if fields is None else (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _fields(stat: Path) -> list[str] | None:
+    try:
+        return stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _memory(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

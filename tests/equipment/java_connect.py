@@ -1,0 +1,191 @@
+"""A real Apache Kafka Connect worker, distributed or standalone, with its files in a folder of its own.
+
+Its jars are pinned in ``java_connect.jars`` and kept beside those of the embedded broker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+
+from connect.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.java import find_java
+from equipment.waiting import wait_until
+from worker.embedded.ports import HOST, any_port
+
+__all__ = ["DEFAULT_JVM", "QUICK_JVM", "JavaConnect", "JavaConnectJars", "resolve_java_connect"]
+
+QUICK_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+"""For tests: a small heap, and no compiler that is still at work when the test is over."""
+
+DEFAULT_JVM: Final = (
+    *("-Xms256M", "-Xmx2G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"),
+    "-Djava.awt.headless=true",
+)
+"""What Kafka's own start scripts give it."""
+
+_LOCK: Final = Path(__file__).with_name("java_connect.jars")
+_MAIN: Final = "org.apache.kafka.connect.cli.Connect"
+_PLUGIN: Final = "connect-file"
+_LOGGING: Final = """\
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d] %p %m (%c:%L)%n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaConnectJars:
+    """The class path of the worker, and the jars of the plugin that lies in a folder of ``plugin.path``."""
+
+    java: Path
+    class_path: tuple[Path, ...]
+    plugin: tuple[Path, ...]
+
+
+def resolve_java_connect() -> JavaConnectJars:
+    """Java and the jars, fetched if they are missing; a ``ConnectError`` says why they cannot be had."""
+    java = find_java()
+    lock = read_lock(_LOCK)
+    paths = dict(zip(lock, resolve_jars(lock, java=java, home=sluice_home()), strict=True))
+    plugin = tuple(path for jar, path in paths.items() if jar.artifact == _PLUGIN)
+    return JavaConnectJars(java.executable, tuple(path for path in paths.values() if path not in plugin), plugin)
+
+
+class JavaConnect:
+    """One worker: distributed if its properties have a ``group.id``, else standalone with ``connectors``.
+
+    It may be started again after it has ended, and then goes on where it stopped, under the same address.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        jars: JavaConnectJars,
+        props: Mapping[str, str],
+        connectors: Sequence[Mapping[str, str]] = (),
+        *,
+        jvm: Sequence[str] = QUICK_JVM,
+    ) -> None:
+        self.folder = folder
+        self.log_file = folder / "worker.log"
+        self.url = f"http://{HOST}:{any_port(taken=0)}/"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lay_out(jars)
+        defaults = {
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "plugin.path": str(folder / "plugins"),
+            "plugin.discovery": "service_load",
+            "listeners": self.url.rstrip("/"),
+            **({} if "group.id" in props else {"offset.storage.file.filename": str(folder / "offsets")}),
+        }
+        files = [self._write("worker.properties", defaults | dict(props))]
+        files += [self._write(f"{connector['name']}.properties", connector) for connector in connectors]
+        self._command = [
+            *(str(jars.java), *jvm, f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}"),
+            *("-cp", os.pathsep.join(map(str, jars.class_path))),
+            *(_MAIN + ("Distributed" if "group.id" in props else "Standalone"), *map(str, files)),
+        ]
+
+    def start(self, *, wait: bool = True) -> JavaConnect:
+        """Start the process and wait until its REST API answers, unless told not to."""
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        if wait:
+            wait_until("Java's worker is up", self._answers, seconds=90)
+        return self
+
+    def stop(self) -> None:
+        """Stop the process as an operator does, with SIGTERM."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(90)
+
+    def kill(self) -> None:
+        """Kill the process."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(30)
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    @property
+    def pid(self) -> int:
+        """The worker's process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def ask(self, method: str, path: str, body: object = None) -> requests.Response:
+        """Ask the REST API."""
+        return requests.request(method, self.url + path.lstrip("/"), json=body, timeout=30)
+
+    def create(self, name: str, props: Mapping[str, str], state: str = "RUNNING") -> None:
+        """Create a connector in an initial state, again while the cluster rebalances."""
+        body = {"name": name, "config": dict(props), "initial_state": state}
+        wait_until(f"{name} is created", lambda: self._succeeds("POST", "connectors", body))
+
+    def delete(self, name: str) -> None:
+        """Delete a connector, again while the cluster rebalances."""
+        wait_until(f"{name} is deleted", lambda: self._succeeds("DELETE", f"connectors/{name}"))
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The status of a connector."""
+        return dict(self.ask("GET", f"connectors/{name}/status").json())
+
+    def wait_for_states(self, name: str, *states: str) -> None:
+        """Wait until the connector and its tasks have these states."""
+
+        def reached() -> bool:
+            status = self.status(name)
+            if "connector" not in status:
+                return False
+            return states == (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
+
+        wait_until(f"{name} is {states} in Java's worker", reached, seconds=60)
+
+    def log(self) -> str:
+        """Everything logged so far."""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def _succeeds(self, method: str, path: str, body: object = None) -> bool:
+        answer = self.ask(method, path, body)
+        assert answer.ok or answer.status_code in {409, 500}, answer.text
+        return answer.ok
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, f"Java's worker ended while it started:\n{self.log()[-5000:]}"
+        try:
+            return requests.get(self.url, timeout=5).ok
+        except requests.RequestException:
+            return False
+
+    def _lay_out(self, jars: JavaConnectJars) -> None:
+        plugin = self.folder / "plugins" / _PLUGIN
+        plugin.mkdir(parents=True, exist_ok=True)
+        for jar in jars.plugin:
+            shutil.copy(jar, plugin)
+        (self.folder / "log4j2.properties").write_text(_LOGGING)
+
+    def _write(self, name: str, props: Mapping[str, str]) -> Path:
+        file = self.folder / name
+        text = "".join(f"{key}={value}\n" for key, value in props.items())
+        file.write_text(text.replace("\\", "\\\\"))
+        return file
