@@ -66,11 +66,15 @@ class Leadership:
         return self._ready
 
     def as_leader(self, request: Request[Any], action: Action) -> None:
-        """Do this as the leader, as soon as this worker may.
+        """Do this as the leader, as soon as this worker may; one that has yet to join its cluster is waited for.
 
-        Raises :class:`~worker.errors.NotLeaderError` where another is the leader. What ``action`` raises fails the
-        request.
+        Raises :class:`~worker.errors.NotLeaderError` where another is the leader, or has that come of the request.
+        What ``action`` raises fails the request.
         """
+        if self._has_yet_to_join():
+            request.enter("joining the cluster")
+            self._waiting.append((request, action))
+            return
         if not self._membership.is_leader:
             raise NotLeaderError("Only the leader of the cluster may do this.", self._membership.leader_url)
         if self._ready:
@@ -81,11 +85,16 @@ class Leadership:
 
     def changed(self) -> None:
         """Look whether this worker is the leader now, and get ready for that."""
+        if self._has_yet_to_join():
+            return
         if not self._membership.is_leader:
             self._give_up()
         elif not (self._ready or self._taking):
             self._taking = True
             self._then(self._configs.read_to_end(), self._claim)
+
+    def _has_yet_to_join(self) -> bool:
+        return self._membership.generation < 0
 
     def _claim(self) -> None:
         self._then(self._configs.claim_writes(), self._begin)

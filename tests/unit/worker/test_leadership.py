@@ -94,6 +94,23 @@ def test_what_waits_is_passed_on_when_another_worker_takes_the_lead(inbox: Worke
     assert (done, len(store.steps)) == ([], 1)
 
 
+def test_a_worker_that_has_just_started_lets_requests_wait_until_it_knows_the_leader(
+    inbox: WorkedInbox, store: SlowStore
+) -> None:
+    place = Place(is_leader=False, leader_url=None)
+    place.generation = -1
+    leadership = Leadership(place, store, inbox)
+    leadership.changed()
+    request = do(leadership, [])
+    inbox.work()
+    assert (request.done(), request.stage[0]) == (False, "joining the cluster")
+    place.generation, place.leader_url = 1, "http://leader:8083/"
+    leadership.changed()
+    error = request.exception(0)
+    assert isinstance(error, NotLeaderError)
+    assert error.url == "http://leader:8083/"
+
+
 def test_a_claim_that_fails_is_told_and_made_again(inbox: WorkedInbox, store: SlowStore) -> None:
     leadership = Leadership(Place(), store, inbox)
     leadership.changed()
