@@ -64,6 +64,7 @@ def test_a_status_shows_at_once_and_at_the_other_worker_soon(worker: Callable[[s
 def test_a_worker_that_lost_its_work_does_not_speak_over_the_new_one(worker: Callable[[str], Worker]) -> None:
     old, new = worker("old"), worker("new")
     old.put(TASK, State.RUNNING, 1)
+    wait_until("the new one knows", lambda: new.states() == {TASK: (State.RUNNING, "old")})
     new.put(TASK, State.RUNNING, 2)
     wait_until("the old one knows", lambda: old.states() == {TASK: (State.RUNNING, "new")})
     old.put(TASK, State.UNASSIGNED, 1)
