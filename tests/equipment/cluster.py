@@ -24,7 +24,7 @@ from worker.embedded.ports import HOST, any_port
 __all__ = ["Cluster", "ClusterWorker"]
 
 _PLUGINS = Path(__file__).parents[1] / "cluster" / "plugins"
-_PATIENCE = 40.0
+_PATIENCE = 90.0
 _SHOWN = 5
 _TAIL = 25
 _RUNS = re.compile(r"process (\d+) runs (\S+)\|task-(\d+) ")
