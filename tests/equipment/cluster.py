@@ -68,12 +68,12 @@ class Cluster:
         self.watched = folder / "watched"
         self.watched.mkdir(parents=True)
         group = {f"{kind}_storage_topic": f"{folder.name}-{kind}" for kind in ("config", "offset", "status")}
+        group |= {"group_id": folder.name, "plugin_path": str(_PLUGINS)}
         self.workers = [
             ClusterWorker(
                 folder / f"worker-{number}",
                 bootstrap if isinstance(bootstrap, str) else bootstrap(number),
-                **{"group_id": folder.name, "plugin_path": str(_PLUGINS), **group},
-                **{key: value if isinstance(value, str) else value(number) for key, value in props.items()},
+                **group | {key: value if isinstance(value, str) else value(number) for key, value in props.items()},
             )
             for number in range(workers)
         ]
