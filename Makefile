@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Two processes are as many as a small machine has cores for: each starts brokers and Java of its own.
 WORKERS ?= 2
+BENCHES := converters avro transforms standalone spark_sink cluster race
 
 .PHONY: setup demo check test bench docs clean
 
@@ -34,7 +35,7 @@ test: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 bench: setup
-	@for file in bench/*.py; do echo "==> $$file"; $(BIN)/python $$file || exit 1; done
+	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
 
 docs: setup
 	@$(BIN)/python docs/generate_reference.py

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect.data import Schema, SchemaAndValue, decimal_schema
+from connect.data import Schema, SchemaAndValue, Type, decimal_schema
 from connect.errors import DataError
 from converters.avro.avro_schema import parse_avro
 from parity.vectors import encoded
@@ -29,6 +29,14 @@ def has_avro_names(schema: Schema) -> bool:
     parts = [field.schema for field in schema.fields] + [schema.key_schema, schema.value_schema]
     own = all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", field.name) for field in schema.fields)
     return own and all(has_avro_names(part) for part in parts if part is not None)
+
+
+def has_plain_keys(schema: Schema) -> bool:
+    """Whether no map has keys of more than a type, which an Avro map has no place for, as in Java."""
+    parts = [field.schema for field in schema.fields] + [schema.key_schema, schema.value_schema]
+    key = schema.key_schema
+    own = key is None or key.type is not Type.STRING or key.optional or key == Schema.string()
+    return own and all(has_plain_keys(part) for part in parts if part is not None)
 
 
 def with_defaults(schema: Schema | None, value: Any) -> Any:
@@ -68,7 +76,7 @@ def test_a_schema_comes_back_as_the_same_object(schema: Schema) -> None:
     fastavro.parse_schema(
         json.loads(re.sub(r'"scale":-?\d+,"precision":\d+,', "", text_of(schema, scrub_invalid_names=True)))
     )
-    if has_avro_names(schema):
+    if has_avro_names(schema) and has_plain_keys(schema):
         assert reader_of(avro)[0] is schema
 
 
