@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +29,8 @@ THREADS: Final = 32
 thread for up to 90 s; :mod:`rest.forwarding` takes no more than half of them, so that reads are answered meanwhile."""
 
 _KEPT_CONNECTIONS: Final = 128
+_CLOSE_SECONDS: Final = 5
+_MARGIN_SECONDS: Final = 1.0
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
 _STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
 _STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
@@ -53,7 +57,7 @@ class RestServer:
             for server in self._servers:
                 server.stop()
             raise
-        self._threads = [threading.Thread(target=server.serve, name="rest") for server in self._servers]
+        self._threads = [threading.Thread(target=server.serve, name="rest", daemon=True) for server in self._servers]
         for thread in self._threads:
             thread.start()
 
@@ -83,20 +87,27 @@ class RestServer:
         self._app = app
 
     def close(self) -> None:
-        """Finish the requests that are being answered and listen no more."""
-        for server in self._servers:
-            server.stop()
-        for thread in self._threads:
-            thread.join()
+        """Listen no more, and wait a moment for the requests that are being answered.
+
+        One that is not answered within 5 s is left behind with its thread, for it may wait for another worker yet, and
+        its connection ends with the process: such threads do not keep it.
+        """
+        stops = [threading.Thread(target=server.stop, name="rest-stop", daemon=True) for server in self._servers]
+        for stop in stops:
+            stop.start()
+        deadline = time.monotonic() + _CLOSE_SECONDS + _MARGIN_SECONDS
+        for thread in (*stops, *self._threads):
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _server(self, listener: Listener, key: str) -> Server:
         server = Server((listener.host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
         server.keep_alive_conn_limit = _KEPT_CONNECTIONS
+        server.shutdown_timeout = _CLOSE_SECONDS
         server.error_log = _log  # type: ignore[method-assign,assignment]
         if listener.scheme == "https" and self._context is not None:
             server.ssl_adapter = TlsAdapter(self._context)
         try:
-            server.prepare()
+            _as_daemon(server.prepare)
         except OSError as error:
             raise ConnectError(
                 f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
@@ -106,6 +117,22 @@ class RestServer:
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         answered: Iterable[bytes] = self._app(environ, start_response)
         return answered
+
+
+def _as_daemon(action: Callable[[], None]) -> None:
+    """Do this in a thread that the process does not wait for; the threads that it starts are such threads as well."""
+    outcome: Future[None] = Future()
+
+    def act() -> None:
+        try:
+            action()
+        except BaseException as error:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
+
+    threading.Thread(target=act, name="rest-prepare", daemon=True).start()
+    outcome.result()
 
 
 def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +9,8 @@ from typing import Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from rest.key_stores import KeyEntry, read_key_store, read_trust_store
+from worker.kafka.key_stores import KeyEntry, read_key_store, read_trust_store
+from worker.kafka.pem import file_in_memory
 from worker.kafka.ssl import OPENSSL_CIPHERS
 
 __all__ = ["TlsSettings"]
@@ -83,13 +83,10 @@ class TlsSettings:
             ) from error
 
     def _load_key(self, context: ssl.SSLContext, entry: KeyEntry) -> None:
-        """OpenSSL reads keys from files alone: this one is in memory, and nobody else's."""
-        with os.fdopen(os.memfd_create("key"), "w") as file:
-            file.write(entry.key + entry.certificates)
-            file.flush()
+        with file_in_memory(entry.key + entry.certificates) as file:
             try:
                 # Without a password given OpenSSL would ask for one at the terminal.
-                context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=entry.password or "")
+                context.load_cert_chain(file, password=entry.password or "")
             except ssl.SSLError as error:
                 password = f"{self._prefix}ssl.key.password"
                 if "ENCRYPTED" in entry.key:

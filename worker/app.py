@@ -20,6 +20,7 @@ from rest.app import create_admin_app, create_app
 from rest.forwarding import Forwarding, Peers
 from rest.headers import AnswerHeaders
 from rest.leader_client import LeaderClient
+from rest.owner_client import OwnerClient
 from rest.server import RestServer
 from rest.tls import TlsSettings
 from worker.config import DistributedConfig, StandaloneConfig, WorkerConfig
@@ -36,7 +37,7 @@ from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
 from worker.progress import ProgressLog
-from worker.runtime.child import main as child_main
+from worker.runtime.entry import main as child_main
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
 from worker.stores.config import MemoryConfigStore
@@ -60,6 +61,7 @@ COULD_NOT_START: Final = 2
 FAILED: Final = 3
 _CLUSTER_TIMEOUT: Final = 30.0
 _REQUEST_TIMEOUT: Final = 90.0
+_OWNER_TIMEOUT: Final = 1.0
 
 
 def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
@@ -185,6 +187,10 @@ def _distributed_herder(
     launcher = ForkServerLauncher(child_main, lease.path)
     leader = LeaderClient(peers, config.inter_worker_signature_algorithm)
     stack.callback(leader.close)
+    owner_peers = Peers(web.peer_context(), _OWNER_TIMEOUT)
+    stack.callback(owner_peers.close)
+    owners = OwnerClient(owner_peers)
+    stack.callback(owners.close)
     herder = Herder(
         props,
         web.address.worker_id,
@@ -196,7 +202,7 @@ def _distributed_herder(
         PluginRegistry.discover(config.plugin_path or ()),
         offsets,
         TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
-        _cluster_settings(config, leader, lease),
+        _cluster_settings(config, leader, owners, lease),
     )
     _start(herder, offsets, stack)
     return herder
@@ -213,7 +219,9 @@ def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str
     )
 
 
-def _cluster_settings(config: DistributedConfig, leader: LeaderClient, lease: Lease) -> ClusterSettings:
+def _cluster_settings(
+    config: DistributedConfig, leader: LeaderClient, owners: OwnerClient, lease: Lease
+) -> ClusterSettings:
     rotation = KeyRotation(
         config.inter_worker_key_generation_algorithm,
         config.inter_worker_key_size,
@@ -221,6 +229,7 @@ def _cluster_settings(config: DistributedConfig, leader: LeaderClient, lease: Le
     )
     return ClusterSettings(
         leader=leader,
+        owners=owners,
         keys=rotation if config.connect_protocol.lower() == "sessioned" else None,
         verification_algorithms=config.inter_worker_verification_algorithms,
         lease=lease,
@@ -244,13 +253,13 @@ def _start(herder: Herder, offsets: OffsetService, stack: ExitStack) -> None:
 def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
     for file in files:
         try:
-            name, config = read_connector(file)
-            herder.create_connector(name, config).result(_REQUEST_TIMEOUT)
+            given = read_connector(file)
+            herder.create_connector(given.name, given.config, given.target).result(_REQUEST_TIMEOUT)
         except (ConnectError, TimeoutError) as error:
             logger.error("Failed to create connector for %s: %s", file, error)  # noqa: TRY400
             logger.error("Stopping after connector error")  # noqa: TRY400
             return FAILED
-        logger.info("Created connector %s", name)
+        logger.info("Created connector %s", given.name)
     herder.all_created()
     if files:
         # A worker without files waits for what comes over REST, and does not end with it.

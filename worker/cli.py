@@ -5,23 +5,39 @@ Imports are made by the commands that need them: the fork server of a worker loa
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
-
-from worker.dlq_commands import dlq
-from worker.kafka.commands import broker
-from worker.offset_commands import offsets
-from worker.plugin_commands import plugins
-from worker.registry.commands import registry
 
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_ELSEWHERE: Final = {
+    "broker": "worker.kafka.commands",
+    "dlq": "worker.dlq_commands",
+    "offsets": "worker.offset_commands",
+    "plugins": "worker.plugin_commands",
+    "registry": "worker.registry.commands",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Has commands that are imported when somebody asks for them, from a module where they have their own names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sluice")
 def main() -> None:
     """Kafka Connect for people who live in Python and Spark."""
@@ -38,7 +54,10 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 
     Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
     """
-    from worker.app import run_standalone  # noqa: PLC0415 - see above
+    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
+
+    start_fork_server()
+    from worker.app import run_standalone  # noqa: PLC0415
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()
@@ -55,18 +74,14 @@ def distributed(worker_properties: Path) -> None:
 
     Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
     """
-    from worker.app import run_distributed  # noqa: PLC0415 - see above
+    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
+
+    start_fork_server()
+    from worker.app import run_distributed  # noqa: PLC0415
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()
     sys.exit(run_distributed(worker_properties))
-
-
-main.add_command(broker)
-main.add_command(dlq)
-main.add_command(offsets)
-main.add_command(plugins)
-main.add_command(registry)
 
 
 def connect_standalone() -> None:

@@ -138,6 +138,16 @@ class ConnectorConfig(RestartConfig):
         display_name="Predicates",
         doc="Aliases of the predicates that transformations refer to. Each needs predicates.ALIAS.type.",
     )
+    config_action_reload: Literal["none", "restart"] = option(
+        default="restart",
+        importance=LOW,
+        group=_COMMON,
+        width=Width.MEDIUM,
+        display_name="Reload Action",
+        doc="What becomes of the connector and its tasks when what a config provider gave them holds no longer, as the "
+        "provider's ttl says: restart starts each of them again, so that it looks the values up anew; none leaves them "
+        "as they are.",
+    )
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
         importance=MEDIUM,

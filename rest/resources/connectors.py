@@ -11,17 +11,13 @@ from rest.body import config_of, flag, json_object
 from rest.paths import escaped
 from rest.waiting import Patience
 from worker.errors import BadRequestError
+from worker.herder.changes import initial_target
 from worker.herder.herder import Herder
 from worker.stores.config import TargetState
 
 __all__ = ["connectors"]
 
 _FIELDS: Final = frozenset({"name", "config", "initial_state"})
-_INITIAL_STATES: Final = {
-    "RUNNING": TargetState.STARTED,
-    "PAUSED": TargetState.PAUSED,
-    "STOPPED": TargetState.STOPPED,
-}
 _VIEWS: Final = ("status", "info")
 
 
@@ -49,7 +45,7 @@ def connectors(herder: Herder, patience: Patience) -> Blueprint:
             raise BadRequestError("The request has no config; send the connector's configuration under this name.")
         config = config_of(body["config"])
         name = _name(body, config)
-        target = _target(body.get("initial_state"))
+        target = initial_target(body.get("initial_state"))
         return _created(patience.wait(herder.create_connector(name, config, target)))
 
     @blueprint.get("/<name:name>")
@@ -78,7 +74,8 @@ def connectors(herder: Herder, patience: Patience) -> Blueprint:
 
     @blueprint.get("/<name:name>/status")
     def status(name: str) -> Response:
-        return jsonify(patience.wait(herder.connector_status(name)))
+        from_worker = request.args.get("forward") == "false"
+        return jsonify(patience.wait(herder.connector_status(name, refresh=not from_worker)))
 
     @blueprint.post("/<name:name>/restart")
     def restart(name: str) -> tuple[Response | str, int]:
@@ -150,16 +147,6 @@ def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
     if not isinstance(name, str):
         raise BadRequestError("The name of a connector has to be text.")
     return name.strip()
-
-
-def _target(initial_state: object) -> TargetState | None:
-    if initial_state is None:
-        return None
-    target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
-    if target is None:
-        states = ", ".join(_INITIAL_STATES)
-        raise BadRequestError(f"initial_state {initial_state!r} is none of {states}.")
-    return target
 
 
 def _task(name: str, number: str) -> int:

@@ -21,7 +21,7 @@ DOORS: Final = {
     "cheroot": ["rest"],
     "click": ["worker"],
     "cronsim": ["worker"],
-    "cryptography": ["rest/key_stores.py", "worker/kafka"],
+    "cryptography": ["worker/kafka"],
     "confluent_kafka": ["worker/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "fastavro": ["converters"],
     "flask": ["rest"],

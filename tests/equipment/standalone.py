@@ -53,6 +53,11 @@ class StandaloneWorker:
         if file not in self._connectors:
             self._connectors.append(file)
 
+    def connector_file(self, name: str, text: str) -> None:
+        """Add a connector by a file with this text."""
+        self._connectors.append(self.folder / name)
+        self._connectors[-1].write_text(text)
+
     def start(self, environ: Mapping[str, str] | None = None) -> StandaloneWorker:
         """Start the process."""
         arguments = [str(_COMMAND), self.mode, str(self._worker_file), *map(str, self._connectors)]

@@ -102,6 +102,8 @@ class TaskProcess:
                 elif isinstance(report, messages.CommitOffsets):
                     self.offsets |= {str(partition): offset for partition, offset in report.offsets}
                     self._send(messages.OffsetsCommitted(report.request, None))
+                elif isinstance(report, messages.ConfirmOwnership):
+                    self._send(messages.OwnershipConfirmed(report.request))
                 self.reports.append(report)
         except (EOFError, OSError):
             return

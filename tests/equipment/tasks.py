@@ -119,6 +119,8 @@ class RunningTask:
                 if self.commit_error is None:
                     self.offsets |= {str(partition): offset for partition, offset in report.offsets}
                 self.send(messages.OffsetsCommitted(report.request, self.commit_error))
+            elif isinstance(report, messages.ConfirmOwnership):
+                self.send(messages.OwnershipConfirmed(report.request))
             if isinstance(report, messages.Failed):
                 logging.getLogger(__name__).info("the task failed: %s", report.trace)
             self.reports.append(report)

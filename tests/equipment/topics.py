@@ -39,17 +39,18 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 30.0, isolation: str
     )
     try:
         metadata = consumer.list_topics(topic, timeout=seconds).topics[topic]
-        messages: list[Any] = []
-        for partition in sorted(metadata.partitions):
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while True:
-                message = consumer.poll(seconds)
-                assert message is not None, f"{topic} could not be read to its end within {seconds} s"
-                if message.error() is not None:
-                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                    break
-                messages.append(message)
-        return messages
+        messages: dict[int, list[Any]] = {partition: [] for partition in sorted(metadata.partitions)}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in messages])
+        unread = set(messages)
+        while unread:
+            message = consumer.poll(seconds)
+            assert message is not None, f"{topic} could not be read to its end within {seconds} s"
+            if message.error() is None:
+                messages[message.partition()].append(message)
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                unread.discard(message.partition())
+        return [message for partition in messages.values() for message in partition]
     finally:
         consumer.close()
 

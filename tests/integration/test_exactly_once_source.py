@@ -156,7 +156,9 @@ def test_a_batch_is_a_transaction_with_its_offset(
     assert task.seen(messages.CommitOffsets) == [], "the worker's own store has nothing to do"
     assert task.metric("transaction-size-max") == 2
     assert task.metric("source-record-active-count") == 0
-    start().stop()
+    again = start()
+    again.wait_for(messages.Started)
+    again.stop()
     assert script.found == [None, {"o": 3}]
 
 
@@ -228,7 +230,9 @@ def test_a_connector_commits_and_aborts_within_a_batch(
     assert kept(bootstrap, offsets_topic) == {f'["{topic}",{{"p":"p"}}]': {"o": 4}}
     task.stop()
     assert texts(bootstrap, topic) == ["0", "1"], "the task has not ended the transaction of the last two"
-    start(transaction_boundary="connector").stop()
+    again = start(transaction_boundary="connector")
+    again.wait_for(messages.Started)
+    again.stop()
     assert script.found == [None, {"o": 4}], "so they come again"
 
 
@@ -331,7 +335,9 @@ def test_own_offsets_win_over_those_of_the_worker(
     task.stop()
     assert kept(bootstrap, own) == {f'["{topic}",{{"p":"p"}}]': {"o": 1}}
     assert read_topic(bootstrap, offsets_topic) == []
-    start(offsets_storage_topic=own).stop()
+    again = start(offsets_storage_topic=own)
+    again.wait_for(messages.Started)
+    again.stop()
     assert script.found[-1] == {"o": 1}
 
 
@@ -345,7 +351,9 @@ def test_own_offsets_are_kept_without_transactions_too(
     task.stop()
     assert kept(bootstrap, own) == {f'["{topic}",{{"p":"p"}}]': {"o": 2}}
     assert read_topic(bootstrap, own)[0].key() is not None
-    start(worker_props=disabled, offsets_storage_topic=own).stop()
+    again = start(worker_props=disabled, offsets_storage_topic=own)
+    again.wait_for(messages.Started)
+    again.stop()
     assert script.found[-1] == {"o": 2}
 
 

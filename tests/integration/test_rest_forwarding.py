@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +16,10 @@ from flask import request
 from requests.adapters import HTTPAdapter
 
 from connect.errors import ConfigError
-from connect.jvm.java import find_java
 from equipment.certificates import Authority
 from equipment.cluster_herder import ClusterHerder
+from equipment.key_stores import PASSWORD as SECRET
+from equipment.key_stores import write_stores
 from equipment.waiting import wait_until
 from rest.app import create_app
 from rest.forwarding import MOST_FORWARDS, Forwarding, Peers
@@ -32,7 +32,6 @@ from worker.session_keys import new_key
 pytestmark = pytest.mark.integration
 
 PREFIX = "listeners.https.ssl."
-SECRET = "s3cret-of-the-store"
 
 
 class Worker:
@@ -240,20 +239,9 @@ def test_task_configs_reach_the_leader_signed(worker: Any, authority: Authority)
 def stores(tmp_path: Path, authority: Authority) -> Path:
     """Stores of every kind."""
     identity = authority.sign("127.0.0.1")
-    (tmp_path / "authority.pem").write_text(authority.pem)
-    (tmp_path / "key.p12").write_bytes(identity.pkcs12(SECRET))
+    write_stores(tmp_path, authority, identity)
     (tmp_path / "key.pem").write_text(identity.certificate_pem + identity.key_pem())
     (tmp_path / "encrypted.pem").write_text(identity.key_pem(SECRET) + identity.certificate_pem)
-    keytool = find_java().executable.with_name("keytool")
-    run = lambda *arguments: subprocess.run(  # noqa: E731
-        [str(keytool), *arguments], cwd=tmp_path, check=True, capture_output=True
-    )
-    for kind in ("jks", "p12"):
-        stored = ("-keystore", f"trust.{kind}", "-storetype", {"jks": "JKS", "p12": "PKCS12"}[kind])
-        run("-importcert", "-noprompt", "-file", "authority.pem", "-alias", "a", *stored, "-storepass", SECRET)
-    source = ("-srckeystore", "key.p12", "-srcstorepass", SECRET, "-srcalias", "worker")
-    target = ("-destkeystore", "key.jks", "-deststoretype", "JKS", "-deststorepass", SECRET, "-destkeypass", "of-key")
-    run("-importkeystore", *source, *target)
     return tmp_path
 
 

@@ -123,6 +123,17 @@ def test_what_is_acknowledged_is_committed_and_the_task_is_told(
     assert texts(bootstrap, topic) == ["0", "1", "0"]
 
 
+def test_records_wait_for_a_full_queue_and_stay_in_order(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    script.polls = [lambda task: [record(number) for number in range(200)]]
+    task = start(producer_override_queue_buffering_max_messages="10")
+    wait_until("all are committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 200}})
+    task.stop()
+    assert texts(bootstrap, topic) == [str(number) for number in range(200)]
+
+
 def test_a_task_whose_commit_fails_goes_on(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
 ) -> None:

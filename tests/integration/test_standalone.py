@@ -209,6 +209,7 @@ def test_a_worker_that_dies_takes_its_children_with_it(standalone: MakeWorker, t
     worker.wait_for_states("source", "RUNNING", "RUNNING")
     assert len(descendants(worker.pid)) >= 5, "a process for each of two connectors and two tasks, and the fork server"
     worker.kill()
+    assert "Traceback" not in worker.log()
 
 
 def test_a_stuck_task_is_killed_after_the_graceful_timeout(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ class Difference:
 
 
 MISSING_KEYS: Final = {
-    "config.action.reload": "providers are asked at every start of a process; they do not watch",
     "connector.plugin.version": "there is one version of a plugin",
     "key.converter.plugin.version": "there is one version of a plugin",
     "value.converter.plugin.version": "there is one version of a plugin",
@@ -134,9 +133,6 @@ BY_CALL: Final[dict[str, Difference]] = {
     "scale_to_1": Difference(LATER, adjust=lambda body: body | {"tasks": _TWO_TASKS}),
     "logger_set_parent": Difference(OWN_LOGGERS, adjust=lambda _: _TWO_LOGGERS),
     "plugin_config_SimpleHeaderConverter": Difference(EXTRA_KEYS["converter.type"], adjust=lambda _: {}),
-    "validate_bad_types": Difference(
-        MISSING_KEYS["config.action.reload"], adjust=lambda body: body | {"error_count": body["error_count"] - 1}
-    ),
     "validate_empty": _mistake(f"Connector config {{}} {_NO_TYPE}"),
     "validate_no_class": _mistake(f"Connector config {{name, topic}} {_NO_TYPE}"),
     "validate_unknown_plugin": _mistake("Failed to find any class that implements Connector and which name matches"),

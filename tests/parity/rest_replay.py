@@ -124,8 +124,6 @@ class Replay:
         connector = call.path.split("/restart")[0].split("/tasks")[0] if "/restart" in call.path else None
         if connector is not None and "nobody" not in connector:
             wait_until(f"{connector} has restarted", lambda: "RESTARTING" not in self._text(f"{connector}/status"))
-        if call.name.startswith("rb_restart"):
-            wait_until(f"{connector} has a task", lambda: '"id"' in self._text(f"{connector}/status"))
         if call.name == "stop":
             wait_until("the sink has committed", lambda: "kafka_offset" in self._text("/connectors/src-a/offsets"))
 

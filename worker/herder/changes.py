@@ -7,14 +7,20 @@ from typing import Any, Final, TypeAlias
 
 from connect.plugins import PluginEntry
 from worker.errors import BadRequestError, InvalidConnectorError
+from worker.stores.config import TargetState
 
-__all__ = ["GivenConfig", "check_infos", "check_same_class", "merged", "named", "required_class"]
+__all__ = ["GivenConfig", "check_infos", "check_same_class", "initial_target", "merged", "named", "required_class"]
 
 GivenConfig: TypeAlias = Mapping[str, str | None]
 """A configuration as a user gives it: null is a mistake, or removes a key where a configuration is patched."""
 
 _NAME: Final = "name"
 _CLASS: Final = "connector.class"
+_INITIAL_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
 
 
 def named(name: str, config: GivenConfig) -> dict[str, str | None]:
@@ -23,6 +29,16 @@ def named(name: str, config: GivenConfig) -> dict[str, str | None]:
     if said != name:
         raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
     return {**config, _NAME: name}
+
+
+def initial_target(initial_state: object) -> TargetState | None:
+    """How a connector is to begin that is created with this ``initial_state`` (KIP-980), if it has one."""
+    if initial_state is None:
+        return None
+    target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
+    if target is None:
+        raise BadRequestError(f"initial_state {initial_state!r} is none of {', '.join(_INITIAL_STATES)}.")
+    return target
 
 
 def merged(config: Mapping[str, str], patch: GivenConfig) -> dict[str, str | None]:

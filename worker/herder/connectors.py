@@ -9,6 +9,8 @@ from typing import Any
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.errors import ForbiddenError
+from worker.herder.kept_views import KeptViews, Views, by_connector
+from worker.herder.measurements import Measurements
 from worker.herder.schedules import due
 from worker.herder.views import connector_info, connector_status, task_configs, task_status
 from worker.stores.config import ConfigStore, ConnectorEntry
@@ -29,20 +31,26 @@ class TopicTracking:
 
 
 class Connectors:
-    """Looks up connectors in the stores. ``metrics`` is what each task has counted and measured.
+    """Looks up connectors in the stores.
 
     Every method fails with :class:`~connect.errors.NotFoundError` for a connector that there is not.
     """
 
     def __init__(
-        self, configs: ConfigStore, statuses: StatusStore, plugins: PluginRegistry, tracking: TopicTracking
+        self,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        plugins: PluginRegistry,
+        tracking: TopicTracking,
+        measurements: Measurements,
     ) -> None:
-        self.metrics: dict[Unit, dict[str, float]] = {}
+        self._measurements = measurements
         self._configs = configs
         self._statuses = statuses
         self._plugins = plugins
         self._tracking = tracking
         self._types: dict[str, str] = {}
+        self._kept_views = KeptViews()
 
     def exists(self, name: str) -> bool:
         """Whether there is a connector of this name."""
@@ -66,7 +74,8 @@ class Connectors:
     def forget(self, name: str) -> None:
         """Forget what is known of a connector that is no more."""
         self._types.pop(name, None)
-        self.metrics = {unit: values for unit, values in self.metrics.items() if unit.connector != name}
+        self._measurements.forget(name)
+        self._kept_views.forget(name)
 
     def type(self, name: str) -> str:
         """``source``, ``sink``, or ``unknown`` where the class of a connector is not known here."""
@@ -94,19 +103,37 @@ class Connectors:
     def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
         """The status of a connector and its tasks, as it is or as ``statuses`` say."""
         shown = self._statuses.statuses() if statuses is None else statuses
-        document = connector_status(name, self.type(name), shown, self.metrics)
-        entry = self._configs.connectors().get(name)
+        return self._status(name, shown, self._configs.connectors().get(name))
+
+    def _status(self, name: str, statuses: Mapping[Unit, Status], entry: ConnectorEntry | None) -> Document:
+        document = connector_status(name, self.type(name), statuses, self._measurements.of)
         if entry is not None and (at := due(entry)) is not None:
             document["next_run"] = at.isoformat().replace("+00:00", "Z")
         return document
 
+    def newest_status(self, name: str, *, refresh: bool) -> Document:
+        """The status; with ``refresh`` other workers are asked for what the next one is to show of their tasks."""
+        if refresh:
+            self._measurements.refresh(name)
+        return self.status(name)
+
     def expanded(self) -> dict[str, dict[str, Document]]:
-        """Every connector by name, with its status, if it has one, and its info."""
-        statuses = self._statuses.statuses()
-        return {
-            name: {**({"status": self.status(name)} if Unit(name) in statuses else {}), "info": self.info(name)}
-            for name in self.names()
-        }
+        """Every connector by name, with its status, if it has one, and its info. What is given is not to be changed."""
+        connectors = self._configs.connectors()
+        parts = by_connector(connectors, self._statuses.statuses())
+        return {name: self._views(name, connectors[name], parts[name]) for name in sorted(connectors)}
+
+    def _views(self, name: str, entry: ConnectorEntry, parts: list[tuple[Unit, Status]]) -> Views:
+        measured = self._measurements.of
+        seen = [item for unit, status in parts for item in (status, measured(unit, status))]
+
+        def make() -> Views:
+            statuses = dict(parts)
+            has_status = Unit(name) in statuses
+            status = {"status": self._status(name, statuses, entry)} if has_status else {}
+            return {**status, "info": connector_info(name, self.type(name), entry)}
+
+        return self._kept_views.get(name, (entry, self._types.get(name), *seen), make)
 
     def task_configs(self, name: str) -> list[Document]:
         """The configurations of a connector's tasks."""
@@ -114,15 +141,8 @@ class Connectors:
 
     def task_status(self, unit: Unit) -> Document:
         """The status of one task."""
-        return task_status(unit, self._statuses.statuses(), self.metrics)
-
-    def totals(self) -> dict[str, float]:
-        """What all tasks have counted and measured, added up."""
-        totals: dict[str, float] = {}
-        for values in self.metrics.values():
-            for key, value in values.items():
-                totals[key] = totals.get(key, 0.0) + value
-        return totals
+        self._measurements.refresh(unit.connector)
+        return task_status(unit, self._statuses.statuses(), self._measurements.of)
 
     def uses_topics(self, unit: Unit, topics: tuple[str, ...]) -> None:
         """Keep that a task uses these topics."""

@@ -13,13 +13,16 @@ from worker.herder.connectors import Connectors
 from worker.herder.inquiries import Inquiries
 from worker.herder.lag import lag_document, source_lag_document
 from worker.herder.leadership import Leadership
+from worker.herder.measurements import Measurements, Values
 from worker.herder.offset_requests import not_stopped
 from worker.herder.request import Request
 from worker.herder.reset_requests import Reset, read_reset, refuse_source
 from worker.herder.stopped import StoppedConnectors
 from worker.stores.config import ConnectorEntry, TargetState
+from worker.stores.status import StatusStore
 from worker.supervisor import messages
 from worker.supervisor.messages import Report
+from worker.unit import Unit
 
 __all__ = ["ConsumerOffsets"]
 
@@ -36,12 +39,16 @@ class ConsumerOffsets:
         leadership: Leadership,
         inquiries: Inquiries,
         stopped: StoppedConnectors,
+        statuses: StatusStore,
+        measurements: Measurements,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._connectors = connectors
         self._leadership = leadership
         self._inquiries = inquiries
         self._stopped = stopped
+        self._statuses = statuses
+        self._measurements = measurements
 
     def reset(self, request: Request[list[Document]], name: str, body: Mapping[str, Any], *, dry_run: bool) -> None:
         """Move the group of a stopped sink, or tell in a dry run, in whatever state it is, where it would be."""
@@ -58,21 +65,27 @@ class ConsumerOffsets:
         """Answer with how far a connector is behind, as far as that can be told."""
         entry = self._connectors.entry(name)
         number = len(entry.task_configs)
-        tasks = {
-            unit.task: values
-            for unit, values in self._connectors.metrics.items()
-            if unit.connector == name and unit.is_task and unit.task < number
-        }
-        if self._connectors.is_source(name):
-            request.set_result(source_lag_document(name, tasks))
-            return
+
+        def gathered() -> None:
+            if self._connectors.is_source(name):
+                request.set_result(source_lag_document(name, self._measured(name, number)))
+                return
+            request.enter(f"asking where the topics of connector {name} end")
+            self._inquiries.answer(messages.ReadSinkLag(dict(entry.config), self._worker_props), request, answered)
 
         def answered(report: Report) -> None:
             assert isinstance(report, messages.SinkLag)
-            request.set_result(lag_document(name, report.partitions, tasks))
+            request.set_result(lag_document(name, report.partitions, self._measured(name, number)))
 
-        request.enter(f"asking where the topics of connector {name} end")
-        self._inquiries.answer(messages.ReadSinkLag(dict(entry.config), self._worker_props), request, answered)
+        request.enter(f"asking the other workers about their tasks of connector {name}")
+        self._measurements.gather(name, gathered)
+
+    def _measured(self, name: str, number: int) -> dict[int, Values]:
+        """What is known of each task, which may be nothing."""
+        statuses = self._statuses.statuses()
+        units = [Unit(name, task) for task in range(number)]
+        known = {unit.task: self._measurements.of(unit, statuses[unit]) for unit in units if unit in statuses}
+        return {unit.task: known.get(unit.task) or {} for unit in units}
 
     def _move_stopped(self, request: Request[list[Document]], name: str, reset: Reset) -> None:
         entry = self._connectors.entry(name)

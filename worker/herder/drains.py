@@ -1,7 +1,8 @@
 """Connectors with ``run.until=drained``: sinks are told to drain, and what is drained is stopped. The herder's thread.
 
 Crash point: between the last commit of a task and the stop of its connector a kill has the connector run once more,
-which finds nothing to do.
+which finds nothing to do. A worker that is killed before it has removed the status of a drained task leaves it behind:
+the leader removes it when the connector runs again, so that the new run is not taken for the old one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Final
 
 from worker.herder.draining import Drainable, draining
-from worker.herder.inbox import Inbox
+from worker.herder.inbox import Inbox, Later
 from worker.herder.leadership import Leadership
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
@@ -23,6 +25,7 @@ from worker.unit import Unit
 __all__ = ["Drains", "Outcome"]
 
 logger = logging.getLogger(__name__)
+_LOOK_AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Drains:
         self._together = together
         self._all_created = False
         self._stopping: set[str] = set()
+        self._later: Later | None = None
 
     def all_created(self) -> None:
         """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
@@ -73,7 +77,10 @@ class Drains:
         """As the leader, stop the connectors that are drained."""
         if not self._leadership.is_ready:
             return
-        for name in draining(self._drainable(self._bounded())).stop - self._stopping:
+        bounded = self._bounded()
+        self._look_later(bounded)
+        self._remove_leftovers(bounded)
+        for name in draining(self._drainable(bounded)).stop - self._stopping:
             self._stopping.add(name)
             self._stop(name)
         for name, entry in self._configs.connectors().items():
@@ -92,6 +99,25 @@ class Drains:
         statuses = self._statuses.statuses()
         failed = {unit.connector for unit, status in statuses.items() if status.state is State.FAILED}
         return Outcome(tuple(sorted(failed)))
+
+    def _look_later(self, bounded: Mapping[str, ConnectorEntry]) -> None:
+        """Look again in a moment while any runs: other workers say of their tasks that they are drained."""
+        runs = any(entry.target is not TargetState.STOPPED for entry in bounded.values())
+        if runs and self._later is None and not self._together:
+            self._later = self._inbox.after(_LOOK_AGAIN, self._look)
+
+    def _look(self) -> None:
+        self._later = None
+        self.stop_drained()
+
+    def _remove_leftovers(self, bounded: Mapping[str, ConnectorEntry]) -> None:
+        """Forget drained tasks that a connector does not have; when it has them again they are yet to run."""
+        for unit, status in self._statuses.statuses().items():
+            entry = bounded.get(unit.connector)
+            if entry is None or not (unit.is_task and status.drained) or unit.connector in self._stopping:
+                continue
+            if entry.target is not TargetState.STOPPED and unit.task >= len(entry.task_configs):
+                self._statuses.remove(unit)
 
     def _stop(self, name: str) -> None:
         logger.info("Connector %s is drained and stops", name)

@@ -78,6 +78,19 @@ class Fencing:
             self._ask(name)
         return False
 
+    def former_fenced(self, name: str) -> Future[None]:
+        """Done when no former task of a stopped connector can commit anything any more, as far as that can be had."""
+        fenced: Request[None] = Request()
+        if not self._enabled:
+            fenced.set_result(None)
+            return fenced
+        try:
+            self.fence(fenced, name)
+        except ConnectError as error:
+            # Another worker leads by now.
+            fenced.set_exception(error)
+        return fenced
+
     def fence(self, request: Request[None], name: str) -> None:
         """As the leader, fence the former producers of a connector, unless that is done already."""
         self._leadership.as_leader(request, lambda: self._fence(request, name))
@@ -91,9 +104,7 @@ class Fencing:
         fenced: Future[None]
         url = self._membership.leader_url
         if self._membership.is_leader:
-            request: Request[None] = Request()
-            self.fence(request, name)
-            fenced = request
+            fenced = self.former_fenced(name)
         elif self._leader is not None and url is not None:
             fenced = self._leader.fence(url, name, self._configs.session_key())
         else:

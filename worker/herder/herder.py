@@ -20,7 +20,8 @@ from worker.herder.changes import GivenConfig, check_same_class, required_class
 from worker.herder.connectors import TopicTracking
 from worker.herder.drains import Outcome
 from worker.herder.inbox import Inbox
-from worker.herder.offsets import Document, SourceOffsets
+from worker.herder.offset_layers import SourceOffsets
+from worker.herder.offsets import Document
 from worker.herder.parts import Calls, ClusterSettings, Parts, Standing
 from worker.herder.request import Request
 from worker.loggers import LoggerLevels, level_named
@@ -37,7 +38,17 @@ from worker.stores.config import (
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
 from worker.supervisor.messages import Report
-from worker.supervisor.supervisor import Answered, Changed, Measured, Notice, Published, Supervisor, TopicsUsed
+from worker.supervisor.supervisor import (
+    Answered,
+    Changed,
+    Expires,
+    Measured,
+    Notice,
+    OwnershipAsked,
+    Published,
+    Supervisor,
+    TopicsUsed,
+)
 from worker.unit import Unit
 
 __all__ = ["Herder"]
@@ -78,6 +89,7 @@ class Herder:
         self._cluster = cluster
         self._levels = LoggerLevels()
         self._closing = False
+        self._follows_configs = False
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
 
@@ -99,9 +111,10 @@ class Herder:
             Calls(self._follow_configs, self._reconcile, self._refused),
         )
         self._inquiries, self._connectors, self._leadership = parts.inquiries, parts.connectors, parts.leadership
+        self._measurements = parts.measurements
         self._fencing, self._units, self._drains = parts.fencing, parts.units, parts.drains
         self._schedules, self._rebalancing, self._writes = parts.schedules, parts.rebalancing, parts.writes
-        self._offsets, self._consumer_offsets = parts.offsets, parts.consumer_offsets
+        self._offsets, self._consumer_offsets, self._ownership = parts.offsets, parts.consumer_offsets, parts.ownership
         self._errant_records, self._restarts = parts.errant_records, parts.restarts
 
     def start(self) -> None:
@@ -161,14 +174,14 @@ class Herder:
         Without either flag the worker that runs the connector restarts it, and there is nothing to be shown.
         """
         if not (include_tasks or only_failed):
-            return self._ask(lambda: self._restarts.connector(name))
+            return self._request(lambda request: self._restarts.connector(request, name))
         return self._request(
             lambda request: self._writes.restart(request, name, include_tasks=include_tasks, only_failed=only_failed)
         )
 
     def restart_task(self, name: str, task: int) -> Request[None]:
         """Restart one task."""
-        return self._ask(lambda: self._restarts.task(Unit(name, task)))
+        return self._request(lambda request: self._restarts.task(request, Unit(name, task)))
 
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]], signed: SignedRequest) -> Request[None]:
         """Keep the task configs that another worker's connector wants."""
@@ -214,9 +227,9 @@ class Herder:
         """A connector's configuration as it was written: references are not resolved."""
         return self._ask(lambda: dict(self._connectors.entry(name).config))
 
-    def connector_status(self, name: str) -> Request[Document]:
-        """The status of a connector and its tasks."""
-        return self._ask(lambda: self._connectors.status(name))
+    def connector_status(self, name: str, *, refresh: bool = True) -> Request[Document]:
+        """The status of a connector and its tasks; with ``refresh`` other workers are asked for newer metrics."""
+        return self._ask(lambda: self._connectors.newest_status(name, refresh=refresh))
 
     def task_configs(self, name: str) -> Request[list[Document]]:
         """The configurations of a connector's tasks."""
@@ -235,8 +248,8 @@ class Herder:
         return self._ask(lambda: self._connectors.reset_topics(name))
 
     def totals(self) -> Request[dict[str, float]]:
-        """What all tasks have counted and measured, added up."""
-        return self._ask(self._connectors.totals)
+        """What all tasks of this worker have counted and measured, added up."""
+        return self._ask(self._measurements.totals)
 
     def ping(self) -> Request[None]:
         """An answer, which tells that the herder works."""
@@ -262,14 +275,11 @@ class Herder:
         return self._request(lambda request: self._leadership.as_leader(request, lambda: begin(request)))
 
     def reset_consumer_offsets(self, name: str, body: Mapping[str, Any], *, dry_run: bool) -> Request[list[Document]]:
-        """Move the consumer group of a stopped sink as ``body`` says; each partition with its offset before and after.
-
-        A dry run moves nothing, and may be asked for in any state.
-        """
+        """Move the group of a stopped sink; each partition with its offset before and after. A dry run only tells."""
         return self._request(lambda request: self._consumer_offsets.reset(request, name, body, dry_run=dry_run))
 
     def connector_lag(self, name: str) -> Request[Document]:
-        """How far a connector is behind, and how fast it goes; of its tasks, those that run on this worker."""
+        """How far a connector is behind, and how fast it goes, in all and by task; the tasks' workers are asked."""
         return self._request(lambda request: self._consumer_offsets.lag(request, name))
 
     def errant_records(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
@@ -376,19 +386,16 @@ class Herder:
     def _notice(self, notice: Notice) -> None:
         match notice:
             case Measured(unit, values):
-                self._connectors.metrics[unit] = values
-                return
+                self._measurements.take(unit, values)
             case TopicsUsed(unit, topics):
                 self._connectors.uses_topics(unit, topics)
-                return
             case Answered():
                 self._inquiries.answered(notice)
-                return
-            case Published():
-                self._units.published(notice)
-            case Changed():
-                self._units.changed(notice)
-        self._reconcile()
+            case OwnershipAsked():
+                self._ownership.asked(notice)
+            case Changed() | Published() | Expires():
+                self._units.heard(notice)
+                self._reconcile()
 
     def _config_changed(self, change: ConfigChange) -> None:
         match change:
@@ -401,10 +408,13 @@ class Herder:
             case ConnectorRemoved(name):
                 self._connectors.forget(name)
                 self._units.forget(name, with_statuses=self._membership.is_leader)
-        # What follows changes the store, too, so it is not done in the middle of a change.
-        self._inbox.post(self._follow_configs)
+        # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
+        if not self._follows_configs:
+            self._follows_configs = True
+            self._inbox.post(self._follow_configs)
 
     def _follow_configs(self) -> None:
+        self._follows_configs = False
         if not self._closing:
             self._rebalancing.configs_changed()
             self._schedules.look()

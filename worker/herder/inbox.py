@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,4 +69,5 @@ class Inbox:
         return None
 
     def _patience(self) -> float | None:
-        return max(0.0, self._later[0][0] - self._clock()) if self._later else None
+        # No lock waits for longer, and whoever waits looks again.
+        return min(max(0.0, self._later[0][0] - self._clock()), threading.TIMEOUT_MAX) if self._later else None

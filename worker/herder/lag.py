@@ -16,7 +16,7 @@ _REMAINING: Final = "source-remaining-"
 def lag_document(
     name: str, partitions: Sequence[tuple[str, int, int | None, int, int]], tasks: Mapping[int, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """The lag of a sink: of its consumer group in each partition, and of each task whose metrics this worker has."""
+    """The lag of a sink: of its consumer group in each partition, and of each task, if something is known of it."""
     return {
         "name": name,
         "type": "sink",
@@ -33,7 +33,10 @@ def lag_document(
 
 
 def source_lag_document(name: str, tasks: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
-    """What is left to read for each task of a source that can tell, by unit, and in all."""
+    """What is left to read for each task of a source that can tell, by unit, and in all.
+
+    While nothing is known of some task there is no sum: it would be too small.
+    """
     left = {task: _remaining(values) for task, values in sorted(tasks.items())}
     total: dict[str, int] = {}
     for amounts in left.values():
@@ -43,7 +46,8 @@ def source_lag_document(name: str, tasks: Mapping[int, Mapping[str, float]]) -> 
         {"id": task, "remaining": amounts or None, "records_per_second": tasks[task].get(_WRITTEN)}
         for task, amounts in left.items()
     ]
-    return {"name": name, "type": "source", "remaining": total or None, "tasks": shown}
+    known = total if all(tasks.values()) else None
+    return {"name": name, "type": "source", "remaining": known or None, "tasks": shown}
 
 
 def _remaining(values: Mapping[str, float]) -> dict[str, int]:

@@ -91,13 +91,14 @@ class Leadership:
             self._give_up()
         elif not (self._ready or self._taking):
             self._taking = True
-            self._then(self._configs.read_to_end(), self._claim)
+            # The claim ends what the leader before has left under way, which reading to the end would wait for.
+            self._then(self._configs.claim_writes(), self._read)
 
     def _has_yet_to_join(self) -> bool:
         return self._membership.generation < 0
 
-    def _claim(self) -> None:
-        self._then(self._configs.claim_writes(), self._begin)
+    def _read(self) -> None:
+        self._then(self._configs.read_to_end(), self._begin)
 
     def _begin(self) -> None:
         self._taking, self._ready = False, True

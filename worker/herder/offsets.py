@@ -2,16 +2,21 @@
 
 Nothing here waits: a connector's opinion and a consumer group's offsets are asked of a child process, source offsets
 of the thread that owns them, and each answer comes back into the herder's inbox.
+
+Crash point: with exactly-once support the producers of a source's former tasks are fenced before its offsets are
+altered, so that a task which is still there somewhere commits nothing over them. Killed in between, a worker leaves
+tasks that are fenced and offsets as they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from connect.errors import ConnectError
 from worker.herder.inquiries import Inquiries
+from worker.herder.offset_layers import OffsetLayers
 from worker.herder.offset_requests import (
     done_message,
     not_stopped,
@@ -26,46 +31,39 @@ from worker.stores.config import ConnectorEntry, TargetState
 from worker.supervisor import messages
 from worker.supervisor.messages import OffsetPairs, Report
 
-__all__ = ["ConnectorOffsets", "Document", "SourceOffsets"]
+__all__ = ["ConnectorOffsets", "Document"]
 
-T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 GivenOffsets: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-class SourceOffsets(Protocol):
-    """Where source offsets are kept; both methods return at once."""
-
-    def of_connector(self, connector: str) -> Future[OffsetPairs]:
-        """Every source partition of a connector, with its offset."""
-
-    def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
-        """Keep these offsets; ``None`` forgets one."""
-
-
 class ConnectorOffsets:
-    """Answers requests for offsets. ``post`` has something done in the herder's thread."""
+    """Answers requests for offsets. ``post`` has something done in the herder's thread.
+
+    ``fence`` has the producers of a source's former tasks fenced, if that is to be.
+    """
 
     def __init__(
         self,
         worker_props: Mapping[str, str],
-        source_offsets: SourceOffsets,
+        layers: OffsetLayers,
         inquiries: Inquiries,
         stopped: StoppedConnectors,
+        fence: Callable[[str], Future[None]],
         post: Callable[[Callable[[], None]], None],
     ) -> None:
         self._worker_props = dict(worker_props)
-        self._source_offsets = source_offsets
+        self._layers = layers
         self._inquiries = inquiries
         self._stopped = stopped
+        self._fence = fence
         self._post = post
 
     def read(self, request: Request[Document], name: str, entry: ConnectorEntry, *, is_source: bool) -> None:
         """Answer with the offsets of a connector, whatever state it is in."""
         if is_source:
             request.enter(f"reading the offsets of connector {name}")
-            found = self._source_offsets.of_connector(name)
-            self._then(found, request, lambda pairs: request.set_result(source_document(pairs)))
+            self._layers.read(request, name, entry.config, lambda pairs: request.set_result(source_document(pairs)))
             return
 
         def answered(report: Report) -> None:
@@ -73,7 +71,7 @@ class ConnectorOffsets:
             request.set_result(sink_document(report.offsets))
 
         request.enter(f"reading the consumer group offsets of connector {name}")
-        self._ask(messages.ReadSinkOffsets(dict(entry.config), self._worker_props), request, answered)
+        self._inquiries.answer(messages.ReadSinkOffsets(dict(entry.config), self._worker_props), request, answered)
 
     def alter(
         self,
@@ -105,51 +103,52 @@ class ConnectorOffsets:
     ) -> None:
         request.enter(f"modifying the consumer group offsets of connector {name}")
         inquiry = messages.AlterSinkOffsets(dict(entry.config), self._worker_props, offsets)
-        self._ask(inquiry, request, lambda report: _done(request, report, reset=offsets is None))
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.OffsetsAltered)
+            request.set_result(_done(managed=report.managed, reset=offsets is None))
+
+        self._inquiries.answer(inquiry, request, answered)
 
     def _alter_source(
         self, request: Request[Document], name: str, entry: ConnectorEntry, offsets: OffsetPairs | None
     ) -> None:
-        request.enter(f"modifying the offsets of connector {name}")
-        if offsets is not None:
-            self._alter_source_pairs(request, name, entry, offsets, reset=False)
-            return
+        request.enter(f"fencing the former tasks of connector {name}")
+        fenced = self._fence(name)
+
+        def go_on() -> None:
+            if (error := fenced.exception()) is not None:
+                request.set_exception(
+                    ConnectError(
+                        f"The former tasks of connector {name} could not be fenced, and may still commit offsets: "
+                        f"{error}. Nothing was changed; ask again."
+                    )
+                )
+            elif offsets is not None:
+                self._ask_and_write(request, name, entry, offsets, reset=False)
+            else:
+                self._layers.read(request, name, entry.config, reset)
 
         def reset(found: OffsetPairs) -> None:
             forgotten: OffsetPairs = [(partition, None) for partition, _ in found]
-            self._alter_source_pairs(request, name, entry, forgotten, reset=True)
+            self._ask_and_write(request, name, entry, forgotten, reset=True)
 
-        self._then(self._source_offsets.of_connector(name), request, reset)
+        fenced.add_done_callback(lambda _: self._post(go_on))
 
-    def _alter_source_pairs(
+    def _ask_and_write(
         self, request: Request[Document], name: str, entry: ConnectorEntry, offsets: OffsetPairs, *, reset: bool
     ) -> None:
+        """Write offsets that the connector agrees to."""
+        request.enter(f"modifying the offsets of connector {name}")
+
         def agreed(report: Report) -> None:
-            kept = self._source_offsets.alter(name, offsets)
-            self._then(kept, request, lambda _: _done(request, report, reset=reset))
+            assert isinstance(report, messages.SourceOffsetsAllowed)
+            answer = _done(managed=report.managed, reset=reset)
+            self._layers.write(request, name, entry.config, offsets, report, lambda: request.set_result(answer))
 
         inquiry = messages.AlterSourceOffsets(dict(entry.config), self._worker_props, offsets)
-        self._ask(inquiry, request, agreed)
-
-    def _ask(self, inquiry: messages.Inquiry, request: Request[Document], go_on: Callable[[Report], None]) -> None:
-        def answered(outcome: Report | ConnectError) -> None:
-            if isinstance(outcome, ConnectError):
-                request.set_exception(outcome)
-            else:
-                go_on(outcome)
-
-        self._inquiries.put(inquiry, answered)
-
-    def _then(self, future: Future[T], request: Request[Document], go_on: Callable[[T], None]) -> None:
-        def arrived() -> None:
-            if (error := future.exception()) is not None:
-                request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
-            else:
-                go_on(future.result())
-
-        future.add_done_callback(lambda _: self._post(arrived))
+        self._inquiries.answer(inquiry, request, agreed)
 
 
-def _done(request: Request[Document], report: Report, *, reset: bool) -> None:
-    assert isinstance(report, messages.OffsetsAltered)
-    request.set_result({"message": done_message(managed=report.managed, reset=reset)})
+def _done(*, managed: bool, reset: bool) -> Document:
+    return {"message": done_message(managed=managed, reset=reset)}

@@ -14,7 +14,10 @@ from worker.herder.fencing import Fencing
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import KeyRotation, Leadership
-from worker.herder.offsets import ConnectorOffsets, SourceOffsets
+from worker.herder.measurements import Measurements, Owners
+from worker.herder.offset_layers import OffsetLayers, SourceOffsets
+from worker.herder.offsets import ConnectorOffsets
+from worker.herder.ownership import Ownership
 from worker.herder.publishing import Leader, Publishing
 from worker.herder.rebalancing import Rebalancing
 from worker.herder.restarts import Restarts
@@ -41,6 +44,7 @@ class ClusterSettings:
     """
 
     leader: Leader
+    owners: Owners
     keys: KeyRotation | None
     verification_algorithms: tuple[str, ...]
     lease: Lease
@@ -82,7 +86,9 @@ class Parts:
         cluster = on.cluster
         leader = cluster.leader if cluster is not None else None
         self.inquiries = Inquiries(supervisor.inquire)
-        self.connectors = Connectors(configs, statuses, on.plugins, on.tracking)
+        owners = cluster.owners if cluster is not None else None
+        self.measurements = Measurements(on.worker_id, statuses, membership, inbox, owners)
+        self.connectors = Connectors(configs, statuses, on.plugins, on.tracking, self.measurements)
         is_source = self.connectors.is_source
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs)
@@ -124,10 +130,15 @@ class Parts:
             cluster.unsync_backoff if cluster is not None else 0.0,
         )
         stopped = StoppedConnectors(self.units, inbox.post, calls.reconcile)
-        self.offsets = ConnectorOffsets(props, on.source_offsets, self.inquiries, stopped, inbox.post)
-        self.consumer_offsets = ConsumerOffsets(props, self.connectors, self.leadership, self.inquiries, stopped)
+        layers = OffsetLayers(props, on.source_offsets, self.inquiries, inbox.post)
+        fence = self.fencing.former_fenced
+        self.offsets = ConnectorOffsets(props, layers, self.inquiries, stopped, fence, inbox.post)
+        self.ownership = Ownership(configs, self.units, inbox)
+        self.consumer_offsets = ConsumerOffsets(
+            props, self.connectors, self.leadership, self.inquiries, stopped, statuses, self.measurements
+        )
         self.errant_records = ErrantRecords(props, self.connectors, self.leadership, self.inquiries, stopped)
-        self.restarts = Restarts(configs, statuses, membership, self.units)
+        self.restarts = Restarts(configs, statuses, membership, self.units, inbox)
         self.writes = Writes(
             props,
             configs,

@@ -12,6 +12,7 @@ from worker.herder.inbox import Action, Inbox
 from worker.herder.publishing import Publishing, is_applied
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.reloads import Reloads
 from worker.herder.restart_policy import RestartPolicy
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
@@ -19,7 +20,7 @@ from worker.stores.status import State, Status, StatusStore
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Drain, RunTask
-from worker.supervisor.supervisor import Changed, Published, Supervisor
+from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
 from worker.unit import Unit
 
 __all__ = ["Units"]
@@ -76,11 +77,22 @@ class Units:
         self._held: set[str] = set()
         self._when_released: dict[str, list[Action]] = {}
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
+        self._reloads = Reloads(self.restart, inbox)
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def published(self, notice: Published) -> None:
-        """A connector said which tasks it wants."""
+    def heard(self, notice: Changed | Published | Expires) -> None:
+        """Something became of a unit, or it said something."""
+        match notice:
+            case Changed():
+                self._reloads.changed(notice)
+                self._changed(notice)
+            case Published():
+                self._published(notice)
+            case Expires():
+                self._reloads.expires(notice)
+
+    def _published(self, notice: Published) -> None:
         name = notice.connector
         entry, connector = self._configs.connectors().get(name), self._running.get(Unit(name))
         if entry is None or entry.target is TargetState.STOPPED or connector is None:
@@ -93,8 +105,7 @@ class Units:
         if not is_applied(entry, notice.configs):
             self._publishing.publish(name, notice.configs)
 
-    def changed(self, change: Changed) -> None:
-        """A unit entered a phase."""
+    def _changed(self, change: Changed) -> None:
         unit = change.unit
         if change.phase is Phase.GONE:
             del self._running[unit]
@@ -113,6 +124,20 @@ class Units:
     def assigned(self, unit: Unit) -> bool:
         """Whether this worker is to run a unit."""
         return bool(self._membership.assigned([unit]))
+
+    def is_current(self, unit: Unit) -> bool:
+        """Whether this worker is to run a unit, and the process of it has the configuration it is to have."""
+        entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)
+        if entry is None or running is None or not (self._may_tell(unit) and self.assigned(unit)):
+            return False
+        wanted = desired_units({unit.connector: entry}, self._worker_props, frozenset()).get(unit)
+        return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
+
+    def stop(self, unit: Unit) -> None:
+        """Stop this, if it runs; the next :meth:`reconcile` after its end starts it again, if it is to run."""
+        running = self._running.get(unit)
+        if running is not None and running.phase is not Phase.STOPPING:
+            self._act(Stop(unit))
 
     def restart(self, units: Iterable[Unit]) -> None:
         """Stop these, as far as they run; the next :meth:`reconcile` after their end starts them again."""
@@ -225,9 +250,16 @@ class Units:
         command = desired.command
         if isinstance(command, RunTask):
             command = replace(command, paused=desired.paused)
+        self._take_over_restarts(unit)
         if unit not in self._restarting:
             self._put_status(unit, State.UNASSIGNED, None)
         self._supervisor.start(unit, command)
+
+    def _take_over_restarts(self, unit: Unit) -> None:
+        """Count on from where another worker stopped; when it restarted the unit is not known, so it was just now."""
+        before = self._statuses.statuses().get(unit)
+        if before is not None and (before.worker_id != self._worker_id or unit not in self._restarts):
+            self._restarts[unit] = (time.monotonic(),) * before.restarts
 
     def _restart_later(self, unit: Unit) -> None:
         """Start what has failed again after a while, if its connector's ``restart.policy`` has it so."""
@@ -253,6 +285,7 @@ class Units:
         entry = self._configs.connectors().get(unit.connector)
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
+            self._restarts.pop(unit, None)
             if self._is_part:
                 self._statuses.remove(unit)
         elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:
@@ -291,5 +324,12 @@ class Units:
         version = running.version if running is not None else None
         if version is None and before is not None:
             version = before.version
-        generation, restarts = self._membership.generation, len(self._restarts.get(unit, ()))
+        generation, restarts = self._membership.generation, self._recent_restarts(unit)
         self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))
+
+    def _recent_restarts(self, unit: Unit) -> int:
+        """How many restarts by ``restart.policy`` count now."""
+        restarts, entry = self._restarts.get(unit), self._configs.connectors().get(unit.connector)
+        if not restarts or entry is None:
+            return 0
+        return len(RestartPolicy.of(entry.config).recent(restarts, time.monotonic()))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError
 from worker.stores.config import ConnectorEntry
@@ -11,6 +11,9 @@ from worker.stores.status import Status
 from worker.unit import Unit
 
 __all__ = ["connector_info", "connector_status", "task_configs", "task_status"]
+
+Measured: TypeAlias = Callable[[Unit, Status], Mapping[str, float] | None]
+"""What a task with a status has counted and measured, if that is known."""
 
 
 def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
@@ -31,12 +34,10 @@ def task_configs(name: str, entry: ConnectorEntry) -> list[dict[str, Any]]:
     ]
 
 
-def connector_status(
-    name: str, kind: str, statuses: Mapping[Unit, Status], metrics: Mapping[Unit, Mapping[str, float]]
-) -> dict[str, Any]:
+def connector_status(name: str, kind: str, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
     """A connector's state with those of its tasks (``ConnectorStateInfo``), and what the tasks have counted.
 
-    Raises :class:`~connect.errors.NotFoundError` if it has none.
+    ``statuses`` may have those of other connectors too. Raises :class:`~connect.errors.NotFoundError` if it has none.
     """
     if Unit(name) not in statuses:
         raise NotFoundError(f"No status found for connector {name}")
@@ -44,21 +45,20 @@ def connector_status(
     return {
         "name": name,
         "connector": _state(statuses[Unit(name)]),
-        "tasks": [_task(unit, statuses[unit], metrics.get(unit)) for unit in tasks],
+        "tasks": [_task(unit, statuses[unit], measured) for unit in tasks],
         "type": kind,
     }
 
 
-def task_status(
-    unit: Unit, statuses: Mapping[Unit, Status], metrics: Mapping[Unit, Mapping[str, float]]
-) -> dict[str, Any]:
+def task_status(unit: Unit, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
     """The state of one task (``TaskState``); :class:`~connect.errors.NotFoundError` if it has none."""
     if unit not in statuses:
         raise NotFoundError(f"No status found for task {unit.connector}-{unit.task}")
-    return _task(unit, statuses[unit], metrics.get(unit))
+    return _task(unit, statuses[unit], measured)
 
 
-def _task(unit: Unit, status: Status, metrics: Mapping[str, float] | None) -> dict[str, Any]:
+def _task(unit: Unit, status: Status, measured: Measured) -> dict[str, Any]:
+    metrics = measured(unit, status)
     return {"id": unit.task, **_state(status), **({"metrics": dict(metrics)} if metrics else {})}
 
 

@@ -207,21 +207,22 @@ _JWT_ASSERTION: dict[str, Decision] = {
     )
 }
 
+_STORE_TYPE = "JKS, PKCS12 or PEM; left out, the content of the file tells"
+
 _SSL: dict[str, Decision] = {
-    "ssl.truststore.type": Together(
-        (), "PEM; left out, the suffix of the file tells; a JKS or PKCS12 store must be converted"
+    "ssl.truststore.type": Together((), _STORE_TYPE),
+    "ssl.truststore.location": Together(
+        ("ssl.ca.location", "ssl.ca.pem"),
+        f"a JKS or PKCS12 store, or a PEM file, with certificates that are signed by themselves; {_TLS}",
     ),
-    "ssl.truststore.location": Together(("ssl.ca.location",), f"a PEM file; {_TLS}"),
     "ssl.truststore.certificates": Together(("ssl.ca.pem",), _TLS),
-    "ssl.truststore.password": Ignored("a PEM trust store has no password"),
-    "ssl.keystore.type": Together(
-        (), "PKCS12 or PEM; left out, the suffix of the file tells; a JKS store must be converted"
-    ),
+    "ssl.truststore.password": Together((), "of a JKS or PKCS12 store"),
+    "ssl.keystore.type": Together((), _STORE_TYPE),
     "ssl.keystore.location": Together(
-        ("ssl.keystore.location", "ssl.key.location", "ssl.certificate.location"),
-        f"a PKCS12 store, or a PEM file with key and certificates; {_TLS}",
+        ("ssl.key.location", "ssl.certificate.location", "ssl.key.pem", "ssl.certificate.pem"),
+        f"a JKS or PKCS12 store, or a PEM file with key and certificates; {_TLS}",
     ),
-    "ssl.keystore.password": Together(("ssl.keystore.password",), "of a PKCS12 store"),
+    "ssl.keystore.password": Together((), "of a JKS or PKCS12 store"),
     "ssl.keystore.key": Together(("ssl.key.pem",), _TLS),
     "ssl.keystore.certificate.chain": Together(("ssl.certificate.pem",), _TLS),
     "ssl.key.password": Together(("ssl.key.password",), _TLS),

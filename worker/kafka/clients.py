@@ -20,6 +20,7 @@ from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from worker.kafka.client_keys import CLIENT_KEYS, Ignored
 from worker.kafka.client_kind import ClientKind, ClientProperties
+from worker.kafka.client_log import ConnectionFailures
 from worker.kafka.client_properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from worker.kafka.native_keys import is_native_key
 
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+logger.addFilter(ConnectionFailures())
 
 ErrorCallback = Callable[[KafkaError], None]
 

@@ -11,18 +11,19 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.errors import ConnectError, RetriableError
 from worker.kafka import clients
-from worker.kafka.client_kind import ClientProperties, PropertyValue
+from worker.kafka.client_kind import ClientProperties
+from worker.kafka.topic_clients import asking, passes, reading, writing
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 
@@ -36,37 +37,6 @@ _ASK_AGAIN_SECONDS: Final = 0.25
 _LEAST_WAIT_SECONDS: Final = 0.001
 _MOST_WAIT_SECONDS: Final = 0.1
 _IDLE_SECONDS: Final = 1.0
-_ISOLATION: Final = "isolation.level"
-
-# I9: such a topic is small, and what waits in the client is bounded by 1 MiB; one record may be larger than that.
-_CONSUMER: Final[Mapping[str, PropertyValue]] = {
-    "enable.partition.eof": True,
-    "queued.max.messages.kbytes": 1024,
-    "queued.min.messages": 1000,
-    "fetch.queue.backoff.ms": 2,
-    "fetch.min.bytes": 1,
-    # A partition that cannot be fetched for a moment is asked again soon, at most so often.
-    "fetch.error.backoff.ms": 100,
-}
-# One request at a time keeps the order, and a record that is written twice is compacted: no producer id is needed.
-_PRODUCER: Final[Mapping[str, PropertyValue]] = {
-    "linger.ms": 0,
-    "enable.idempotence": False,
-    "max.in.flight.requests.per.connection": 1,
-}
-_PASSING: Final = frozenset(
-    (
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +73,10 @@ class _Read:
 class CompactedTopic:
     """A topic whose records are passed on in order, from the first one, and which can be written to.
 
-    ``on_record`` is called in the topic's own thread, and there futures are completed, in the order of what happened:
-    when one is done, everything it waited for has been passed on. All methods but ``start`` and ``close`` return at
-    once and may be called from any thread. While the brokers are away it goes on trying, and says so once.
+    ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
+    futures are completed, in the order of what happened: when one is done, everything it waited for has been passed
+    on. All methods but ``start`` and ``close`` return at once and may be called from any thread. While the brokers are
+    away it goes on trying, and says so once.
 
     Which partitions there are is found out at the start: one that is added later is not read before the worker is
     started again, and a write that lands there fails. When the topic is deleted and made again, the new one is read
@@ -126,15 +97,10 @@ class CompactedTopic:
         self._topic = topic
         self._on_record = on_record
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        reading = replace(consumer, properties={**consumer.properties, **_CONSUMER})
-        self._consumer = clients.consumer(reading, self._report)
+        self._consumer = clients.consumer(reading(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
-        # What is committed ends with the last complete transaction; one that is under way has to be waited for.
-        asking = {**reading.properties, _ISOLATION: "read_uncommitted"}
-        self._ends_consumer = clients.consumer(replace(reading, properties=asking), self._report_others)
-        self._producer = clients.producer(
-            replace(producer, properties={**producer.properties, **_PRODUCER}), self._report_others
-        )
+        self._ends_consumer = clients.consumer(asking(consumer), self._report_others)
+        self._producer = clients.producer(writing(producer), self._report_others)
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
@@ -151,21 +117,41 @@ class CompactedTopic:
         self._ask_at = 0.0
         self._wait = _LEAST_WAIT_SECONDS
 
-    def start(self, timeout: float) -> None:
+    def start(self, timeout: float, *, awaits_transactions: bool = True) -> None:
         """Return when everything that was on the topic has been passed on.
 
+        Unless it ``awaits_transactions``, that is everything before the first one under way; what follows is passed
+        on when that has ended. A killed process may have left it open, and only who starts after this can end it.
         Raises :class:`~connect.errors.ConnectError` if that takes longer than ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
-        self._partitions = self._find_partitions(deadline)
-        self._consumer.assign([TopicPartition(self._topic, number, OFFSET_BEGINNING) for number in self._partitions])
-        self._thread.start()
-        self._fetcher.start()
+        extent = self._find_extent(deadline, self._ends_consumer if awaits_transactions else self._consumer)
+        self._partitions = frozenset(extent)
+        self._position = {number: offsets.start for number, offsets in extent.items()}
         try:
-            self.read_to_end(max(deadline - time.monotonic(), 0.0)).result()
+            self._read_all(extent, deadline)
         except BaseException:
             self.close(0.0)
             raise
+        self._consumer.assign(self._where(self._partitions))
+        self._thread.start()
+        self._fetcher.start()
+
+    def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
+        """Pass on what there is, in the caller's thread.
+
+        A broker has whoever fetches from a partition without records wait for half a second, and all the others with
+        it that are fetched by the same request. So only those are read that have any.
+        """
+        ends = {number: offsets.stop for number, offsets in extent.items() if offsets}
+        if ends:
+            self._consumer.assign(self._where(ends))
+        while not self._is_read(ends):
+            if time.monotonic() >= deadline:
+                raise self._late("could not be read to its end")
+            self._take(self._fetched())
+            while not self._inbox.empty():
+                self._inbox.get()()
 
     def send(self, key: bytes, value: bytes | None, timeout: float = math.inf) -> Future[None]:
         """Write a record, or a tombstone; done when it is acknowledged.
@@ -211,33 +197,51 @@ class CompactedTopic:
             except Empty:
                 break
 
-    def _find_partitions(self, deadline: float) -> frozenset[int]:
+    def _find_extent(self, deadline: float, asked: Consumer) -> dict[int, range]:
+        """From where to where the offsets of each partition go, for a consumer."""
         while True:
-            cause: KafkaException | None = None
+            wait = min(max(deadline - time.monotonic(), 0.1), _ASK_SECONDS)
             try:
-                wait = min(max(deadline - time.monotonic(), 0.1), _ASK_SECONDS)
                 described = self._consumer.list_topics(self._topic, timeout=wait).topics[self._topic]
-                if described.error is None and described.partitions:
-                    return frozenset(described.partitions)
-                reason = str(described.error)
+                if described.error is not None or not described.partitions:
+                    raise KafkaException(described.error or KafkaError(KafkaError._UNKNOWN_PARTITION))
+                begins = self._offsets(asked, OFFSET_BEGINNING, described.partitions, wait)
+                ends = self._offsets(asked, OFFSET_END, described.partitions, wait)
             except KafkaException as error:
-                cause, reason = error, str(error.args[0])
-            if time.monotonic() >= deadline:
-                raise ConnectError(
-                    f"Topic '{self._topic}' cannot be found out about ({reason}): check bootstrap.servers and that "
-                    "this principal may describe and read the topic"
-                ) from cause
-            time.sleep(_MOST_WAIT_SECONDS)
+                if time.monotonic() >= deadline:
+                    raise ConnectError(
+                        f"Topic '{self._topic}' cannot be found out about ({error.args[0]}): check bootstrap.servers "
+                        "and that this principal may describe and read the topic"
+                    ) from error
+                time.sleep(_MOST_WAIT_SECONDS)
+            else:
+                return {number: range(begins[number], ends[number]) for number in ends}
+
+    def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
+        """The first or the last offset of each partition; ``KafkaException`` if one cannot be told."""
+        wanted = [TopicPartition(self._topic, number, which) for number in partitions]
+        found = asked.offsets_for_times(wanted, timeout=timeout)
+        for item in found:
+            if item.error is not None:
+                raise KafkaException(item.error)
+        return {item.partition: item.offset for item in found}
+
+    def _where(self, partitions: Iterable[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, number, self._position[number]) for number in partitions]
 
     def _fetch(self) -> None:
         while not self._ending.is_set():
             if not self._room.acquire(timeout=_LOOK_UP_SECONDS):
                 continue
-            message = self._consumer.poll(_LOOK_UP_SECONDS)
-            if message is None:
-                self._room.release()
+            if messages := self._fetched():
+                self._inbox.put(partial(self._take_fetched, messages))
             else:
-                self._inbox.put(partial(self._take, [message, *self._consumer.consume(_AT_ONCE, 0)]))
+                self._room.release()
+
+    def _fetched(self) -> list[Any]:
+        """What comes within a moment; used by one thread at a time."""
+        message = self._consumer.poll(_LOOK_UP_SECONDS)
+        return [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
 
     def _loop(self) -> None:
         while self._open:
@@ -312,11 +316,14 @@ class CompactedTopic:
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
-        kind = RetriableError if _passes(error) else ConnectError
+        kind = RetriableError if passes(error) else ConnectError
         _fail(write.future, kind(f"Topic '{self._topic}' could not be written to: {error.str()}"))
 
-    def _take(self, messages: list[Any]) -> None:
+    def _take_fetched(self, messages: list[Any]) -> None:
         self._room.release()
+        self._take(messages)
+
+    def _take(self, messages: list[Any]) -> None:
         for message in messages:
             error = message.error()
             if error is None:
@@ -340,24 +347,19 @@ class CompactedTopic:
             logger.exception("A record of topic '%s' at offset %d was not understood", self._topic, record.offset)
 
     def _ask_ends(self) -> None:
-        asking = [read for read in self._reads if read.ends is None]
-        if not asking or time.monotonic() < self._ask_at:
+        waiting = [read for read in self._reads if read.ends is None]
+        if not waiting or time.monotonic() < self._ask_at:
             return
         try:
-            found = self._ends_consumer.offsets_for_times(
-                [TopicPartition(self._topic, number, OFFSET_END) for number in self._partitions], timeout=_ASK_SECONDS
-            )
-            refused = next((item.error for item in found if item.error is not None), None)
+            ends = self._offsets(self._ends_consumer, OFFSET_END, self._partitions, _ASK_SECONDS)
         except KafkaException as error:
-            refused = error.args[0]
-        if refused is not None:
-            if not _passes(refused):
-                self._complain(refused)
+            if not passes(error.args[0]):
+                self._complain(error.args[0])
             self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
             return
         self._reached()
-        for read in asking:
-            read.ends = {item.partition: item.offset for item in found}
+        for read in waiting:
+            read.ends = ends
 
     def _settle(self) -> None:
         """Complete what has come about, and fail what took too long."""
@@ -407,11 +409,11 @@ class CompactedTopic:
 
     def _report_others(self, error: KafkaError) -> None:
         """Of three clients that lose the brokers one tells."""
-        if not _passes(error):
+        if not passes(error):
             self._report(error)
 
     def _complain(self, error: KafkaError) -> None:
-        if not _passes(error):
+        if not passes(error):
             if error.code() not in self._complained:
                 self._complained.add(error.code())
                 clients.log_error(error)
@@ -423,10 +425,6 @@ class CompactedTopic:
         if self._unreachable:
             self._unreachable = False
             logger.info("Topic '%s' can be reached again", self._topic)
-
-
-def _passes(error: KafkaError) -> bool:
-    return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
 def _complete(future: Future[None]) -> None:

@@ -1,13 +1,16 @@
-"""Certificates and keys in PEM, as they are written into a properties file."""
+"""Certificates and keys in PEM, as they are written into a properties file, and for OpenSSL to read."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
 
-__all__ = ["normalized_pem"]
+__all__ = ["file_in_memory", "normalized_pem"]
 
 _BLOCK = re.compile(r"-+BEGIN (?P<label>[A-Z0-9 ]+?)-+(?P<body>[A-Za-z0-9+/=\s]+)-+END (?P=label)-+")
 
@@ -28,6 +31,15 @@ def normalized_pem(key: str, value: str) -> str:
             "No PEM block found: give the text from -----BEGIN ...----- to -----END ...----- (a private key as PKCS#8)",
         )
     return "".join(blocks)
+
+
+@contextmanager
+def file_in_memory(pem: str) -> Iterator[str]:
+    """A path by which this process finds a text, for OpenSSL reads keys from files alone: nothing is on a disk."""
+    with os.fdopen(os.memfd_create("pem"), "w") as file:
+        file.write(pem)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def _written_out(label: str, body: str) -> str:

@@ -1,29 +1,21 @@
-"""Java's TLS settings as librdkafka's: stores, certificates, keys, cipher suites."""
+"""Java's TLS settings as librdkafka's: stores, certificates, keys, cipher suites.
+
+Stores in JKS and PKCS12 are read here, and their keys and certificates given on as texts: nothing is written to a disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import PurePath
+from collections.abc import Mapping
 
-from connect.config.errors import ConfigRuleError
-from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from worker.kafka.pem import normalized_pem
+from worker.kafka.key_stores import is_pem, read_key_store, read_trust_store
 
 __all__ = ["OPENSSL_CIPHERS", "ssl_properties", "uses_ssl"]
 
-_TRUSTSTORE_LOCATION = "ssl.truststore.location"
-_TRUSTSTORE_TYPE = "ssl.truststore.type"
-_TRUSTSTORE_CERTIFICATES = "ssl.truststore.certificates"
-_KEYSTORE_LOCATION = "ssl.keystore.location"
-_KEYSTORE_TYPE = "ssl.keystore.type"
-_KEYSTORE_KEY = "ssl.keystore.key"
-_KEYSTORE_CHAIN = "ssl.keystore.certificate.chain"
+_TRUSTSTORE = "ssl.truststore"
+_KEYSTORE = "ssl.keystore"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 _CIPHER_SUITES = "ssl.cipher.suites"
-
-_PEM_SUFFIXES = frozenset((".pem", ".crt", ".cer"))
-_PKCS12_SUFFIXES = frozenset((".p12", ".pfx", ".pkcs12"))
 
 OPENSSL_CIPHERS = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -72,97 +64,43 @@ def uses_ssl(java: Mapping[str, str]) -> bool:
 
 
 def ssl_properties(java: Mapping[str, str]) -> dict[str, str]:
-    """Return librdkafka's ``ssl.*`` for Java's; empty unless ``security.protocol`` asks for TLS."""
+    """Return librdkafka's ``ssl.*`` for Java's; empty unless ``security.protocol`` asks for TLS.
+
+    Reads the stores. Raises :class:`~connect.errors.ConfigError`, which names the key to correct and shows no secret.
+    """
     if not uses_ssl(java):
         return {}
     return _truststore(java) | _keystore(java) | _identification(java) | _cipher_suites(java)
 
 
 def _truststore(java: Mapping[str, str]) -> dict[str, str]:
-    certificates = java.get(_TRUSTSTORE_CERTIFICATES, "")
-    location = java.get(_TRUSTSTORE_LOCATION, "").strip()
-    if certificates.strip():
-        _refuse_both(_TRUSTSTORE_CERTIFICATES, _TRUSTSTORE_LOCATION, location)
-        return {"ssl.ca.pem": normalized_pem(_TRUSTSTORE_CERTIFICATES, certificates)}
-    if not location:
-        return {}
-    if _store_type(java, _TRUSTSTORE_TYPE, location) != "PEM":
-        raise ConfigError(
-            _TRUSTSTORE_LOCATION,
-            location,
-            "A trust store is read in PEM only. Convert it with "
-            f"`keytool -list -rfc -keystore {location} > truststore.pem`, then set "
-            f"{_TRUSTSTORE_LOCATION}=truststore.pem and {_TRUSTSTORE_TYPE}=PEM",
-        )
-    return {"ssl.ca.location": location}
+    location = _pem_location(java, _TRUSTSTORE, java.get(f"{_TRUSTSTORE}.certificates", ""))
+    if location is not None:
+        return {"ssl.ca.location": location}
+    trusted = read_trust_store(java, "")
+    return {} if trusted is None else {"ssl.ca.pem": trusted}
 
 
 def _keystore(java: Mapping[str, str]) -> dict[str, str]:
-    key = java.get(_KEYSTORE_KEY, "")
-    location = java.get(_KEYSTORE_LOCATION, "").strip()
-    properties: dict[str, str] = {}
-    if key.strip():
-        _refuse_both(_KEYSTORE_KEY, _KEYSTORE_LOCATION, location)
-        chain = java.get(_KEYSTORE_CHAIN, "")
-        if not chain.strip():
-            raise ConfigRuleError(
-                f'Missing required configuration "{_KEYSTORE_CHAIN}": set it beside {_KEYSTORE_KEY}',
-                _KEYSTORE_CHAIN,
-            )
-        properties["ssl.key.pem"] = normalized_pem(_KEYSTORE_KEY, key)
-        properties["ssl.certificate.pem"] = normalized_pem(_KEYSTORE_CHAIN, chain)
-    elif location:
-        properties |= _KEYSTORES[_store_type(java, _KEYSTORE_TYPE, location)](java, location)
+    properties = _own_key(java)
     has_key = bool(properties) or "ssl.key.location" in java or "ssl.key.pem" in java
     if has_key and java.get("ssl.key.password"):
         properties["ssl.key.password"] = java["ssl.key.password"]
     return properties
 
 
-def _pem_keystore(_java: Mapping[str, str], location: str) -> dict[str, str]:
-    return {"ssl.key.location": location, "ssl.certificate.location": location}
+def _own_key(java: Mapping[str, str]) -> dict[str, str]:
+    location = _pem_location(java, _KEYSTORE, java.get(f"{_KEYSTORE}.key", ""))
+    if location is not None:
+        return {"ssl.key.location": location, "ssl.certificate.location": location}
+    entry = read_key_store(java, "")
+    return {} if entry is None else {"ssl.key.pem": entry.key, "ssl.certificate.pem": entry.certificates}
 
 
-def _pkcs12_keystore(java: Mapping[str, str], location: str) -> dict[str, str]:
-    return {
-        "ssl.keystore.location": location,
-        "ssl.keystore.password": java.get("ssl.keystore.password", ""),
-    }
-
-
-def _jks_keystore(_java: Mapping[str, str], location: str) -> dict[str, str]:
-    raise ConfigError(
-        _KEYSTORE_LOCATION,
-        location,
-        "A key store is read in PKCS12 or PEM only. Convert it with "
-        f"`keytool -importkeystore -srckeystore {location} -destkeystore keystore.p12 "
-        f"-deststoretype PKCS12`, then set {_KEYSTORE_LOCATION}=keystore.p12 and {_KEYSTORE_TYPE}=PKCS12",
-    )
-
-
-_KEYSTORES: dict[str, Callable[[Mapping[str, str], str], dict[str, str]]] = {
-    "PEM": _pem_keystore,
-    "PKCS12": _pkcs12_keystore,
-    "JKS": _jks_keystore,
-}
-
-
-def _store_type(java: Mapping[str, str], key: str, location: str) -> str:
-    """The type as given, else as the file's suffix has it, else Java's default, JKS."""
-    given = java.get(key, "").strip()
-    if given:
-        if given.upper() not in _KEYSTORES:
-            raise ConfigError(key, given, f"String must be one of: {', '.join(_KEYSTORES)}")
-        return given.upper()
-    suffix = PurePath(location).suffix.lower()
-    if suffix in _PEM_SUFFIXES:
-        return "PEM"
-    return "PKCS12" if suffix in _PKCS12_SUFFIXES else "JKS"
-
-
-def _refuse_both(inline_key: str, location_key: str, location: str) -> None:
-    if location:
-        raise ConfigError(inline_key, HIDDEN, f"{location_key} is set too: remove one of them")
+def _pem_location(java: Mapping[str, str], name: str, inline: str) -> str | None:
+    """The file of a store if it is PEM: OpenSSL reads that by itself, and in more forms than we do."""
+    location = java.get(f"{name}.location", "").strip()
+    return location if location and not inline.strip() and is_pem(java, name) else None
 
 
 def _identification(java: Mapping[str, str]) -> dict[str, str]:

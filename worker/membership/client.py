@@ -7,7 +7,6 @@ come to is then said in kafka-python's words. What it cannot do is a ``ConfigErr
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, Final
@@ -17,6 +16,7 @@ from connect.config.password import HIDDEN
 from connect.errors import ConfigError
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import internal_properties
+from worker.kafka.pem import file_in_memory
 from worker.membership.oauth import token_provider
 
 __all__ = ["client_settings"]
@@ -63,7 +63,6 @@ def client_settings(worker: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    _refuse_pkcs12(properties)
     context = ssl.create_default_context()
     authorities = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
     if any(authorities):
@@ -80,7 +79,7 @@ def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Load the worker's own certificate. OpenSSL takes it from files only, so what is given as text passes by one."""
+    """Load the worker's own key and certificate."""
     with ExitStack() as files:
         chain = properties.get("ssl.certificate.location") or _file(files, properties.get("ssl.certificate.pem"))
         key = properties.get("ssl.key.location") or _file(files, properties.get("ssl.key.pem"))
@@ -91,12 +90,7 @@ def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
 
 
 def _file(files: ExitStack, pem: str | None) -> str | None:
-    if pem is None:
-        return None
-    file = files.enter_context(tempfile.NamedTemporaryFile("w", suffix=".pem"))  # noqa: SIM115
-    file.write(pem)
-    file.flush()
-    return file.name
+    return None if pem is None else files.enter_context(file_in_memory(pem))
 
 
 def _read(key: str, load: Any) -> None:
@@ -109,17 +103,6 @@ def _read(key: str, load: Any) -> None:
             HIDDEN,
             f"OpenSSL does not take it: {reason}. Give PEM, and the password of the key in ssl.key.password",
         ) from None  # I8: the original may hold a secret
-
-
-def _refuse_pkcs12(properties: Mapping[str, str]) -> None:
-    if location := properties.get("ssl.keystore.location"):
-        raise ConfigError(
-            "ssl.keystore.location",
-            location,
-            "The membership of a distributed worker reads a key store in PEM only. Convert it with "
-            f"`openssl pkcs12 -in {location} -out keystore.pem`, then set ssl.keystore.location=keystore.pem, "
-            "ssl.keystore.type=PEM and ssl.key.password",
-        )
 
 
 def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:

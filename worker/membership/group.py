@@ -10,6 +10,7 @@ tells the herder to drop everything, waits for that, and then joins holding noth
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -44,6 +45,9 @@ logger = logging.getLogger(__name__)
 
 _OFFSET_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
+_BEAT_SECONDS: Final = 1.0
+_AFTER_ROUND_SECONDS: Final = 5.0
+_BEAT_AFTER_ROUND_SECONDS: Final = 0.2
 _MOST_SILENT: Final = 2 / 3
 _MARGIN: Final = 0.1
 """Parts of the session: how much of it may pass in silence, and how much is left over at its end."""
@@ -94,6 +98,7 @@ class GroupMember:
         self._wanted_offset = -1
         self._round_offset = -1
         self._read_offset = -1
+        self._round_at = -math.inf
         self._join_at: float | None = None
         self._leaving: float | None = None
         self._away = False
@@ -303,6 +308,7 @@ class GroupMember:
         is_first, revoked = not self._joined, assignment.revoked & self._held
         self._held = (self._held - revoked) | assignment.assigned
         self._last, self._version, self._joined = assignment, version, True
+        self._round_at = time.monotonic()
         self._stopping = bool(revoked)
         mismatch = assignment.error != NO_ERROR
         self._round_offset = -1 if mismatch else assignment.config_offset
@@ -384,11 +390,19 @@ class GroupMember:
         return max(0.0, self._alive + self._session * (1 - _MARGIN) - time.monotonic())
 
     async def _beat(self, coordinator: Coordinator) -> None:
-        interval = min(self._config.heartbeat_interval_ms / 1000, self._session / 3)
         while not self._ended:
-            await coordinator.sleep(interval)
+            await coordinator.sleep(self._until_next_beat())
             if coordinator.is_member:
                 await self._beat_once(coordinator)
+
+    def _until_next_beat(self) -> float:
+        """A member hears of another round by its signs of life alone, and of those that wait for it each waits for all.
+
+        One round follows another when it took work away from a member, as soon as that has stopped.
+        """
+        longest = min(self._config.heartbeat_interval_ms / 1000, self._session / 3, _BEAT_SECONDS)
+        is_recent = time.monotonic() - self._round_at < _AFTER_ROUND_SECONDS
+        return min(longest, _BEAT_AFTER_ROUND_SECONDS) if is_recent else longest
 
     async def _beat_once(self, coordinator: Coordinator) -> None:
         """One sign of life, tried until it is given or the membership is lost."""

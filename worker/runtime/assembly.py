@@ -22,7 +22,7 @@ from worker.connector_config import (
 from worker.kafka.client_secrets import client_secrets
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.log import Redaction
-from worker.runtime.providers import providers_of
+from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
 
 __all__ = ["Assembly"]
@@ -43,21 +43,31 @@ class Assembly:
     props: Mapping[str, str]
     providers: Mapping[str, ConfigProvider]
     redaction: Redaction
+    on_ttl: OnTtl
 
     @classmethod
-    def resolve(cls, worker: Mapping[str, str], props: Mapping[str, str], redaction: Redaction) -> Assembly:
-        """Fill in what the config providers have; it is hidden by ``redaction`` from now on."""
+    def resolve(
+        cls,
+        worker: Mapping[str, str],
+        props: Mapping[str, str],
+        redaction: Redaction,
+        on_ttl: OnTtl = lambda _: None,
+    ) -> Assembly:
+        """Fill in what the config providers have; it is hidden by ``redaction`` from now on.
+
+        ``on_ttl`` is told if that holds for a time only in the configuration of the connector, or of its task.
+        """
         providers = providers_of(worker, redaction)
         resolved = _resolved(worker, providers)
         redaction.add([*_passwords(WorkerConfig, resolved), *client_secrets(resolved)])
-        connector = _resolved(props, providers)
+        connector = _resolved(props, providers, on_ttl)
         redaction.add(client_secrets(connector))
-        return cls(resolved, connector, providers, redaction)
+        return cls(resolved, connector, providers, redaction, on_ttl)
 
     def task_config(self, props: Mapping[str, str]) -> Config:
         """The configuration of one task as its class reads it, with its references resolved."""
         config_class = self.connector_class.task_class.config_class
-        resolved = _resolved(props, self.providers)
+        resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
         return config_class.parse(resolved)
 
@@ -173,9 +183,13 @@ class Assembly:
         self.redaction.add(_passwords(self.registry.load(kind, name).config_class, props))
 
 
-def _resolved(props: Mapping[str, str], providers: Mapping[str, ConfigProvider]) -> dict[str, str]:
-    values = resolve_references(props, providers).values
-    return {key: value for key, value in values.items() if value is not None}
+def _resolved(
+    props: Mapping[str, str], providers: Mapping[str, ConfigProvider], on_ttl: OnTtl = lambda _: None
+) -> dict[str, str]:
+    resolved = resolve_references(props, providers)
+    if resolved.ttl_ms is not None:
+        on_ttl(resolved.ttl_ms)
+    return {key: value for key, value in resolved.values.items() if value is not None}
 
 
 def _passwords(config_class: type[Config], props: Mapping[str, str]) -> list[str]:

@@ -25,6 +25,7 @@ from connect.data import (
     SinkRecord,
     SourceBatch,
     SourceRecord,
+    ValueColumn,
 )
 from worker.runtime.records import ConsumedBatch, EncodedBatch, RawHeaders
 from worker.runtime.tolerance import Failure, RawRecord, Stage, StageError, Tolerance, class_name
@@ -159,10 +160,17 @@ class SourceChain:
 
 def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:
     """The column in bytes; what is the same in all records, such as no key, is converted once."""
-    values = column.values()
-    if isinstance(values, Constant) and len(values) > 1:
-        return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(values))
+    if isinstance(column, ValueColumn) and isinstance(column.values(), Constant) and len(column) > 1:
+        return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(column))
     return converter.from_connect_column(topic, column)
+
+
+def _decode_column(converter: Converter[Any], topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:
+    """The columns of what was consumed; what is null in all records, such as no key, is converted once."""
+    if isinstance(data, Constant) and len(data) > 1:
+        (column,) = converter.to_connect_column(topic, data[:1])
+        return [ValueColumn(Constant(column.values()[0], len(data)), column.schema)]
+    return converter.to_connect_column(topic, data)
 
 
 class SinkChain:
@@ -203,8 +211,8 @@ class SinkChain:
         )
 
     def _decode(self, batch: ConsumedBatch) -> Iterator[SinkBatch]:
-        keys = self._converters.key.to_connect_column(batch.topic, batch.keys)
-        values = self._converters.value.to_connect_column(batch.topic, batch.values)
+        keys = _decode_column(self._converters.key, batch.topic, batch.keys)
+        values = _decode_column(self._converters.value, batch.topic, batch.values)
         headers = self._decode_headers(batch.topic, batch.headers)
         for start, stop, key, value in aligned(keys, values):
             yield SinkBatch(

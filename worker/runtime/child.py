@@ -24,6 +24,7 @@ from worker.runtime.dead_letter_queue import DeadLetterQueue
 from worker.runtime.guarantee import guarantee_of
 from worker.runtime.inquiries import answer
 from worker.runtime.log import PipeHandler, Redaction
+from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink import SinkLoop
 from worker.runtime.sink_context import SinkTaskRuntimeContext
 from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
@@ -66,7 +67,10 @@ def main(connection: Connection, lease: str | None) -> None:
 
 def run(link: Link, *, log_to_worker: bool) -> None:
     """Do what the first command says until it is done, has failed or is stopped."""
-    first = link.open()
+    try:
+        first = link.open()
+    except (EOFError, OSError):
+        return  # a process that was started ahead, whose worker is gone
     redaction = Redaction()
     if log_to_worker:
         root = logging.getLogger()
@@ -88,7 +92,8 @@ def run(link: Link, *, log_to_worker: bool) -> None:
 
 
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
-    assembly = Assembly.resolve(command.worker, command.connector_config, redaction)
+    connector = command.connector_config
+    assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     control = Control(link, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()

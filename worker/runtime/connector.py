@@ -16,6 +16,7 @@ from worker.runtime.guarantee import offset_reader
 from worker.runtime.log import Redaction
 from worker.runtime.offsets import WorkerOffsetReader
 from worker.runtime.offsets_topic import OffsetReader
+from worker.runtime.providers import reload_after_ttl
 from worker.runtime.tolerance import class_name
 from worker.supervisor import messages
 
@@ -56,7 +57,7 @@ class ConnectorRuntimeContext:
 def run_connector(command: messages.RunConnector, link: Link, redaction: Redaction) -> None:
     """Run one connector until the worker says stop; what it raises is raised."""
     control = Control(link)
-    assembly = Assembly.resolve(command.worker, command.config, redaction)
+    assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
     connector = assembly.connector_class(assembly.connector_config, context)

@@ -15,13 +15,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.loggers import set_level
 from worker.supervisor import messages
 from worker.supervisor.messages import Command, Report, decode, encode
 
-__all__ = ["Control", "ErrorRaised", "Link"]
+__all__ = ["Control", "ErrorRaised", "Link", "Reply"]
+
+Reply: TypeAlias = messages.OffsetsRead | messages.OffsetsCommitted | messages.OwnershipConfirmed
+"""What the worker answers to a request of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,7 @@ class Control:
         self.draining = False
         self.reconfiguring = False
         self._link = link
-        self._replies: dict[int, messages.OffsetsRead | messages.OffsetsCommitted] = {}
+        self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
 
     def send(self, report: Report) -> None:
@@ -142,11 +146,11 @@ class Control:
         """A number for a request whose answer :meth:`reply` fetches."""
         return next(self._requests)
 
-    def reply(self, request: int) -> messages.OffsetsRead | messages.OffsetsCommitted | None:
+    def reply(self, request: int) -> Reply | None:
         """The answer to a request, once it is there."""
         return self._replies.pop(request, None)
 
-    def await_reply(self, request: int, seconds: float) -> messages.OffsetsRead | messages.OffsetsCommitted | None:
+    def await_reply(self, request: int, seconds: float) -> Reply | None:
         """Wait for the answer to a request; ``None`` when it does not come in time."""
         deadline = time.monotonic() + seconds
         while (answer := self.reply(request)) is None:
@@ -176,7 +180,11 @@ class Control:
                 self.reconfiguring = True
             case ErrorRaised(error):
                 raise error
-            case messages.OffsetsRead(request) | messages.OffsetsCommitted(request):
+            case (
+                messages.OffsetsRead(request)
+                | messages.OffsetsCommitted(request)
+                | messages.OwnershipConfirmed(request)
+            ):
                 self._replies[request] = command
             case _:
                 raise ConnectError(f"A running task was sent {type(command).__name__}, which it does not know.")

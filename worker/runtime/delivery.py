@@ -66,14 +66,14 @@ class Delivery:
         Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
-        produce, topic, delivered = self._producer.produce, batch.topic, self._callback(submission)
+        produce, delivered = self._producer.produce, self._callback(submission)
         for arguments in _arguments(batch, delivered):
             try:
-                produce(topic, *arguments)
+                produce(*arguments)
             except BufferError:
-                self._produce_later(submission, topic, arguments)
+                self._produce_later(submission, arguments)
             except KafkaException as error:
-                self._refused.append(_Refused(submission, topic, error.args[0]))
+                self._refused.append(_Refused(submission, batch.topic, error.args[0]))
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -91,17 +91,17 @@ class Delivery:
         """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
         self._refused.clear()
 
-    def _produce_later(self, submission: Submission, topic: str, arguments: tuple[Any, ...]) -> None:
+    def _produce_later(self, submission: Submission, arguments: tuple[Any, ...]) -> None:
         while True:
             self.serve(_SERVE)
             if self._is_stopping():
                 raise StopRequested
             try:
-                self._producer.produce(topic, *arguments)
+                self._producer.produce(*arguments)
             except BufferError:
                 continue
             except KafkaException as error:
-                self._refused.append(_Refused(submission, topic, error.args[0]))
+                self._refused.append(_Refused(submission, arguments[0], error.args[0]))
             return
 
     def _callback(self, submission: Submission) -> Callable[[KafkaError | None, Any], None]:
@@ -153,15 +153,16 @@ class Delivery:
 
 
 def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
-    """The positional arguments of ``Producer.produce`` after the topic, one tuple a record."""
+    """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is."""
+    topics = repeat(batch.topic)
     partitions = _given(batch.partitions, _ANY_PARTITION)
     if all(_is_null(column) for column in (batch.timestamps, batch.headers)):
-        return zip(batch.values, batch.keys, partitions, repeat(delivered), strict=False)
+        return zip(topics, batch.values, batch.keys, partitions, repeat(delivered), strict=False)
     timestamps = _given(batch.timestamps, _NOW)
     no_headers = _is_null(batch.headers)
     headers = repeat(None) if no_headers else (None if item is None else list(item) for item in batch.headers)
-    rest = (batch.values, batch.keys, partitions, repeat(delivered), repeat(None), timestamps, headers)
-    return zip(*rest, strict=False)
+    delivery = (repeat(delivered), repeat(None), timestamps, headers)
+    return zip(topics, batch.values, batch.keys, partitions, *delivery, strict=False)
 
 
 def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:

@@ -25,6 +25,7 @@ from worker.runtime.offsets import (
     WorkerOffsetWriter,
 )
 from worker.runtime.offsets_topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
+from worker.runtime.ownership import confirm_ownership
 from worker.runtime.submitted import SubmittedRecords
 from worker.runtime.transactional_producer import TransactionalProducer
 from worker.runtime.transactions import (
@@ -36,7 +37,14 @@ from worker.runtime.transactions import (
 )
 from worker.supervisor import messages
 
-__all__ = ["AtLeastOnceGuarantee", "ExactlyOnceGuarantee", "Guarantee", "guarantee_of", "offset_reader"]
+__all__ = [
+    "AtLeastOnceGuarantee",
+    "ExactlyOnceGuarantee",
+    "Guarantee",
+    "create_offsets_topic",
+    "guarantee_of",
+    "offset_reader",
+]
 
 
 class AtLeastOnceGuarantee:
@@ -94,6 +102,7 @@ class ExactlyOnceGuarantee:
             is_stopping=control.is_stopping,
         )
         self._transactions.start()
+        confirm_ownership(control)
         self.reader = offset_reader(assembly, control, task)
         requests = TransactionRequests()
         self.transaction_context = requests if assembly.source_config.boundary == "connector" else None
@@ -143,7 +152,7 @@ def offset_reader(assembly: Assembly, control: Control, task: int | None) -> Off
     """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
     own = assembly.own_offsets_topic
     if own is not None:
-        _create(assembly, own, task)
+        create_offsets_topic(assembly, own, task)
         return MergedOffsetReader(_topic_reader(assembly, own, task), WorkerOffsetReader(control))
     if assembly.supports_exactly_once:
         return _topic_reader(assembly, assembly.transaction_offsets_topic, task)
@@ -159,7 +168,8 @@ def _topic_reader(assembly: Assembly, topic: str, task: int | None) -> TopicOffs
     return TopicOffsetReader(topic, assembly.config.name, consumer, producer)
 
 
-def _create(assembly: Assembly, topic: str, task: int | None) -> None:
+def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:
+    """Make a connector's own offsets topic if it is missing; one that is not compacted is refused."""
     distributed = assembly.distributed
     new_topic = NewTopic(topic)
     if distributed is not None:

@@ -24,6 +24,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.log import Redaction
 from worker.runtime.offset_reset import ResetTo, Spot, reset_offset
+from worker.runtime.own_offsets import answer_of_own_offsets
 from worker.runtime.topic_choice import TopicChoice
 from worker.supervisor import messages
 
@@ -31,6 +32,8 @@ __all__ = ["OffsetInquiry", "answer_of_offsets"]
 
 OffsetInquiry: TypeAlias = (
     messages.AlterSourceOffsets
+    | messages.ReadOwnOffsets
+    | messages.WriteSourceOffsets
     | messages.AlterSinkOffsets
     | messages.ReadSinkOffsets
     | messages.ResetSinkOffsets
@@ -41,6 +44,8 @@ OffsetInquiry: TypeAlias = (
 def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.Report:
     """The answer to an inquiry of offsets."""
     match inquiry:
+        case messages.ReadOwnOffsets() | messages.WriteSourceOffsets():
+            return answer_of_own_offsets(inquiry, redaction)
         case messages.AlterSourceOffsets():
             return _alter_source(inquiry, redaction)
         case messages.AlterSinkOffsets():
@@ -53,11 +58,12 @@ def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.
             return _sink_lag(inquiry, redaction)
 
 
-def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) -> messages.OffsetsAltered:
-    """Whether a source agrees to offsets that are to be set."""
+def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) -> messages.SourceOffsetsAllowed:
+    """Whether a source agrees to offsets that are to be set, and who is to write them."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
-    return messages.OffsetsAltered(_agreed(assembly, offsets))
+    has_own, transactional = assembly.own_offsets_topic is not None, assembly.supports_exactly_once
+    return messages.SourceOffsetsAllowed(_agreed(assembly, offsets), has_own, transactional)
 
 
 def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> messages.OffsetsAltered:

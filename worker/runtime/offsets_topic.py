@@ -17,6 +17,7 @@ from connect.data import Offset
 from worker.kafka.client_kind import ClientProperties
 from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
 from worker.runtime.offsets import Written
+from worker.stores.kafka_offset import OffsetView
 from worker.stores.offset import offset_key, offset_value, parse_offset
 from worker.supervisor import messages
 
@@ -50,7 +51,7 @@ class TopicOffsetReader:
         self._connector = connector
         self._prefix = orjson.dumps([connector])[:-1] + b","
         # Written by the topic's thread, and looked at only when that says that the end is reached.
-        self._newest: dict[bytes, bytes] = {}
+        self._view = OffsetView()
         self._topic = CompactedTopic(topic, consumer, producer, self._take)
         self._started = False
 
@@ -62,7 +63,7 @@ class TopicOffsetReader:
         else:
             self._topic.start(_READ_TIMEOUT)
             self._started = True
-        return [parse_offset(self._newest.get(key)) for key in keys]
+        return [parse_offset(self._view.get(key)) for key in keys]
 
     def offset(self, partition: Offset) -> Offset | None:
         """The offset kept of one source partition."""
@@ -73,12 +74,8 @@ class TopicOffsetReader:
         self._topic.close(0.0)
 
     def _take(self, record: TopicRecord) -> None:
-        if record.key is None or not record.key.startswith(self._prefix):
-            return
-        if record.value is None:
-            self._newest.pop(record.key, None)
-        else:
-            self._newest[record.key] = record.value
+        if record.key is not None and record.key.startswith(self._prefix):
+            self._view.read(record)
 
 
 class MergedOffsetReader:

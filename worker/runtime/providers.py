@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, TypeAlias
 
 from connect.config import ConfigData, ConfigProvider
 from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
+from worker.runtime.control import Link
 from worker.runtime.log import Redaction
+from worker.supervisor.messages import ConfigExpires
 
-__all__ = ["providers_of"]
+__all__ = ["OnTtl", "providers_of", "reload_after_ttl"]
+
+OnTtl: TypeAlias = Callable[[int], None]
+"""Called with the milliseconds for which the values hold that a configuration has of config providers."""
+
+_RELOAD_ACTION: Final = "config.action.reload"
 
 
 class _Remembered(ConfigProvider):
@@ -39,6 +47,19 @@ def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, C
     folders = [folder.strip() for folder in worker.get("plugin.path", "").split(",") if folder.strip()]
     registry = PluginRegistry.discover(folders)
     return {alias: _provider(alias, worker, registry, redaction) for alias in aliases}
+
+
+def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
+    """Has this process restarted when its values hold no longer, unless its ``connector`` does not want that.
+
+    As in Kafka Connect the key is read as it is written, without references.
+    """
+
+    def reload(ttl_ms: int) -> None:
+        if connector.get(_RELOAD_ACTION) != "none":
+            link.send(ConfigExpires(ttl_ms))
+
+    return reload
 
 
 def _provider(alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction) -> ConfigProvider:

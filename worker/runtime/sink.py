@@ -152,7 +152,7 @@ class SinkLoop:
         return _POLL if due is None else min(_POLL, max(0.0, due - time.monotonic()))
 
     def _take(self, found: Sequence[Message]) -> None:
-        for consumed in by_topic(found, self._only_topic):
+        for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
             if any(standing.entered is None for standing in self._standings.values()):
                 self._standings.enter(first_offsets(consumed))
             self._active.see((consumed.topic,))

@@ -135,6 +135,7 @@ class SourceLoop:
             if not self._control.poll():
                 self._pause()
                 continue
+            polled = time.monotonic()
             batches = self._poll()
             for batch, ending in batches or ():
                 self._send(batch)
@@ -146,7 +147,8 @@ class SourceLoop:
                 self._drain()
                 return
             if not batches:
-                self._delivery.serve(_IDLE)
+                # A task that has waited by itself is polled again at once, another one not in a busy loop.
+                self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
             self._serve()
 
     def _serve(self) -> None:

@@ -19,6 +19,9 @@ __all__ = ["Assigned", "Subscription"]
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
 _MOMENT: Final = 0.005
+_MANY: Final = 10
+"""So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
+_error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
 _FATAL: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -62,6 +65,7 @@ class Subscription:
         self._paused: set[TopicPartition] = set()
         self._joined = False
         self._rebalanced = False
+        self._many_come = False
         self._failure: Exception | None = None
 
     def consume(self, most: int, seconds: float) -> list[Message]:
@@ -76,7 +80,7 @@ class Subscription:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if any(message.error() is not None for message in found):
+        if any(map(_error, found)):
             for message in found:
                 if message.error() is not None:
                     self._hear(message, message.error())
@@ -86,15 +90,25 @@ class Subscription:
             found = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._assignment]
         return found
 
+    @property
+    def only_partition(self) -> int | None:
+        """The number of the partition, if there is only one: what was consumed last is of it."""
+        return next(iter(self._assignment)).partition if len(self._assignment) == 1 else None
+
     def _fetched(self, most: int, seconds: float) -> list[Message]:
-        """Wait for the first message, and a moment for more, but not until there are as many as asked for."""
-        found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
-        if found or seconds <= _MOMENT:
-            return found
-        first = self._consumer.poll(seconds - _MOMENT)
+        """Wait for the first message, and while many come a moment for more, but not for as many as asked for."""
+        if self._many_come:
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            self._many_come = len(found) >= _MANY
+            if found or seconds <= _MOMENT:
+                return found
+            seconds -= _MOMENT
+        first = self._consumer.poll(seconds)
         if first is None:
             return []
-        return [first, *self._consumer.consume(most - 1, timeout=_MOMENT)] if most > 1 else [first]
+        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+        self._many_come = len(rest) >= _MANY
+        return [first, *rest]
 
     def look(self) -> None:
         """Look which topics match the pattern, if there is one, and subscribe to them."""

@@ -74,8 +74,11 @@ class TransactionalProducer:
     def start(self) -> None:
         """Fence the former process of this task, and end the transaction that it has left (invariant I6).
 
-        When this returns, what that one has committed can be read, and it can commit nothing any more.
+        When this returns, what that one has committed can be read, and it can commit nothing any more. A task that is
+        to stop fences nobody: another process may run it already.
         """
+        if self._is_stopping():
+            raise StopRequested
         self._call(self._producer.init_transactions)
 
     def begin(self) -> None:

@@ -99,7 +99,8 @@ class KafkaConfigStore(ConfigStore):
                 "partitions. Name another topic, or none that exists: it is made as it has to be.",
                 "config.storage.topic",
             )
-        self._topic.start(_START_SECONDS)
+        # What the leader before has left under way, the next one ends before it reads on.
+        self._topic.start(_START_SECONDS, awaits_transactions=False)
         self._apply_arrived()
         self._note_inconsistent()
         self._listener = listener

@@ -80,7 +80,7 @@ class OffsetView:
 
 
 class TopicOffsetStore(OffsetStore):
-    """Offsets in one compacted topic. ``start``, ``get``, ``put``, ``items`` and ``close`` are of one thread.
+    """Offsets in one compacted topic. All its methods are of one thread.
 
     ``get`` and ``items`` read to the topic's end first, for others write to it too. They and ``put``, which returns
     when the topic has acknowledged everything, raise :class:`~connect.errors.ConnectError` after 30 s.
@@ -93,8 +93,8 @@ class TopicOffsetStore(OffsetStore):
         self._view = OffsetView()
 
     def start(self) -> None:
-        """Read all there is."""
-        self._topic.start(_START_SECONDS)
+        """Read all that is committed; whoever asks waits for what is under way then."""
+        self._topic.start(_START_SECONDS, awaits_transactions=False)
 
     def close(self) -> None:
         """End."""
@@ -105,10 +105,13 @@ class TopicOffsetStore(OffsetStore):
         with self._lock:
             return [self._view.get(key) for key in keys]
 
-    def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
+    def forms(self, values: Mapping[OffsetKey, bytes | None]) -> list[tuple[OffsetKey, bytes | None]]:
+        """What is to be written so that these values count, whatever is on the topic as far as it was read."""
         with self._lock:
-            pairs = [(form, value) for key, value in values.items() for form in self._view.forms(key)]
-        if pairs:
+            return [(form, value) for key, value in values.items() for form in self._view.forms(key)]
+
+    def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
+        if pairs := self.forms(values):
             self._topic.send_all(pairs, _ANSWER_SECONDS).result()
 
     def items(self) -> Mapping[OffsetKey, bytes]:

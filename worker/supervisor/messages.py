@@ -24,12 +24,17 @@ from worker.supervisor.offset_messages import (
     AlterSourceOffsets,
     OffsetPairs,
     OffsetsAltered,
+    OwnOffsets,
+    ReadOwnOffsets,
     ReadSinkLag,
     ReadSinkOffsets,
     ResetSinkOffsets,
     SinkLag,
     SinkOffsets,
     SinkOffsetsReset,
+    SourceOffsetsAllowed,
+    SourceOffsetsWritten,
+    WriteSourceOffsets,
 )
 
 __all__ = [
@@ -38,6 +43,8 @@ __all__ = [
     "AlterSourceOffsets",
     "Command",
     "CommitOffsets",
+    "ConfigExpires",
+    "ConfirmOwnership",
     "DescribePlugin",
     "Drain",
     "Drained",
@@ -55,10 +62,13 @@ __all__ = [
     "OffsetsAltered",
     "OffsetsCommitted",
     "OffsetsRead",
+    "OwnOffsets",
+    "OwnershipConfirmed",
     "Pause",
     "Paused",
     "PluginDescribed",
     "ReadOffsets",
+    "ReadOwnOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
@@ -74,11 +84,14 @@ __all__ = [
     "SinkLag",
     "SinkOffsets",
     "SinkOffsetsReset",
+    "SourceOffsetsAllowed",
+    "SourceOffsetsWritten",
     "Started",
     "Stop",
     "TaskConfigs",
     "ValidateConfig",
     "Validated",
+    "WriteSourceOffsets",
     "decode",
     "encode",
 ]
@@ -185,10 +198,19 @@ class OffsetsCommitted:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class OwnershipConfirmed:
+    """The answer to :class:`ConfirmOwnership`, if it is so; if not, :class:`Stop` comes."""
+
+    request: int
+
+
 Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
     | AlterSourceOffsets
+    | ReadOwnOffsets
+    | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
     | ResetSinkOffsets
@@ -205,6 +227,8 @@ Command: TypeAlias = (
     | ValidateConfig
     | DescribePlugin
     | AlterSourceOffsets
+    | ReadOwnOffsets
+    | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
     | ResetSinkOffsets
@@ -220,6 +244,7 @@ Command: TypeAlias = (
     | Stop
     | OffsetsRead
     | OffsetsCommitted
+    | OwnershipConfirmed
 )
 
 
@@ -253,6 +278,13 @@ class Failed:
 @dataclass(frozen=True, slots=True)
 class Drained:
     """Everything there was to deliver is delivered and committed; the process waits for :class:`Stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigExpires:
+    """What config providers gave this process holds for so many milliseconds, after which it is to be restarted."""
+
+    ttl_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +348,13 @@ class CommitOffsets:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmOwnership:
+    """Asks whether this process is still the one that is to run its task, with this configuration."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives."""
 
@@ -338,10 +377,14 @@ Report: TypeAlias = (
     | Resumed
     | Failed
     | Drained
+    | ConfigExpires
     | TaskConfigs
     | Validated
     | PluginDescribed
     | OffsetsAltered
+    | SourceOffsetsAllowed
+    | SourceOffsetsWritten
+    | OwnOffsets
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag
@@ -352,6 +395,7 @@ Report: TypeAlias = (
     | ActiveTopics
     | ReadOffsets
     | CommitOffsets
+    | ConfirmOwnership
     | Metrics
     | LogRecord
 )

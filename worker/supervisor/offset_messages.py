@@ -13,12 +13,17 @@ __all__ = [
     "AlterSourceOffsets",
     "OffsetPairs",
     "OffsetsAltered",
+    "OwnOffsets",
+    "ReadOwnOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "ResetSinkOffsets",
     "SinkLag",
     "SinkOffsets",
     "SinkOffsetsReset",
+    "SourceOffsetsAllowed",
+    "SourceOffsetsWritten",
+    "WriteSourceOffsets",
 ]
 
 OffsetPairs: TypeAlias = list[tuple[dict[str, Any], dict[str, Any] | None]]
@@ -27,7 +32,27 @@ OffsetPairs: TypeAlias = list[tuple[dict[str, Any], dict[str, Any] | None]]
 
 @dataclass(frozen=True, slots=True)
 class AlterSourceOffsets:
-    """Ask a source connector whether these offsets may be set; the answer is :class:`OffsetsAltered`."""
+    """Ask a source connector whether these offsets may be set; the answer is :class:`SourceOffsetsAllowed`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOwnOffsets:
+    """Tell what a source connector keeps in an offsets topic of its own; the answer is :class:`OwnOffsets`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSourceOffsets:
+    """Write offsets to the topic that the tasks of a source connector write them to themselves.
+
+    ``None`` forgets one. None of the tasks may be running. The answer is :class:`SourceOffsetsWritten`.
+    """
 
     config: dict[str, str]
     worker: dict[str, str]
@@ -80,8 +105,33 @@ class ReadSinkLag:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceOffsetsAllowed:
+    """The outcome of :class:`AlterSourceOffsets`, and who is to write them; ``managed`` as in :class:`OffsetsAltered`.
+
+    ``own_topic`` says that they are in a topic of the connector's own, and with the worker only as a copy.
+    ``transactional`` says that the tasks write them in transactions (KIP-618).
+    """
+
+    managed: bool
+    own_topic: bool
+    transactional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOffsets:
+    """The outcome of :class:`ReadOwnOffsets`; nothing if the connector has no topic of its own."""
+
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffsetsWritten:
+    """The outcome of :class:`WriteSourceOffsets`: all of them are kept."""
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsAltered:
-    """Offsets may be altered, or are. ``managed`` says whether the connector keeps none of its own elsewhere."""
+    """Offsets are altered. ``managed`` says whether the connector keeps none of its own elsewhere."""
 
     managed: bool
 

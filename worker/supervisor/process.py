@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from typing import Final, Protocol, TypeVar
 
+from worker.supervisor.fork_server import fork_server_context
 from worker.supervisor.messages import Command, Report
 from worker.supervisor.pipe import WorkerEnd
 
@@ -29,12 +30,6 @@ ChildMain = Callable[[Connection], None]
 LeasedMain = Callable[[Connection, str | None], None]
 """The same in a process, with the path of its worker's lease, if that has one."""
 
-_PRELOAD: Final = (
-    *("worker.runtime.child", "worker.cli", "confluent_kafka", "orjson"),
-    # What nearly every task converts with; shared by all of them when it is there before they are.
-    *("converters.json", "converters.string", "converters.simple_header"),
-    "worker.supervisor.frozen",
-)
 _REAPED: Final = 5.0
 _UNKNOWN_STATUS: Final = 255
 
@@ -208,8 +203,7 @@ class ForkServerLauncher:
     def __init__(self, main: LeasedMain, lease: str | None = None) -> None:
         self._main = main
         self._lease = lease
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(list(_PRELOAD))
+        self._context = fork_server_context()
         self._spare: _Process | None = None
 
     def launch(self, label: str) -> Child:

@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
@@ -24,10 +24,25 @@ from worker.supervisor.messages import Command, Report
 from worker.supervisor.process import Child, Launcher, ready_children
 from worker.unit import Unit
 
-__all__ = ["Answered", "Changed", "Measured", "Notice", "Published", "Supervisor", "TopicsUsed"]
+__all__ = [
+    "Answered",
+    "Changed",
+    "Expires",
+    "Measured",
+    "Notice",
+    "OwnershipAsked",
+    "Published",
+    "Supervisor",
+    "TopicsUsed",
+]
 
 logger = logging.getLogger(__name__)
 _WAKES: Final = 4096
+_EVENTS: Final[Mapping[type[Report], Event]] = {
+    messages.Paused: Event.PAUSED,
+    messages.Resumed: Event.RESUMED,
+    messages.Drained: Event.DRAINED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,22 @@ class TopicsUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Expires:
+    """A unit said for how many seconds the values hold that it was given by config providers."""
+
+    unit: Unit
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipAsked:
+    """The process of a unit asks whether it is still the one to run it; ``confirm`` tells it so, from any thread."""
+
+    unit: Unit
+    confirm: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """What came of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
@@ -72,7 +103,7 @@ class Answered:
     report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | TopicsUsed | Answered
+Notice: TypeAlias = Changed | Published | Measured | TopicsUsed | Expires | OwnershipAsked | Answered
 
 
 @dataclass(slots=True)
@@ -305,10 +336,10 @@ class Supervisor:
                 self._notify(Measured(unit, values))
             case messages.ActiveTopics(topics):
                 self._notify(TopicsUsed(unit, tuple(topics)))
-            case messages.ReadOffsets() | messages.CommitOffsets():
-                # The answer is for this process: the next one of the unit counts its requests from 0 again.
-                child = running.child
-                self._on_offsets(report, unit.connector, lambda answer: self._do(lambda: child.send(answer)))
+            case messages.ConfigExpires(ttl_ms):
+                self._notify(Expires(unit, ttl_ms / 1000))
+            case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
+                self._pass_on(unit, running.child, report)
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
             case messages.Started(version):
@@ -320,14 +351,27 @@ class Supervisor:
                     logger.warning("%s failed while it stopped:\n%s", unit, trace, extra={"context": str(unit)})
                 self._expect_end(running)
                 self._advance(unit, running, Event.FAILED)
-            case messages.Paused():
-                self._advance(unit, running, Event.PAUSED)
-            case messages.Resumed():
-                self._advance(unit, running, Event.RESUMED)
-            case messages.Drained():
-                self._advance(unit, running, Event.DRAINED)
+            case messages.Paused() | messages.Resumed() | messages.Drained():
+                self._advance(unit, running, _EVENTS[type(report)])
             case _:
                 logger.error("%s answered %s, which it was not asked for", unit, type(report).__name__)
+
+    def _pass_on(
+        self,
+        unit: Unit,
+        child: Child,
+        report: messages.ReadOffsets | messages.CommitOffsets | messages.ConfirmOwnership,
+    ) -> None:
+        """Have a request of a process answered: of this one, for the next of the unit counts from 0 again."""
+
+        def answer(command: Command) -> None:
+            self._do(lambda: child.send(command))
+
+        if isinstance(report, messages.ConfirmOwnership):
+            confirmed = messages.OwnershipConfirmed(report.request)
+            self._notify(OwnershipAsked(unit, lambda: answer(confirmed)))
+        else:
+            self._on_offsets(report, unit.connector, answer)
 
     def _advance(self, unit: Unit, running: _Running, event: Event) -> None:
         before = running.phase

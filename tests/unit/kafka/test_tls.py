@@ -59,10 +59,32 @@ def on_one_line(pem: str) -> str:
                 "ssl.keystore.location": str(DATA / "keystore.p12"),
                 "ssl.keystore.password": "changeit",
             },
+            {"ssl.key.pem": KEY, "ssl.certificate.pem": CERTIFICATE},
+        ),
+        (
             {
-                "ssl.keystore.location": str(DATA / "keystore.p12"),
+                "ssl.keystore.location": str(DATA / "keystore.jks"),
                 "ssl.keystore.password": "changeit",
+                "ssl.key.password": "of-the-key",
             },
+            {"ssl.key.pem": KEY, "ssl.certificate.pem": CERTIFICATE},
+        ),
+        (
+            {
+                "ssl.truststore.type": "JKS",
+                "ssl.truststore.location": str(DATA / "truststore.jks"),
+                "ssl.truststore.password": "changeit",
+            },
+            {"ssl.ca.pem": CERTIFICATE},
+        ),
+        # A JKS store shows its certificates to everybody.
+        ({"ssl.truststore.location": str(DATA / "truststore.jks")}, {"ssl.ca.pem": CERTIFICATE}),
+        (
+            {
+                "ssl.truststore.location": str(DATA / "truststore.p12"),
+                "ssl.truststore.password": "changeit",
+            },
+            {"ssl.ca.pem": CERTIFICATE},
         ),
         (
             {"ssl.endpoint.identification.algorithm": ""},
@@ -97,18 +119,37 @@ def test_without_tls_nothing_is_read() -> None:
 @pytest.mark.parametrize(
     ("java", "key", "told"),
     [
+        ({"ssl.truststore.location": "/x.jks"}, "ssl.truststore.location", "No such file"),
+        ({"ssl.keystore.location": "/x.pem"}, "ssl.keystore.location", "a file that the worker may read"),
         (
-            {"ssl.truststore.location": "/x.jks"},
-            "ssl.truststore.location",
-            "keytool -list -rfc -keystore /x.jks",
+            {"ssl.keystore.location": str(DATA / "keystore.p12"), "ssl.keystore.type": "BKS"},
+            "ssl.keystore.type",
+            "keytool -importkeystore -srcstoretype BKS",
         ),
         (
-            {"ssl.truststore.location": "/x", "ssl.truststore.type": "PKCS12"},
-            "ssl.truststore.location",
-            "ssl.truststore.type=PEM",
+            {"ssl.keystore.location": str(DATA / "java_client_keys.tsv"), "ssl.keystore.password": "s3cret"},
+            "ssl.keystore.location",
+            "neither JKS nor PKCS12 nor PEM",
         ),
-        ({"ssl.keystore.location": "/x.jks"}, "ssl.keystore.location", "keytool -importkeystore"),
-        ({"ssl.keystore.location": "/x", "ssl.keystore.type": "BKS"}, "ssl.keystore.type", "PKCS12"),
+        (
+            {"ssl.keystore.location": str(DATA / "keystore.jks"), "ssl.keystore.password": "s3cret"},
+            "ssl.keystore.password",
+            "does not open",
+        ),
+        (
+            {
+                "ssl.keystore.location": str(DATA / "keystore.jks"),
+                "ssl.keystore.password": "changeit",
+                "ssl.key.password": "s3cret",
+            },
+            "ssl.key.password",
+            "does not open",
+        ),
+        (
+            {"ssl.truststore.location": str(DATA / "truststore.p12"), "ssl.truststore.password": "s3cret"},
+            "ssl.truststore.password",
+            "does not open",
+        ),
         ({"ssl.keystore.key": KEY}, "ssl.keystore.certificate.chain", "beside ssl.keystore.key"),
         ({"ssl.truststore.certificates": "s3cret"}, "ssl.truststore.certificates", "BEGIN"),
         (
@@ -144,5 +185,27 @@ def test_a_wrong_store_password_is_not_repeated() -> None:
     }
     with pytest.raises(ConfigError) as caught:
         clients.producer(librdkafka_properties(java, ClientKind.PRODUCER))
-    assert "keystore.p12" in str(caught.value) or "ssl.keystore" in str(caught.value)
+    assert caught.value.key == "ssl.keystore.password"
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_store_of_the_worker_reaches_its_own_clients() -> None:
+    worker = SSL | {
+        "ssl.truststore.location": str(DATA / "truststore.p12"),
+        "ssl.truststore.password": "changeit",
+        "ssl.keystore.location": str(DATA / "keystore.jks"),
+        "ssl.keystore.password": "changeit",
+        "ssl.key.password": "of-the-key",
+    }
+    properties = clients.internal_properties(worker, ClientKind.CONSUMER, "configs")
+    assert properties.properties["ssl.ca.pem"] == CERTIFICATE
+    assert properties.properties["ssl.key.pem"] == KEY
+    assert KEY.splitlines()[1] not in repr(properties)
+    clients.consumer(properties).close()
+
+
+def test_what_is_said_by_librdkafka_s_name_covers_a_store() -> None:
+    worker = SSL | {"ssl.truststore.location": "/absent.jks", "group.id": "g"}
+    connector = {"name": "c", "consumer.override.ssl.ca.pem": CERTIFICATE}
+    override = worker | {"consumer.security.protocol": "SSL", "consumer.ssl.truststore.location": "/absent.jks"}
+    assert clients.sink_consumer_properties(override, connector, 0).properties["ssl.ca.pem"] == CERTIFICATE

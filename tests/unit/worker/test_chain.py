@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import strategies as st
 
 from connect.chain import Step
 from connect.config import Config
-from connect.data import NO_HEADERS, Batch, Headers, Schema, SinkBatch, SourceBatch, SourceRecord, TimestampType
+from connect.data import (
+    NO_HEADERS,
+    Batch,
+    Constant,
+    Headers,
+    Schema,
+    SinkBatch,
+    SourceBatch,
+    SourceRecord,
+    TimestampType,
+)
 from connect.errors import ConnectError, DataError
 from connect.transformation import Predicate, Transformation
 from converters.json import JsonConverter
@@ -175,6 +186,17 @@ def test_a_sink_is_given_records_with_their_origin() -> None:
     assert (first.value, first.topic, first.offset, first.original_partition) == ("A", "t", 100, 2)
     assert (second.topic, second.original_topic, second.original_offset) == ("elsewhere", "t", 101)
     assert first.headers is NO_HEADERS
+
+
+def test_what_has_no_keys_is_as_if_each_were_null() -> None:
+    value = JsonConverter.configured({"converter.type": "value"})
+    one = b'{"schema":{"type":"int32","optional":false},"payload":1}'
+    two = b'{"schema":{"type":"string","optional":false},"payload":"x"}'
+    batch = consumed([one, two, one])
+    with_keys = rows_of(sink_chain([], Account(), value).process(batch))
+    without = rows_of(sink_chain([], Account(), value).process(replace(batch, keys=Constant(None, 3))))
+    assert without == with_keys
+    assert [record.value for record in without] == [1, "x", 1]
 
 
 def test_bytes_that_cannot_be_converted_are_reported_raw() -> None:

@@ -1,9 +1,14 @@
+"""The files of connectors that standalone mode is given."""
+
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connect.errors import ConnectError
-from worker.connector_files import read_connector
+from worker.connector_files import GivenConnector, read_connector
+from worker.stores.config import TargetState
 
 
 def write(tmp_path: Path, text: str | bytes) -> Path:
@@ -12,24 +17,77 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     return file
 
 
+def read(tmp_path: Path, document: dict[str, Any]) -> GivenConnector:
+    return read_connector(write(tmp_path, json.dumps(document)))
+
+
 def test_properties(tmp_path: Path) -> None:
     file = write(tmp_path, "name= lines \nconnector.class=FileStreamSource\n# no\nfile=/a\\\n  b\n")
-    assert read_connector(file) == (
-        "lines",
-        {"name": "lines", "connector.class": "FileStreamSource", "file": "/ab"},
+    config = {"name": "lines", "connector.class": "FileStreamSource", "file": "/ab"}
+    assert read_connector(file) == GivenConnector("lines", config)
+
+
+def test_a_json_object_of_keys(tmp_path: Path) -> None:
+    text = '\n {"name": "a", "tasks.max": 2, "rate": 1.50, "flag": true, "gone": null, "initial_state": "PAUSED"}'
+    assert read_connector(write(tmp_path, text)) == GivenConnector(
+        "a",
+        # As in Java it is a key like any other here.
+        {"name": "a", "tasks.max": "2", "rate": "1.50", "flag": "true", "gone": None, "initial_state": "PAUSED"},
     )
 
 
-def test_flat_json_and_create_requests(tmp_path: Path) -> None:
-    assert read_connector(write(tmp_path, '{"name": "a", "tasks.max": 2}')) == ("a", {"name": "a", "tasks.max": "2"})
-    request = '{"name": "a", "config": {"tasks.max": "2", "flag": true}, "initial_state": "PAUSED"}'
-    assert read_connector(write(tmp_path, request)) == ("a", {"name": "a", "tasks.max": "2", "flag": "true"})
+@pytest.mark.parametrize(
+    ("initial_state", "target"),
+    [
+        ("RUNNING", TargetState.STARTED),
+        ("paused", TargetState.PAUSED),
+        ("Stopped", TargetState.STOPPED),
+        (None, None),
+    ],
+)
+def test_a_request_with_the_state_to_begin_in(
+    tmp_path: Path, initial_state: str | None, target: TargetState | None
+) -> None:
+    document = {"name": "a", "config": {"tasks.max": 2, "flag": False}, "initial_state": initial_state}
+    expected = GivenConnector("a", {"name": "a", "tasks.max": "2", "flag": "false"}, target)
+    assert read(tmp_path, document) == expected
+    assert read(tmp_path, document | {"comment": ["what", "Java", "ignores"]}) == expected
 
 
-@pytest.mark.parametrize("text", ["connector.class=x", "{}", "name=", "[1]"])
+def test_the_name_of_a_request_is_beside_its_config_or_in_it(tmp_path: Path) -> None:
+    assert read(tmp_path, {"name": "a", "config": {"name": "a"}}) == GivenConnector("a", {"name": "a"})
+    assert read(tmp_path, {"config": {"name": "a"}}) == GivenConnector("a", {"name": "a"})
+    assert read(tmp_path, {"name": "a", "config": {}}).target is None
+
+
+@pytest.mark.parametrize(
+    "text", ["connector.class=x", "{}", "name=", "[1]", '{"config": {"a": "b"}}', '{"name": null, "config": {}}']
+)
 def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ConnectError, match="gives no name"):
+    with pytest.raises(ConnectError, match="connector gives no name"):
         read_connector(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"name": "a", "config": {"s3cret": [1]}}', "its config has to be an object of keys"),
+        ('{"name": "a", "nested": {}}', "its config has to be an object of keys"),
+        ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
+        ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "'FLYING' is none of RUNNING, PAUSED, STOPPED"),
+        ('{"name": "a", "config": {}, "initial_state": {}}', "is none of RUNNING, PAUSED, STOPPED"),
+        ('{"name": "a", "file": "s3cret",}', "begins as JSON and is not: .*line 1 column 32"),
+        ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
+        ("{" * 100_000, "begins as JSON and is not"),
+        ("name=a\nfile=\\u12", "connector: "),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_without_its_values(tmp_path: Path, text: str, reason: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(ConnectError, match=reason) as refused:
+        read_connector(file)
+    assert str(refused.value).count(str(file)) == 1
+    assert "s3cret" not in str(refused.value)
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

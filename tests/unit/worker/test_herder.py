@@ -45,7 +45,8 @@ def child(connection: Connection) -> None:
             return
         case messages.AlterSourceOffsets(_, _, offsets):
             refused = [offset for _, offset in offsets if offset == {"bad": 1}]
-            send(messages.Refused("a bad offset", invalid=True) if refused else messages.OffsetsAltered(True))
+            allowed = messages.SourceOffsetsAllowed(managed=True, own_topic=False, transactional=False)
+            send(messages.Refused("a bad offset", invalid=True) if refused else allowed)
             return
         case messages.RunConnector(_, config):
             if config.get("fails") == "connector":

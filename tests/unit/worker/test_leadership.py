@@ -54,17 +54,17 @@ def do(leadership: Leadership, done: list[str]) -> Request[None]:
     return request
 
 
-def test_a_new_leader_reads_to_the_end_and_claims_the_topic_before_it_writes(
+def test_a_new_leader_claims_the_topic_and_reads_to_its_end_before_it_writes(
     inbox: WorkedInbox, store: SlowStore
 ) -> None:
     leadership, done = Leadership(Place(), store, inbox), list[str]()
     leadership.changed()
     do(leadership, done)
     inbox.work()
-    assert ([name for name, _ in store.steps], done) == (["read"], [])
+    assert ([name for name, _ in store.steps], done) == (["claim"], [])
     store.steps[0][1].set_result(None)
     inbox.work()
-    assert ([name for name, _ in store.steps], done, leadership.is_ready) == (["read", "claim"], [], False)
+    assert ([name for name, _ in store.steps], done, leadership.is_ready) == (["claim", "read"], [], False)
     store.steps[1][1].set_result(None)
     inbox.work()
     assert (done, leadership.is_ready) == (["done"], True)
@@ -119,7 +119,7 @@ def test_a_claim_that_fails_is_told_and_made_again(inbox: WorkedInbox, store: Sl
     inbox.work()
     assert "no broker" in str(request.exception(0))
     inbox.work(seconds=2)
-    assert [name for name, _ in store.steps] == ["read", "read"]
+    assert [name for name, _ in store.steps] == ["claim", "claim"]
 
 
 def test_each_leader_uses_its_own_key_and_none_for_longer_than_it_is_to(inbox: WorkedInbox) -> None:

@@ -17,6 +17,7 @@ EXAMPLES = [
     messages.Started("1.0"),
     messages.Failed("Traceback ..."),
     messages.TaskConfigs([{"file": "a"}]),
+    messages.ConfigExpires(60_000),
     messages.Metrics({"source-record-poll-total": 5.0}),
     messages.LogRecord("a.b", 20, 1.5, "hällo"),
     messages.Validated({"error_count": 0}, "source"),

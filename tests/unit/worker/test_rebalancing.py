@@ -64,6 +64,7 @@ class Member:
         self.place.held, self.place.is_leader, self.place.leader_url = frozenset(), False, None
         settings = ClusterSettings(
             leader=None,  # type: ignore[arg-type] - nothing is asked of it here
+            owners=None,  # type: ignore[arg-type] - nor of the others
             keys=None,
             verification_algorithms=(),
             lease=self.lease,

@@ -14,7 +14,7 @@ from worker.supervisor import messages
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Command, decode, encode
 from worker.supervisor.process import ThreadLauncher
-from worker.supervisor.supervisor import Answered, Changed, Measured, Notice, Published, Supervisor
+from worker.supervisor.supervisor import Answered, Changed, Expires, Measured, Notice, Published, Supervisor
 from worker.unit import Unit
 
 TASK = Unit("c", 0)
@@ -45,6 +45,7 @@ def child(connection: Connection) -> None:
     if does == "report":
         send(messages.Metrics({"n": 1.0}))
         send(messages.TaskConfigs([{"t": "0"}]))
+        send(messages.ConfigExpires(1500))
         send(messages.LogRecord("a.plugin", logging.WARNING, 1.0, "from the child"))
         send(messages.ReadOffsets(7, [{"f": 1}]))
     try:
@@ -145,6 +146,7 @@ def test_reports_reach_who_they_are_for(world: World, caplog: pytest.LogCaptureF
         assert world.next() == Changed(TASK, Phase.RUNNING, None, "1.2")
         assert world.next() == Measured(TASK, {"n": 1.0})
         assert world.next() == Published("c", ({"t": "0"},))
+        assert world.next() == Expires(TASK, 1.5)
         assert world.next() == Changed(TASK, Phase.FAILED, "offsets [None]", "1.2")
     assert world.offset_requests == ["c"]
     [record] = [record for record in caplog.records if record.name == "a.plugin"]

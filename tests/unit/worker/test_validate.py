@@ -96,7 +96,7 @@ def test_a_sources_offsets_are_shown_to_its_class() -> None:
     config = {key: value for key, value in SOURCE.items() if value is not None}
     partition = {"filename": "/f"}
     agreed = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": 1})]))
-    assert agreed == messages.OffsetsAltered(managed=True)
+    assert agreed == messages.SourceOffsetsAllowed(managed=True, own_topic=False, transactional=False)
     refused = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]))
     assert isinstance(refused, messages.Refused)
     assert "non-negative" in refused.message

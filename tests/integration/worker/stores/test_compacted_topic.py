@@ -62,6 +62,23 @@ def test_all_that_is_there_is_read_before_the_start_returns(bootstrap: str, topi
     assert min(record.timestamp for record in got) > 1_600_000_000_000
 
 
+def test_partitions_that_were_empty_at_the_start_are_read_too(bootstrap: str, topic: str, make: Make) -> None:
+    create_topic(bootstrap, topic, 5)
+    writer = Producer({"bootstrap.servers": bootstrap})
+    writer.produce(topic, b"before", b"k", partition=3)
+    assert writer.flush(30) == 0
+    compacted, got = make()
+    compacted.start(30)
+    assert [(record.partition, record.value) for record in got] == [(3, b"before")]
+    for partition in range(5):
+        writer.produce(topic, b"after", b"k", partition=partition)
+    assert writer.flush(30) == 0
+    compacted.read_to_end().result(30)
+    assert sorted((record.partition, record.offset, record.value) for record in got) == sorted(
+        [(3, 0, b"before"), (3, 1, b"after"), *((partition, 0, b"after") for partition in (0, 1, 2, 4))]
+    )
+
+
 def test_what_is_written_has_been_passed_on_when_the_future_is_done(bootstrap: str, topic: str, make: Make) -> None:
     create_topic(bootstrap, topic, 2)
     compacted, got = make()

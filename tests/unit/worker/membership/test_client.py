@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import ssl
 import threading
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:D
 
 WORKER = {"bootstrap.servers": "a:1, b:2", "group.id": "cluster"}
 JAAS = "sasl.jaas.config"
+STORES = Path(__file__).parents[2] / "kafka" / "data"
 
 
 def settings(**keys: str) -> dict[str, Any]:
@@ -78,6 +80,61 @@ def test_tls_from_text_and_from_files(tmp_path: Path) -> None:
     assert len(from_files.get_ca_certs()) == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "trust", "passwords"),
+    [
+        ("keystore.jks", "truststore.jks", {"ssl_key_password": "of-the-key"}),
+        ("keystore.p12", "truststore.p12", {"ssl_keystore_type": "PKCS12", "ssl_truststore_type": "PKCS12"}),
+        # Java reads either kind under both names.
+        ("keystore.p12", "truststore.p12", {"ssl_keystore_type": "JKS", "ssl_truststore_type": "JKS"}),
+    ],
+)
+def test_tls_from_the_stores_of_java(key: str, trust: str, passwords: dict[str, str], tmp_path: Path) -> None:
+    """The server that asks is told the certificate of the key store, and the trust store makes it known."""
+    made = settings(
+        security_protocol="SSL",
+        ssl_keystore_location=str(STORES / key),
+        ssl_keystore_password="changeit",
+        ssl_truststore_location=str(STORES / trust),
+        ssl_truststore_password="changeit",
+        ssl_endpoint_identification_algorithm="",
+        **passwords,
+    )["ssl_context"]
+    own = tmp_path / "own.pem"
+    own.write_text((STORES / "key.pem").read_text() + (STORES / "certificate.pem").read_text())
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(own)
+    server.load_verify_locations(STORES / "certificate.pem")
+    server.verify_mode = ssl.CERT_REQUIRED
+    shown = handshake(made, server)
+    assert shown == ssl.PEM_cert_to_DER_cert((STORES / "certificate.pem").read_text())
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> bytes | None:
+    """The certificate that the client shows to a server, both in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="broker"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    waiting = list(ends)
+    for _ in range(10):
+        for end in list(waiting):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+                waiting.remove(end)
+    assert waiting == [], "the handshake did not come to its end"
+    return ends[1].getpeercert(binary_form=True)
+
+
+def test_a_wrong_password_of_a_store_is_not_told() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.password") as raised:
+        settings(
+            security_protocol="SSL", ssl_keystore_location=str(STORES / "keystore.jks"), ssl_keystore_password="sesame"
+        )
+    assert "sesame" not in str(raised.value)
+
+
 def test_a_wrong_password_is_not_told() -> None:
     identity = Authority().sign("worker")
     with pytest.raises(ConfigError, match=r"ssl\.key\.password") as raised:
@@ -94,8 +151,8 @@ def test_a_wrong_password_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("keys", "remedy"),
     [
-        ({"security_protocol": "SSL", "ssl_keystore_location": "k.p12"}, "openssl pkcs12"),
-        ({"security_protocol": "SSL", "ssl_truststore_location": "t.jks"}, "keytool"),
+        ({"security_protocol": "SSL", "ssl_keystore_location": "/k.p12"}, "cannot be read: No such file"),
+        ({"security_protocol": "SSL", "ssl_truststore_location": "/t.jks"}, "cannot be read: No such file"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI"}, "SCRAM-SHA-512"),
         ({"security_protocol": "SSL", "ssl_crl_location": "crl.pem"}, r"ssl\.truststore"),
     ],

@@ -25,7 +25,7 @@ from connect.config.password import HIDDEN
 from connect.errors import ConfigError
 from worker.kafka.pem import normalized_pem
 
-__all__ = ["KeyEntry", "read_key_store", "read_trust_store"]
+__all__ = ["KeyEntry", "is_pem", "read_key_store", "read_trust_store"]
 
 _JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 _PRIVATE_KEY: Final = 1
@@ -51,6 +51,14 @@ class _Contents:
     trusted: str
 
 
+def is_pem(props: Mapping[str, str], name: str) -> bool:
+    """Whether the file of the store ``name``, ``ssl.keystore`` or ``ssl.truststore``, is PEM.
+
+    Raises :class:`~connect.errors.ConfigError` if it cannot be read.
+    """
+    return _type(props, name, _content(props, name)) == "PEM"
+
+
 def read_key_store(props: Mapping[str, str], prefix: str) -> KeyEntry | None:
     """The key that ``ssl.keystore.*`` below ``prefix`` names; ``None`` if they name none.
 
@@ -62,7 +70,8 @@ def read_key_store(props: Mapping[str, str], prefix: str) -> KeyEntry | None:
         _refuse_both(f"{name}.key", f"{name}.location", location)
         chain = props.get(f"{name}.certificate.chain", "")
         if not chain.strip():
-            raise ConfigRuleError(f"{name}.certificate.chain is missing: set it beside {name}.key.", f"{name}.key")
+            chain_key = f"{name}.certificate.chain"
+            raise ConfigRuleError(f"Missing required configuration {chain_key}: set it beside {name}.key.", chain_key)
         return KeyEntry(
             normalized_pem(f"{name}.key", key),
             normalized_pem(f"{name}.certificate.chain", chain),
@@ -99,13 +108,7 @@ def _refuse_both(inline: str, location_key: str, location: str) -> None:
 
 
 def _read(props: Mapping[str, str], name: str, key_password: str | None) -> _Contents:
-    location = props[f"{name}.location"].strip()
-    try:
-        data = Path(location).read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"{name}.location", location, f"It cannot be read: {error.strerror}. Name a file that the worker may read"
-        ) from error
+    location, data = props[f"{name}.location"].strip(), _content(props, name)
     password = props.get(f"{name}.password")
     try:
         match _type(props, name, data):
@@ -126,6 +129,16 @@ def _read(props: Mapping[str, str], name: str, key_password: str | None) -> _Con
             location,
             "It is neither JKS nor PKCS12 nor PEM, or it is damaged; `keytool -list -keystore FILE` shows what it is",
         ) from None
+
+
+def _content(props: Mapping[str, str], name: str) -> bytes:
+    location = props[f"{name}.location"].strip()
+    try:
+        return Path(location).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{name}.location", location, f"It cannot be read: {error.strerror}. Name a file that the worker may read"
+        ) from error
 
 
 def _type(props: Mapping[str, str], name: str, data: bytes) -> str:

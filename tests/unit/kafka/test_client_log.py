@@ -1,0 +1,35 @@
+"""A broker that is away is told of once a minute, however many clients try to reach it."""
+
+from __future__ import annotations
+
+import logging
+
+from worker.kafka.client_log import ConnectionFailures
+
+REFUSED = "[thrd:a:1/bootstrap]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 0ms)"
+AGAIN = "[thrd:a:1/7]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 3ms in CONNECT)"
+OTHER = "[thrd:b:1/bootstrap]: b:1/bootstrap: Connect to ipv4#10.0.0.2:1 failed: Connection refused (after 0ms)"
+
+
+def line(text: str, facility: str = "FAIL", client: str = "configs#consumer-1") -> logging.LogRecord:
+    return logging.LogRecord("clients", logging.ERROR, "", 0, "%s [%s] %s", (facility, client, text), None)
+
+
+def test_the_same_failure_is_told_once_a_minute() -> None:
+    now = 0.0
+    failures = ConnectionFailures(lambda: now)
+
+    assert failures.filter(line(REFUSED))
+    assert not failures.filter(line(REFUSED))
+    assert not failures.filter(line(AGAIN, client="statuses#consumer-9"))
+    now = 61.0
+    assert failures.filter(line(REFUSED))
+
+
+def test_another_failure_and_every_other_line_are_told() -> None:
+    failures = ConnectionFailures(lambda: 0.0)
+
+    assert failures.filter(line(REFUSED))
+    assert failures.filter(line(OTHER))
+    assert all(failures.filter(line("it works", facility="SESSTMOUT")) for _ in range(2))
+    assert all(failures.filter(logging.LogRecord("c", logging.ERROR, "", 0, "no client", None, None)) for _ in range(2))

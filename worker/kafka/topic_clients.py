@@ -1,0 +1,78 @@
+"""How the clients of a compacted topic are set, and which of their errors pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from confluent_kafka import KafkaError
+
+from worker.kafka.client_kind import ClientProperties, PropertyValue
+
+__all__ = ["asking", "passes", "reading", "writing"]
+
+_ISOLATION: Final = "isolation.level"
+
+# I9: such a topic is small, and what waits in the client is bounded by 1 MiB; one record may be larger than that.
+_CONSUMER: Final[Mapping[str, PropertyValue]] = {
+    "enable.partition.eof": True,
+    "queued.max.messages.kbytes": 1024,
+    "queued.min.messages": 1000,
+    "fetch.queue.backoff.ms": 2,
+    "fetch.min.bytes": 1,
+    # A partition that cannot be fetched for a moment is asked again soon, at most so often.
+    "fetch.error.backoff.ms": 100,
+}
+# A consumer whose brokers are all away begins with its first address again, and so with the shortest wait, for ever.
+_RECONNECT: Final = "reconnect.backoff.ms"
+_LONGEST_RECONNECT: Final = "reconnect.backoff.max.ms"
+_PATIENT_MS: Final = 500
+# One request at a time keeps the order, and a record that is written twice is compacted: no producer id is needed.
+_PRODUCER: Final[Mapping[str, PropertyValue]] = {
+    "linger.ms": 0,
+    "enable.idempotence": False,
+    "max.in.flight.requests.per.connection": 1,
+}
+_PASSING: Final = frozenset(
+    (
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    )
+)
+
+
+def reading(consumer: ClientProperties) -> ClientProperties:
+    """Of what reads the topic."""
+    return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
+
+
+def asking(consumer: ClientProperties) -> ClientProperties:
+    """Of what asks where the topic ends.
+
+    What is committed ends with the last complete transaction; one that is under way has to be waited for.
+    """
+    properties = reading(consumer).properties
+    return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
+
+
+def writing(producer: ClientProperties) -> ClientProperties:
+    """Of what writes to the topic."""
+    return replace(producer, properties={**producer.properties, **_PRODUCER})
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether an error is to be waited out."""
+    return not error.fatal() and (error.retriable() or error.code() in _PASSING)
+
+
+def _patience(properties: Mapping[str, PropertyValue]) -> dict[str, PropertyValue]:
+    shortest, longest = (int(properties.get(key, _PATIENT_MS)) for key in (_RECONNECT, _LONGEST_RECONNECT))
+    return {_RECONNECT: min(max(shortest, _PATIENT_MS), longest)}

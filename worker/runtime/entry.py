@@ -1,0 +1,14 @@
+"""Where a child process begins. The worker itself names this function, and imports nothing of what runs in children."""
+
+from __future__ import annotations
+
+from multiprocessing.connection import Connection
+
+__all__ = ["main"]
+
+
+def main(connection: Connection, lease: str | None) -> None:
+    """The main function of a child process; see :func:`worker.runtime.child.main`."""
+    from worker.runtime import child  # noqa: PLC0415 - see above
+
+    child.main(connection, lease)
