@@ -4,9 +4,11 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Two processes are as many as a small machine has cores for: each starts brokers and Java of its own.
 WORKERS ?= 2
+# How many kills `make chaos` makes; `make test` makes 50.
+KILLS ?= 500
 BENCHES := converters avro transforms standalone spark_sink cluster race
 
-.PHONY: setup demo check test bench docs clean
+.PHONY: setup demo check test chaos bench docs clean
 
 setup: $(READY)
 
@@ -33,6 +35,10 @@ check: setup
 
 test: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
+chaos: setup
+	@SLUICE_CHAOS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/chaos
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from connect.config import HIGH, Config, option
 from connect.data import SourceRecord
@@ -61,3 +62,25 @@ class RaisesConnector(SourceConnector[UnrulyConfig]):
     """Has a task that fails."""
 
     task_class = RaisesTask
+
+
+class FailsWhileConfig(UnrulyConfig):
+    """When to fail."""
+
+    fails_while: str = option(importance=HIGH, doc="File during whose existence the task fails.")
+
+
+class FailsWhileTask(SourceTask[FailsWhileConfig]):
+    """Fails as long as a file is there."""
+
+    def poll(self) -> Sequence[SourceRecord]:
+        if Path(self.config.fails_while).exists():
+            raise RuntimeError("this task was made to fail")
+        self.context.wait(1)
+        return []
+
+
+class FailsWhileConnector(SourceConnector[FailsWhileConfig]):
+    """Has a task that fails for a while."""
+
+    task_class = FailsWhileTask

@@ -1,0 +1,153 @@
+"""Workers, their processes and the broker are killed at random moments: nothing is lost, and nothing doubled where
+exactly-once is promised.
+
+The kills follow from a seed, which is printed: ``SLUICE_CHAOS_SEED`` gives it back. ``SLUICE_CHAOS_KILLS`` is how many
+there are, 50 if it is not set; one in eight is one of the Spark sink.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cluster.chaos.conductor import Conductor
+from cluster.chaos.lake import Lake
+from cluster.chaos.pipelines import Pipelines
+from cluster.chaos.plan import Kind, Victim, draw
+from cluster.chaos.report import missed, report
+from equipment.cluster import Cluster
+from equipment.proxied_broker import ProxiedBroker
+
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.usefixtures("visible")]
+
+KILLS = int(os.environ.get("SLUICE_CHAOS_KILLS", "50"))
+SPARK_KILLS = KILLS // 8
+"""Spark takes its time to start, and has more kills of its own in ``test_spark_kills.py``."""
+AT_ONCE = 15
+"""After so many kills everything has to run again before the next."""
+LONGEST = 300 + 15 * KILLS
+"""Seconds a test may take."""
+LOOKING = Path(__file__).with_name("looking")
+RECORDS = 10_000
+MOST_LOADS = 2
+"""Fewer loads than this are waited for before a kill of the Spark sink."""
+SHORT = {"session_timeout_ms": "3000", "heartbeat_interval_ms": "500"}
+"""The quicker workers are missed, the more kills there are in the same time."""
+
+VICTIMS = (
+    *(Victim(Kind.UNIT, "exact", "files|task"),) * 3,
+    *(Victim(Kind.UNIT, "exact", "table|task"),) * 3,
+    *(Victim(Kind.UNIT, "plain", "lines|task"),) * 2,
+    *(Victim(Kind.UNIT, "plain", "out|task"),) * 2,
+    Victim(Kind.UNIT, "exact", "files|worker"),
+    Victim(Kind.WORKER, "exact", "leader"),
+    Victim(Kind.MACHINE, "exact", "leader"),
+    Victim(Kind.WORKER, "exact", "follower"),
+    Victim(Kind.MACHINE, "exact", "follower"),
+    Victim(Kind.WORKER, "plain", "leader"),
+    Victim(Kind.MACHINE, "plain", "follower"),
+    *(Victim(Kind.BROKER),) * 2,
+)
+SPARK_VICTIMS = (
+    *(Victim(Kind.UNIT, "lake", "lake|task"),) * 2,
+    Victim(Kind.JVM, "lake", "lake|task"),
+    Victim(Kind.WORKER, "lake", "lake|task"),
+    Victim(Kind.MACHINE, "lake", "lake|task"),
+    Victim(Kind.BROKER),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the kills are of."""
+
+    conductor: Conductor
+    pipelines: Pipelines
+
+
+@pytest.fixture
+def visible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what the test starts be looked at."""
+    path = [str(LOOKING), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+
+
+@pytest.fixture
+def seed() -> int:
+    """The seed of the kills, printed."""
+    chosen = int(os.environ.get("SLUICE_CHAOS_SEED", random.randrange(1 << 32)))
+    print(f"SLUICE_CHAOS_SEED={chosen}")
+    return chosen
+
+
+@pytest.fixture
+def broker(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
+    """A broker that may be killed."""
+    own = ProxiedBroker(tmp_path / "broker", broker_jars, 0)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.close()
+
+
+@pytest.fixture
+def scene(broker: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
+    """Two clusters of two workers each, with five pipelines under way."""
+    exact = Cluster(tmp_path / "exact", broker.bootstrap, 2, exactly_once_source_support="enabled", **SHORT)
+    plain = Cluster(tmp_path / "plain", broker.bootstrap, 2, **SHORT)
+    files = tmp_path / "files"
+    files.mkdir()
+    pipelines = Pipelines(files, broker.bootstrap, exact, plain)
+    conductor = Conductor(broker, {"exact": exact, "plain": plain}, pipelines.reconfigure)
+    try:
+        exact.start()
+        plain.start()
+        pipelines.create()
+        yield Scene(conductor, pipelines)
+    finally:
+        conductor.close()
+        exact.close()
+        plain.close()
+
+
+@pytest.mark.timeout(LONGEST)
+def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed: int) -> None:
+    conductor = scene.conductor
+    steps = draw(seed, KILLS - SPARK_KILLS, VICTIMS)
+    with scene.pipelines.input:
+        for first in range(0, len(steps), AT_ONCE):
+            for step in steps[first : first + AT_ONCE]:
+                conductor.carry_out(step)
+            conductor.settle()
+        for phase in missed(conductor.hits):
+            conductor.aim(phase)
+            conductor.settle()
+    account = scene.pipelines.account()
+    print("\n".join([report(seed, conductor.hits), *account]))
+    assert not missed(conductor.hits)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(LONGEST)
+def test_spark_loads_everything_once(broker: ProxiedBroker, tmp_path: Path, seed: int) -> None:
+    cluster = Cluster(tmp_path / "lake", broker.bootstrap, 2, **SHORT)
+    lake = Lake(tmp_path / "store", broker.bootstrap, cluster, RECORDS)
+    conductor = Conductor(broker, {"lake": cluster}, lake.reconfigure)
+    try:
+        cluster.start()
+        lake.create()
+        for step in draw(seed, SPARK_KILLS, SPARK_VICTIMS):
+            lake.wait_for_loads(int(step.choice * MOST_LOADS))
+            conductor.carry_out(step)
+            lake.check()
+        conductor.settle()
+        print("\n".join([report(seed, conductor.hits), *lake.account()]))
+    finally:
+        conductor.close()
+        cluster.close()
