@@ -78,11 +78,11 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
         """One column of the texts."""
         if not data:
             return []
-        if self._is_utf_8 and {*map(type, data)} == {bytes}:
+        if self._is_utf_8:
             try:
                 return [ValueColumn(list(map(bytes.decode, data)), _STRING)]  # type: ignore[arg-type]
-            except UnicodeDecodeError:
-                pass  # to be replaced, record by record
+            except (TypeError, UnicodeDecodeError):
+                pass  # a null, or to be replaced, record by record
         return [ValueColumn([None if item is None else self._decode(item) for item in data], _STRING)]
 
     def _decode(self, data: bytes) -> str:

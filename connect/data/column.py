@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -18,7 +18,7 @@ from connect.data.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ArrowColumn", "Column", "Constant", "Lazy", "ValueColumn", "taken"]
+__all__ = ["ArrowColumn", "Column", "Constant", "Lazy", "StructColumn", "ValueColumn", "taken"]
 
 T = TypeVar("T")
 
@@ -160,6 +160,46 @@ class ValueColumn(Column):
     def __repr__(self) -> str:
         shown = ", ".join(repr(value) for value in islice(self._values, 3))
         return f"ValueColumn([{shown}{', ...' if len(self) > 3 else ''}], {self.schema!r})"
+
+
+class StructColumn(Column):
+    """A column of structs, none of them null, held as the values of each field; the structs are made on demand.
+
+    What adds a field to many structs, or writes them out, need not make them.
+    """
+
+    __slots__ = ("_values", "fields")
+
+    def __init__(self, fields: Mapping[str, Sequence[Any]], schema: Schema) -> None:
+        """``fields`` has at least one field, in the order of the schema, and all have a value for each record."""
+        super().__init__(schema)
+        self.fields = fields
+        self._values: Sequence[Any] | None = None
+
+    def values(self) -> Sequence[Any]:
+        if self._values is None:
+            names = tuple(self.fields)
+            self._values = [dict(zip(names, row, strict=True)) for row in zip(*self.fields.values(), strict=True)]
+        return self._values
+
+    def to_arrow(self) -> pa.Array[Any]:
+        from connect.data.arrow import to_array  # noqa: PLC0415 - as above
+
+        return to_array(self.values(), self.schema)
+
+    def slice(self, start: int, stop: int) -> StructColumn:
+        assert self.schema is not None
+        return StructColumn({name: values[start:stop] for name, values in self.fields.items()}, self.schema)
+
+    def take(self, indices: Sequence[int]) -> StructColumn:
+        assert self.schema is not None
+        return StructColumn({name: taken(values, indices) for name, values in self.fields.items()}, self.schema)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.fields.values())))
+
+    def __repr__(self) -> str:
+        return f"StructColumn({', '.join(self.fields)}, {len(self)} of {self.schema!r})"
 
 
 class ArrowColumn(Column):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from connect.config import MEDIUM, Config, option
-from connect.data import Schema
+from connect.data import Schema, StructColumn
 from connect.transforms.key_or_value import Change, ValueTransformation
 
 __all__ = ["HoistField", "HoistFieldConfig"]
@@ -26,11 +26,14 @@ class HoistField(ValueTransformation[HoistFieldConfig]):
     def change(self, schema: Schema | None) -> Change:
         """Hoist values of a schema."""
         field = self.config.field
+        new_schema = None if schema is None else Schema.struct({field: schema})
 
         def hoist(value: Any) -> dict[str, Any]:
             return {field: value}
 
-        def hoist_all(values: Sequence[Any]) -> list[dict[str, Any]]:
-            return [{field: value} for value in values]
+        def hoist_all(values: Sequence[Any]) -> Sequence[Any]:
+            if new_schema is None:
+                return [{field: value} for value in values]
+            return StructColumn({field: values}, new_schema)
 
-        return Change(None if schema is None else Schema.struct({field: schema}), hoist, hoist_all)
+        return Change(new_schema, hoist, hoist_all)

@@ -17,6 +17,7 @@ from connect.data import (
     Schema,
     SinkBatch,
     SinkRecord,
+    StructColumn,
     ValueColumn,
     timestamp_schema,
 )
@@ -166,6 +167,8 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
     def apply_batch(self, batch: B) -> Sequence[B]:
         """The batch with the fields inserted."""
         column = self.side.column(batch)
+        if isinstance(column, StructColumn) and (extended := self._extended(batch, column)) is not None:
+            return [self.side.put_column(batch, extended)]
         values, schema = column.values(), column.schema
         if NoneType in set(map(type, values)):
             return super().apply_batch(batch)
@@ -179,6 +182,15 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
                 if schema is not None or item is not None:
                     value[name] = item
         return [self.side.put_column(batch, ValueColumn(new, new_schema))]
+
+    def _extended(self, batch: Batch[Any], column: StructColumn) -> StructColumn | None:
+        """The column with the fields inserted; ``None`` if nulls in it are to be replaced first."""
+        new_schema, defaults = self._plans(column.schema)
+        if new_schema is None or defaults:
+            return None
+        same, different = self._found(batch, column.schema)
+        constants = {name: Constant(item, len(column)) for name, item in same.items()}
+        return StructColumn({**column.fields, **constants, **dict(different)}, new_schema)
 
     def _found(
         self, batch: Batch[Any], schema: Schema | None

@@ -23,7 +23,7 @@ B = TypeVar("B", bound=Batch[Any])
 class Change(NamedTuple):
     """What a transformation makes of values of one schema: the schema they have then, and how to change one.
 
-    ``column`` changes many values at once and may be left out; it must agree with ``value``.
+    ``column`` changes many values at once and may be left out; it must agree with ``value``. It may give a column.
     """
 
     schema: Schema | None
@@ -110,5 +110,6 @@ def _changed(change: Change, values: Sequence[Any], *, nulls: bool) -> Column:
     if nulls:
         return ValueColumn([None if value is None else change_value(value) for value in values], change.schema)
     if change.column is not None:
-        return ValueColumn(change.column(values), change.schema)
+        new = change.column(values)
+        return new if isinstance(new, Column) else ValueColumn(new, change.schema)
     return ValueColumn([change_value(value) for value in values], change.schema)

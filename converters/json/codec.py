@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from connect.data import Schema, Type
-from converters.json.columns import Change, DoubtError, column_decoder, column_encoder, has_long_numbers
+from connect.data import Column, Schema, StructColumn, Type
+from converters.json.columns import (
+    Change,
+    DoubtError,
+    column_decoder,
+    column_encoder,
+    field_encoders,
+    has_long_numbers,
+)
 from converters.json.config import JsonConverterConfig
 from converters.json.decode import Decode, decoder
 from converters.json.encode import Encode, encoder
 from converters.json.schema import schema_from_json, schema_to_json
+from converters.json.struct_column import StructWriter
 from converters.json.text import as_jackson, dump, needs_escapes, parse_exactly
 
 if TYPE_CHECKING:
@@ -79,7 +87,7 @@ class Reader:
 class Writer:
     """How values of one schema are written."""
 
-    __slots__ = ("_encode", "_encode_column", "_head", "_prefix", "_suffix", "schema")
+    __slots__ = ("_encode", "_encode_column", "_head", "_prefix", "_structs", "_suffix", "schema")
 
     def __init__(self, schema: Schema | None, config: JsonConverterConfig) -> None:
         options: dict[str, Any] = {
@@ -98,13 +106,19 @@ class Writer:
             described = b"null" if schema is None else dump(schema_to_json(schema, write_default))
             self._prefix, self._suffix = b'{"schema":%b,"payload":' % described, b"}"
         self._head = _head(schema)
+        self._structs: StructWriter | None = None
+        if schema is not None and self._head is not None:
+            self._structs = StructWriter(field_encoders(schema, **options), self._prefix, self._suffix)
 
     def write(self, value: Any) -> bytes:
         """The message of one value; a :class:`~connect.errors.DataError` when it is not what the schema says."""
         return self._prefix + dump(self._encode(value)) + self._suffix
 
-    def write_column(self, values: Sequence[Any]) -> Sequence[bytes | None]:
+    def write_column(self, column: Column) -> Sequence[bytes | None]:
         """The messages of many values; ``DoubtError`` and orjson's error ask for them one by one."""
+        if isinstance(column, StructColumn) and self._structs is not None:
+            return self._structs.write(column)
+        values = column.values()
         nodes = self._encode_column(values)
         if self._head is not None and (cut := self._written_together(self._head, nodes)) is not None:
             return cut

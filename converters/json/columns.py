@@ -21,7 +21,7 @@ from converters.json.decode import decoder
 from converters.json.encode import RANGES, DecimalFormat, encode_float64, encode_schemaless, encoder
 from converters.json.errors import InexactError
 
-__all__ = ["Change", "DoubtError", "column_decoder", "column_encoder", "has_long_numbers"]
+__all__ = ["Change", "DoubtError", "column_decoder", "column_encoder", "field_encoders", "has_long_numbers"]
 
 Row = Callable[[Any], Any]
 Change = Callable[[Sequence[Any]], Sequence[Any]]
@@ -56,6 +56,16 @@ def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format:
         return encoder(part, replace_null=replace_null, decimal_format=decimal_format)
 
     return _Direction(row_of, _WRITTEN, _encoded_struct).change(schema)
+
+
+def field_encoders(
+    schema: Schema, *, replace_null: bool, decimal_format: DecimalFormat
+) -> Sequence[tuple[str, Change]]:
+    """What :func:`column_encoder` does to each field of a struct."""
+    return [
+        (field.name, column_encoder(field.schema, replace_null=replace_null, decimal_format=decimal_format))
+        for field in schema.fields
+    ]
 
 
 def has_long_numbers(text: bytes) -> bool:

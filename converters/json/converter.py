@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, ValueColumn
+from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, StructColumn, ValueColumn
 from connect.errors import ConfigError, DataError
 from converters.json.codec import Codecs, Reader, Writer
 from converters.json.columns import DoubtError
@@ -82,10 +82,10 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
         """The JSON of every value of a column; errors as in :meth:`from_connect`."""
         writer = self._codecs.writer(column.schema)
-        values = column.values()
+        whole = column if isinstance(column, StructColumn) else ValueColumn(column.values(), column.schema)
         texts: list[bytes | None] = []
-        for start in range(0, len(values), _CHUNK):
-            chunk = values[start : start + _CHUNK]
+        for start in range(0, len(whole), _CHUNK):
+            chunk = whole.slice(start, start + _CHUNK)
             try:
                 texts += writer.write_column(chunk)
             except (DoubtError, orjson.JSONEncodeError, RecursionError):

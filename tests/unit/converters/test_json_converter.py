@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect.data import Column, Schema, SchemaAndValue, ValueColumn, decimal_schema, timestamp_schema, validate
+from connect.data import (
+    Column,
+    Constant,
+    Schema,
+    SchemaAndValue,
+    StructColumn,
+    ValueColumn,
+    decimal_schema,
+    timestamp_schema,
+    validate,
+)
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
 from parity.vectors import encoded
@@ -122,6 +132,41 @@ def test_columns_are_written_as_rows(data: st.DataObject, schema: Schema, replac
     before = [encoded(value, schema) for value in values]
     assert json_converter.from_connect_column("t", column) == rows
     assert [encoded(value, schema) for value in values] == before
+
+
+@settings(deadline=None)
+@given(st.data(), st.lists(schemas(), min_size=1, max_size=3), st.integers(0, 4), st.booleans())
+def test_structs_held_by_field_are_written_as_rows(
+    data: st.DataObject, fields: list[Schema], length: int, enveloped: bool
+) -> None:
+    schema = Schema.struct({f'{index}"\n': field for index, field in enumerate(fields)})
+    columns: dict[str, Sequence[Any]] = {}
+    for field in schema.fields:
+        values = data.draw(st.lists(values_of(field.schema), min_size=max(length, 1), max_size=max(length, 1)))
+        columns[field.name] = Constant(values[0], length) if data.draw(st.booleans()) else values[:length]
+    json_converter = converter(schemas_enable=enveloped)
+    column = StructColumn(columns, schema)
+    try:
+        rows = [json_converter.from_connect("t", schema, value) for value in column]
+    except DataError:
+        with pytest.raises(DataError):
+            json_converter.from_connect_column("t", column)
+        return
+    assert json_converter.from_connect_column("t", StructColumn(columns, schema)) == rows
+
+
+@pytest.mark.parametrize("text", ['",\n  "', '","', "\\", "\n", "\x01", "\U0001f600", "\u2028", "\ud800", None, 5])
+def test_text_within_structs_held_by_field_is_written_as_in_rows(text: Any) -> None:
+    json_converter = converter()
+    schema = Schema.struct({"a": Schema.string(optional=True), "b": Schema.string()})
+    column = StructColumn({"a": ["x", text, "y"], "b": Constant("z", 3)}, schema)
+    try:
+        rows: Any = [json_converter.from_connect("t", schema, value) for value in column]
+    except DataError:
+        with pytest.raises(DataError):
+            json_converter.from_connect_column("t", column)
+        return
+    assert json_converter.from_connect_column("t", column) == rows
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from connect.data import ArrowColumn, Constant, Lazy, Schema, ValueColumn
+from connect.data import ArrowColumn, Constant, Lazy, Schema, StructColumn, ValueColumn
 from connect.errors import DataError
 
 
@@ -93,6 +93,20 @@ def test_taking_of_a_constant_is_constant() -> None:
     taken = ValueColumn(Constant(None, 5), None).take([1, 2])
     assert isinstance(taken.values(), Constant)
     assert list(taken) == [None, None]
+
+
+def test_a_column_held_by_field_is_one_of_structs() -> None:
+    schema = Schema.struct({"line": Schema.string(), "origin": Schema.string(optional=True)})
+    column = StructColumn({"line": ["a", "b", "c"], "origin": Constant("race", 3)}, schema)
+    rows = [{"line": line, "origin": "race"} for line in "abc"]
+    assert (len(column), column.schema) == (3, schema)
+    assert list(column) == rows
+    assert column.values() is column.values()
+    assert list(column.slice(1, 5)) == rows[1:]
+    assert list(column.take([2, 0])) == [rows[2], rows[0]]
+    assert isinstance(column.slice(0, 2).fields["origin"], Constant)
+    assert column.to_arrow().to_pylist() == rows
+    assert "StructColumn(line, origin" in repr(column)
 
 
 def test_an_arrow_column_has_the_type_of_its_schema() -> None:

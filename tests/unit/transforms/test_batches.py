@@ -228,6 +228,30 @@ def test_batches_are_transformed_as_their_records_are_and_records_stay_as_they_w
 
 @settings(max_examples=50, deadline=None)
 @given(records=runs())
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"static.field": "s", "static.value": "v", "timestamp.field": "ts", "topic.field": "t!"},
+        {"partition.field": "p", "offset.field": "o"},
+        {"static.field": "line", "static.value": "there is one already"},
+    ],
+)
+def test_fields_are_inserted_into_what_was_hoisted_as_by_row(config: dict[str, str], records: list[Record]) -> None:
+    hoist, insert = HoistField.Value.configured({"field": "line"}), InsertField.Value.configured(config)
+    by_row = outcome(lambda: [insert.apply(hoist.apply(record)) for record in records], DataError)
+    by_column = outcome(
+        lambda: [
+            record
+            for new in hoist.apply_batch(batch_of(records))
+            for part in insert.apply_batch(new)
+            for record in part
+        ]
+    )
+    assert by_column == by_row
+
+
+@settings(max_examples=50, deadline=None)
+@given(records=runs())
 def test_batches_are_tested_as_their_records_are(records: list[Record]) -> None:
     batch = batch_of(records)
     for predicate, config in PREDICATES:
