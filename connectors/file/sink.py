@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from connect.data import SinkBatch, TopicPartition
@@ -27,8 +28,8 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 
     Crash points: lines are written in ``put`` and synced in ``flush``, and offsets are committed after that
     (I2). A task killed after ``put`` and before the commit writes the same lines again: at least once (I3).
-    Where a disk fills up in the middle of a write, the file ends with half a line, and the whole line comes
-    again after it.
+    Where it is killed in the middle of a write, or a disk is full, the file ends with half a line. That is
+    ended when a task starts, and the whole line comes again after it.
     """
 
     def start(self) -> None:
@@ -43,15 +44,20 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
                 f"Couldn't find or create file '{self.config.file}' for FileStreamSinkTask: {error}. "
                 "Make its folder, and let the worker's user write there."
             ) from error
+        if _ends_within_a_line(self.config.file):
+            self._write(b"\n")
 
     def put(self, records: SinkBatch) -> None:
         if not len(records):
             return
-        lines = memoryview(_lines(records).encode(errors="replace"))
+        self._write(_lines(records).encode(errors="replace"))
+
+    def _write(self, lines: bytes) -> None:
+        left = memoryview(lines)
         try:
-            while lines:
+            while left:
                 # A regular file takes all of it at once unless the disk is full.
-                lines = lines[os.write(self._file, lines) :]
+                left = left[os.write(self._file, left) :]
         except OSError as error:
             raise ConnectError(
                 f"Cannot write to {self._name}: {error}. Free space or repair it and restart the task; "
@@ -91,6 +97,18 @@ class FileStreamSinkConnector(SinkConnector[FileStreamSinkConfig]):
         offsets: Mapping[TopicPartition, int | None],  # noqa: ARG003
     ) -> bool:
         return True
+
+
+def _ends_within_a_line(file: str) -> bool:
+    path = Path(file)
+    try:
+        if not (path.is_file() and path.stat().st_size):
+            return False
+        with path.open("rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read() != b"\n"
+    except OSError:
+        return False  # that may not be read; it may be written to, all the same
 
 
 def _lines(records: SinkBatch) -> str:

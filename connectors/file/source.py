@@ -19,7 +19,7 @@ __all__ = ["FileStreamSourceConnector", "FileStreamSourceTask"]
 
 _VALUE_SCHEMA: Final = Schema.string()
 _MISSING_SECONDS: Final = 1.0
-_LEAST_IDLE_SECONDS: Final = 0.01
+_LEAST_IDLE_SECONDS: Final = 0.02
 _MOST_IDLE_SECONDS: Final = 0.04
 
 _log = logging.getLogger(__name__)

@@ -122,6 +122,17 @@ def test_a_file_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     task.stop()
 
 
+def test_half_a_line_that_a_killed_task_left_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    file.write_text("whole\nha")
+    for line in ("half", "next"):
+        task = FileStreamSinkTask(FileStreamSinkConfig.parse({"file": str(file)}), object())  # type: ignore[arg-type]
+        task.start()
+        task.put(batch([line], Schema.string()))
+        task.stop()
+    assert file.read_text() == "whole\nha\nhalf\nnext\n"
+
+
 def test_a_full_disk_fails_the_task() -> None:
     task = FileStreamSinkTask(FileStreamSinkConfig.parse({"file": "/dev/full"}), object())  # type: ignore[arg-type]
     task.start()
