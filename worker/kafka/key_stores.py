@@ -10,15 +10,12 @@ import hashlib
 import hmac
 import struct
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import Final
-
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
 
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
@@ -179,8 +176,16 @@ def _pem(location_key: str, data: bytes, key_password: str | None) -> _Contents:
 
 
 def _pkcs12(data: bytes, password: str | None) -> _Contents:
+    # Imported here: it takes 8 MB of every worker and of every task.
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        pkcs12,
+    )
+
     try:
-        store = load_pkcs12(data, password.encode() if password is not None else None)
+        store = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
     except ValueError as error:
         if "password" in str(error).lower():
             raise _WrongPasswordError("the password is wrong, or the file is no key store") from None
@@ -188,13 +193,10 @@ def _pkcs12(data: bytes, password: str | None) -> _Contents:
     own = [store.cert] if store.cert is not None else []
     certificates = [entry.certificate for entry in (*own, *store.additional_certs)]
     text = "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)
-    return _Contents(tuple(_pkcs12_keys(store, text)), text)
-
-
-def _pkcs12_keys(store: PKCS12KeyAndCertificates, certificates: str) -> Iterator[KeyEntry]:
-    if store.key is not None:
-        key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        yield KeyEntry(key.decode(), certificates, None)
+    if store.key is None:
+        return _Contents((), text)
+    key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return _Contents((KeyEntry(key.decode(), text, None),), text)
 
 
 # -- JKS ----------------------------------------------------------------------------------------------------------
