@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-# Two processes are as many as a small machine has cores for: each starts brokers and Java of its own.
-WORKERS ?= 2
+# Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
+WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
 KILLS ?= 500
 BENCHES := converters avro transforms standalone spark_sink cluster race

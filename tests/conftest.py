@@ -22,6 +22,15 @@ from worker.registry.launch import LEAST_JAVA
 from worker.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first, so that they do not begin when all the others are done."""
+
+    def rank(item: pytest.Item) -> int:
+        return [bool(item.get_closest_marker(name)) for name in ("cluster", "spark")].count(False)
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(scope="session")
 def broker_jars() -> tuple[Path, ...]:
     """The class path of the embedded broker. Where it cannot be had the test is skipped, in CI it fails."""

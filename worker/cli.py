@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -54,10 +55,8 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 
     Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
     """
-    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
-
-    start_fork_server()
-    from worker.app import run_standalone  # noqa: PLC0415
+    _begin()
+    from worker.app import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()
@@ -74,14 +73,24 @@ def distributed(worker_properties: Path) -> None:
 
     Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
     """
-    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
-
-    start_fork_server()
-    from worker.app import run_distributed  # noqa: PLC0415
+    _begin()
+    from worker.app import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()
     sys.exit(run_distributed(worker_properties))
+
+
+def _begin() -> None:
+    """What takes long and can go on beside the imports."""
+    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
+
+    try:
+        start_fork_server()
+    except OSError as error:
+        remedy = f"If its path is long, set TMPDIR to a shorter one than {tempfile.gettempdir()}"
+        click.echo(f"The worker could not start, nor any process in its temporary folder: {error}. {remedy}.", err=True)
+        sys.exit(2)
 
 
 def connect_standalone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 from codebase import PACKAGES, ROOT, modules
@@ -29,3 +30,9 @@ def test_nothing_is_left_for_later() -> None:
         if _LEFT_FOR_LATER.search(line)
     ]
     assert not found, "Do these now, or write them down elsewhere:\n" + "\n".join(found)
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    counts = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    shared = [name for name, count in counts.items() if count > 1]
+    assert not shared, f"pytest imports modules by these names: give {', '.join(shared)} each one of its own."

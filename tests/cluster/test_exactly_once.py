@@ -110,8 +110,7 @@ def lines(trio: Cluster, bootstrap: str, tmp_path: Path) -> Iterator[Lines]:
     made.start()
     yield made
     made.close()
-    trio.start().wait_until_all_run()
-    trio.delete(made.name)
+    trio.start().delete(made.name)
 
 
 def elsewhere(lines: Lines, before: ClusterWorker) -> bool:

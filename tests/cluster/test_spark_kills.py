@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, p
 DRIVER = Path(__file__).with_name("spark_driver.py")
 PARTITIONS = 2
 FLUSH = 20
-RANDOM_KILLS = 20
+RANDOM_KILLS = 8
 POINTS = (
     "before-staging-write:2",
     "after-staging-write:2",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -56,15 +57,21 @@ MakeWorker = Callable[[type[StandaloneWorker], Mapping[str, str]], StandaloneWor
 
 
 @pytest.fixture
-def worker(secured: str, topic: str, tmp_path: Path) -> Iterator[MakeWorker]:
+def temporary() -> Iterator[Path]:
+    """What the workers have for temporary files. Its path is short: there are sockets in it."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def worker(secured: str, topic: str, tmp_path: Path, temporary: Path) -> Iterator[MakeWorker]:
     """Makes workers whose clients, of all kinds, have these settings."""
     workers: list[StandaloneWorker] = []
 
     def make(kind: type[StandaloneWorker], tls: Mapping[str, str]) -> StandaloneWorker:
         props = {f"{prefix}{key}": value for prefix in ("", "producer.", "consumer.") for key, value in tls.items()}
-        (tmp_path / "temporary").mkdir()
         workers.append(kind(tmp_path / topic, secured, **props))
-        return workers[-1].start({"TMPDIR": str(tmp_path / "temporary")})
+        return workers[-1].start({"TMPDIR": str(temporary)})
 
     yield make
     for made in workers:
@@ -85,7 +92,13 @@ def settings(stores: Path, kind: str) -> dict[str, str]:
 @pytest.mark.parametrize("mode", [StandaloneWorker, DistributedWorker], ids=["standalone", "distributed"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_records_go_through_a_broker_that_knows_its_clients_by_certificate(
-    worker: MakeWorker, stores: Path, mode: type[StandaloneWorker], kind: str, topic: str, tmp_path: Path
+    worker: MakeWorker,
+    stores: Path,
+    mode: type[StandaloneWorker],
+    kind: str,
+    topic: str,
+    tmp_path: Path,
+    temporary: Path,
 ) -> None:
     running = worker(mode, settings(stores, kind))
     source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
@@ -93,7 +106,7 @@ def test_records_go_through_a_broker_that_knows_its_clients_by_certificate(
     create(running, "source", {"connector.class": "FileStreamSource", "file": str(source), "topic": topic})
     create(running, f"sink-{topic}", {"connector.class": "FileStreamSink", "file": str(sink), "topics": topic})
     wait_until("the lines have come through", lambda: sink.exists() and sink.read_text() == "one\ntwo\n", 60)
-    left = [file for file in (tmp_path / "temporary").rglob("*") if file.is_file() and b"PRIVATE" in file.read_bytes()]
+    left = [file for file in temporary.rglob("*") if file.is_file() and b"PRIVATE" in file.read_bytes()]
     assert left == [], "a key that is read out of its store is written nowhere"
     assert PASSWORD not in running.log()
     assert running.terminate() == 0

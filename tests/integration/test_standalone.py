@@ -112,6 +112,14 @@ def test_a_worker_without_its_broker_or_keys_does_not_start(tmp_path: Path) -> N
     assert 'Missing required configuration "key.converter"' in incomplete.log()
 
 
+def test_a_temporary_folder_whose_path_is_too_long_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    worker = StandaloneWorker(tmp_path / "worker", "127.0.0.1:1").start({"TMPDIR": str(folder)})
+    assert worker.wait() == 2
+    assert "set TMPDIR to a shorter one" in worker.log()
+
+
 def test_a_task_that_fails_shows_its_trace_and_the_others_go_on(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:

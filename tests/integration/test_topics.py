@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
+from equipment.waiting import wait_until
 from worker.kafka import clients, topics
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
@@ -56,6 +57,7 @@ def test_a_topic_is_asked_for_once(admin: AdminClient, topic: str) -> None:
     creator = TopicCreator(admin, GROUPS)
     creator.ensure(topic)
     admin.delete_topics([topic])[topic].result()
+    wait_until("the topic is gone", lambda: topics.describe(admin, topic) is None)
     creator.ensure(topic)
     assert topics.describe(admin, topic) is None
 

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 _OFFSET_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-_BEAT_SECONDS: Final = 1.0
+_BEAT_SECONDS: Final = 0.5
 _AFTER_ROUND_SECONDS: Final = 5.0
 _BEAT_AFTER_ROUND_SECONDS: Final = 0.2
 _MOST_SILENT: Final = 2 / 3
