@@ -61,11 +61,9 @@ def balanced(configs: Configs, *members: MemberWorker) -> bool:
     )
 
 
-def settle(configs: Configs, *members: MemberWorker, seconds: float = 30.0) -> float:
-    """Wait until the members are balanced; returns how long it took."""
-    start = time.monotonic()
-    wait_until("the members are balanced", lambda: balanced(configs, *members), seconds)
-    return time.monotonic() - start
+def settle(configs: Configs, *members: MemberWorker) -> None:
+    """Wait until the members are balanced."""
+    wait_until("the members are balanced", lambda: balanced(configs, *members))
 
 
 def test_two_members_share_and_follow_changes(workers: Callable[..., MemberWorker]) -> None:
@@ -73,7 +71,7 @@ def test_two_members_share_and_follow_changes(workers: Callable[..., MemberWorke
     first = workers(configs)
     settle(configs, first)
     second = workers(configs)
-    joining = settle(configs, first, second)
+    settle(configs, first, second)
 
     leader, follower = (first, second) if first.membership.is_leader else (second, first)
     assert not follower.membership.is_leader
@@ -85,18 +83,21 @@ def test_two_members_share_and_follow_changes(workers: Callable[..., MemberWorke
     offset = configs.put("d", 3)
     for member in (leader, follower):
         member.membership.rejoin("there is another connector", offset)
-    changing = settle(configs, first, second)
+    settle(configs, first, second)
     assert not any(event.revoked for member in seen for event in member.joined[seen[member] :])
     rounds = first.membership.generation
     first.membership.rejoin("again", offset)
 
     second.close()
-    leaving = settle(configs, first)
+    settle(configs, first)
     assert first.membership.generation == rounds + 1
-    print(f"\njoin {joining:.2f} s, change {changing:.2f} s, leave {leaving:.2f} s")
-    assert changing < 1.0
     assert not first.lost
     assert not first.refused
+
+
+def test_signs_of_life_come_more_often_than_they_have_to(workers: Callable[..., MemberWorker]) -> None:
+    member = workers(Configs({"c": 1}), session_timeout_ms="60000", heartbeat_interval_ms="20000")
+    wait_until("there are many", lambda: len(member.signs) >= 5, 20)
 
 
 def test_three_members_in_turn(workers: Callable[..., MemberWorker]) -> None:
@@ -126,7 +127,7 @@ def test_what_is_revoked_is_nobody_elses_until_it_has_stopped(workers: Callable[
     assert not second.running & first.running
     start = time.monotonic()
     third.close()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
     first.hold_revoked.clear()
     first.release(revoking)
     settle(configs, first, second)
@@ -259,14 +260,14 @@ def test_everything_is_dropped_before_the_session_ends_if_the_broker_is_silent(
 ) -> None:
     configs = Configs({"c": 3})
     with EmbeddedBroker(BrokerConfig(folder=tmp_path / "broker", port=0)).lease() as broker:
-        keys = {"session_timeout_ms": "3000", "heartbeat_interval_ms": "300"}
+        keys = {"session_timeout_ms": "6000", "heartbeat_interval_ms": "300"}
         worker = MemberWorker("http://w/", distributed_props(broker.bootstrap_servers, topic, **keys), configs).start()
         try:
             settle(configs, worker)
             os.kill(broker.pid, signal.SIGSTOP)
             wait_until("everything is dropped", lambda: worker.lost)
-            assert time.monotonic() - worker.signs[-1] < 3.0
-            assert 0 < worker.lost[0].within < 1.0
+            assert time.monotonic() - worker.signs[-1] < SESSION
+            assert 0 < worker.lost[0].within < SESSION / 3
             assert not worker.running
         finally:
             os.kill(broker.pid, signal.SIGCONT)
@@ -285,7 +286,7 @@ def test_a_broker_that_is_not_there_is_said_once(topic: str, caplog: pytest.LogC
     wait_until("it has tried twice", lambda: len(asked) >= 3)
     start = time.monotonic()
     worker.close()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert address in caplog.records[0].getMessage()
     assert not worker.events
