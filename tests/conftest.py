@@ -23,12 +23,13 @@ from worker.registry.registry import EmbeddedRegistry, RegistryInfo, RegistrySer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests first, so that they do not begin when all the others are done."""
+    """Those first that may take longest, so that they do not begin when all the others are done."""
 
-    def rank(item: pytest.Item) -> int:
-        return [bool(item.get_closest_marker(name)) for name in ("cluster", "spark")].count(False)
+    def seconds(item: pytest.Item) -> float:
+        limit = item.get_closest_marker("timeout")
+        return float(limit.args[0]) if limit is not None else 0.0
 
-    items.sort(key=rank)
+    items.sort(key=seconds, reverse=True)
 
 
 @pytest.fixture(scope="session")
