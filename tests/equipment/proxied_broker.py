@@ -12,7 +12,7 @@ from connect.jvm.java import find_java
 from equipment.proxy import Proxy
 from equipment.waiting import wait_until
 from worker.embedded.ports import HOST, any_port
-from worker.kafka.broker_folder import BrokerFolder
+from worker.kafka.broker_folder import broker_folder
 from worker.kafka.broker_ports import Ports
 from worker.kafka.broker_probe import is_ready
 from worker.kafka.broker_settings import render_properties, server_properties
@@ -29,7 +29,7 @@ class ProxiedBroker:
 
     def __init__(self, folder: Path, jars: Sequence[Path], clients: int) -> None:
         folder.mkdir(parents=True)
-        self._place = BrokerFolder(folder)
+        self._place = broker_folder(folder)
         self._jars = jars
         self._direct = Ports(any_port(taken=0), any_port(taken=0))
         self._relayed = {any_port(taken=0): any_port(taken=0) for _ in range(clients)}

@@ -13,62 +13,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, TypeVar
 
 from connect.errors import ConnectError
 from connect.jvm.file_lock import file_lock
+from worker.embedded.folder import ServerFolder, ServerState
 from worker.embedded.leases import Lease, count_leases
 from worker.embedded.process import find_process, is_process, signal_process, tail, wait_gone
 
-__all__ = ["EmbeddedServer", "ServerFolder", "ServerState", "clear_the_way", "wait_ready", "where_to_look"]
+__all__ = ["EmbeddedServer", "clear_the_way", "wait_ready", "where_to_look"]
 
 _STOP_SECONDS = 30.0
 _KILL_SECONDS = 30.0
 _POLL_SECONDS = 0.02
 
 
-class ServerState(Protocol):
-    """What the last process that started or stopped a server wrote down."""
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-
-    @property
-    def explicit(self) -> bool:
-        """Whether it was started to stay: the end of the last lease does not stop it."""
-
-    def as_explicit(self) -> Self:
-        """The same, of a server that was started to stay."""
-
-    def as_stopped(self) -> Self:
-        """What to remember of it once it has been stopped."""
-
-
 S = TypeVar("S", bound=ServerState)
 I = TypeVar("I")  # noqa: E741
-
-
-class ServerFolder(Protocol[S]):
-    """The folder of a server."""
-
-    @property
-    def path(self) -> Path:
-        """The folder itself."""
-
-    @property
-    def leases(self) -> Path:
-        """One file a lease."""
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever starts or stops the server."""
-
-    def read_state(self) -> S | None:
-        """The state, or ``None`` where no server was started yet."""
-
-    def write_state(self, state: S) -> None:
-        """Replace the state, at once or not at all."""
 
 
 class EmbeddedServer(ABC, Generic[S, I]):

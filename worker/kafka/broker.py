@@ -17,7 +17,7 @@ from worker.embedded.leases import count_leases
 from worker.embedded.process import server_mark
 from worker.embedded.server import EmbeddedServer
 from worker.kafka.broker_archive import keep_archive
-from worker.kafka.broker_folder import BrokerFolder, BrokerState
+from worker.kafka.broker_folder import BrokerState, broker_folder
 from worker.kafka.broker_launch import becomes_ready, launch_broker
 from worker.kafka.broker_settings import BrokerConfig
 
@@ -45,7 +45,7 @@ class EmbeddedBroker(EmbeddedServer[BrokerState, BrokerInfo]):
         config = config or BrokerConfig()
         self._config = replace(config, folder=config.folder.expanduser().absolute())
         self._environ = environ
-        self._place = BrokerFolder(self._config.folder)
+        self._place = broker_folder(self._config.folder)
         super().__init__(self._place, mark=server_mark("broker", self._place.data), kind="broker")
 
     def _launch(self, last: BrokerState | None) -> BrokerState:

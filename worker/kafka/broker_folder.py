@@ -1,15 +1,16 @@
-"""The folder of an embedded broker: what lies where, and the state that outlives those who use it."""
+"""The folder of an embedded broker, and the state in it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from worker.embedded.folder import ServerFolder
 from worker.kafka.broker_ports import Ports
 
-__all__ = ["BrokerFolder", "BrokerState"]
+__all__ = ["BrokerFolder", "BrokerState", "broker_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class BrokerState:
     version: str
     explicit: bool = False
     """Whether it was started to stay: the end of the last lease does not stop it."""
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
     archive: str = ""
     """The class data archive to keep when the broker has left ``partial_archive``."""
     partial_archive: str = ""
@@ -35,58 +36,13 @@ class BrokerState:
         return replace(self, explicit=False, archive="", partial_archive="")
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerFolder:
-    """The paths below one broker's folder."""
+BrokerFolder: TypeAlias = ServerFolder[BrokerState]
 
-    path: Path
 
-    @property
-    def data(self) -> Path:
-        """Kafka's log folder: topics and metadata."""
-        return self.path / "data"
+def broker_folder(path: Path) -> BrokerFolder:
+    """The folder of the broker at ``path``."""
+    return ServerFolder(path, "broker", _parse)
 
-    @property
-    def log(self) -> Path:
-        """What the broker's process prints; the log of the start before is kept beside it."""
-        return self.path / "broker.log"
 
-    @property
-    def properties(self) -> Path:
-        """The server properties of the last start."""
-        return self.path / "server.properties"
-
-    @property
-    def leases(self) -> Path:
-        """One file a lease."""
-        return self.path / "leases"
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever starts or stops the broker."""
-        return self.path / "lock"
-
-    def read_state(self) -> BrokerState | None:
-        """The state, or ``None`` where no broker was started yet."""
-        try:
-            fields = json.loads(self._state.read_text(encoding="utf-8"))
-            return BrokerState(**{**fields, "ports": Ports(**fields["ports"])})
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            # Written by another version: the process is found by its command line, the rest is chosen anew.
-            return None
-
-    def write_state(self, state: BrokerState) -> None:
-        """Replace the state, at once or not at all."""
-        partial = self._state.with_suffix(".partial")
-        fields = {**asdict(state), "properties": dict(state.properties)}
-        partial.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
-        partial.replace(self._state)
-
-    def rotate_log(self) -> None:
-        """Move the log of the start before aside."""
-        if self.log.is_file():
-            self.log.replace(self.log.with_suffix(".log.1"))
-
-    @property
-    def _state(self) -> Path:
-        return self.path / "broker.json"
+def _parse(fields: Mapping[str, Any]) -> BrokerState:
+    return BrokerState(**{**fields, "ports": Ports(**fields["ports"])})

@@ -1,14 +1,16 @@
-"""The folder of an embedded schema registry: what lies where, and the state that outlives those who use it."""
+"""The folder of an embedded schema registry, and the state in it."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from worker.embedded.folder import ServerFolder
 from worker.registry.settings import Storage
 
-__all__ = ["RegistryFolder", "RegistryState"]
+__all__ = ["RegistryFolder", "RegistryState", "registry_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,52 +33,13 @@ class RegistryState:
         return replace(self, explicit=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryFolder:
-    """The paths below one registry's folder."""
+RegistryFolder: TypeAlias = ServerFolder[RegistryState]
 
-    path: Path
 
-    @property
-    def data(self) -> Path:
-        """The database of the registry."""
-        return self.path / "data"
+def registry_folder(path: Path) -> RegistryFolder:
+    """The folder of the registry at ``path``."""
+    return ServerFolder(path, "registry", _parse)
 
-    @property
-    def log(self) -> Path:
-        """What the registry's process prints; the log of the start before is kept beside it."""
-        return self.path / "registry.log"
 
-    @property
-    def leases(self) -> Path:
-        """One file a lease."""
-        return self.path / "leases"
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever starts or stops the registry."""
-        return self.path / "lock"
-
-    def read_state(self) -> RegistryState | None:
-        """The state, or ``None`` where no registry was started yet."""
-        try:
-            fields = json.loads(self._state.read_text(encoding="utf-8"))
-            return RegistryState(**{**fields, "storage": Storage(fields["storage"])})
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            # Written by another version: the process is found by its command line, the rest is chosen anew.
-            return None
-
-    def write_state(self, state: RegistryState) -> None:
-        """Replace the state, at once or not at all."""
-        partial = self._state.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(state), indent=2) + "\n", encoding="utf-8")
-        partial.replace(self._state)
-
-    def rotate_log(self) -> None:
-        """Move the log of the start before aside."""
-        if self.log.is_file():
-            self.log.replace(self.log.with_suffix(".log.1"))
-
-    @property
-    def _state(self) -> Path:
-        return self.path / "registry.json"
+def _parse(fields: Mapping[str, Any]) -> RegistryState:
+    return RegistryState(**{**fields, "storage": Storage(fields["storage"])})

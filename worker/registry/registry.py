@@ -12,7 +12,7 @@ from worker.embedded.leases import count_leases
 from worker.embedded.ports import HOST
 from worker.embedded.process import server_mark
 from worker.embedded.server import EmbeddedServer
-from worker.registry.folder import RegistryFolder, RegistryState
+from worker.registry.folder import RegistryState, registry_folder
 from worker.registry.launch import API_PATH, becomes_ready, launch_registry
 from worker.registry.settings import RegistryServerConfig, Storage
 
@@ -42,7 +42,7 @@ class EmbeddedRegistry(EmbeddedServer[RegistryState, RegistryInfo]):
         config = config or RegistryServerConfig()
         self._config = replace(config, folder=config.folder.expanduser().absolute())
         self._environ = environ
-        self._place = RegistryFolder(self._config.folder)
+        self._place = registry_folder(self._config.folder)
         super().__init__(self._place, mark=server_mark("registry", self._place.data), kind="registry")
 
     def _launch(self, last: RegistryState | None) -> RegistryState:

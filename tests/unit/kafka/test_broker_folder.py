@@ -6,13 +6,13 @@ import pytest
 
 from connect.jvm.java import Java
 from worker.kafka.broker_archive import class_archive, keep_archive
-from worker.kafka.broker_folder import BrokerFolder, BrokerState
+from worker.kafka.broker_folder import BrokerState, broker_folder
 from worker.kafka.broker_ports import Ports
 from worker.kafka.broker_storage import format_storage
 
 
 def test_the_state_reads_back_as_written(tmp_path: Path) -> None:
-    folder = BrokerFolder(tmp_path)
+    folder = broker_folder(tmp_path)
     assert folder.read_state() is None
     state = BrokerState(7, Ports(1, 2), "4.3.1", explicit=True, properties={"a": "b"}, archive="x")
     folder.write_state(state)
@@ -22,11 +22,11 @@ def test_the_state_reads_back_as_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"pid": 1, "ports": {"x": 1}}', '{"pid": 1, "ports": 3}'])
 def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "broker.json").write_text(text, encoding="utf-8")
-    assert BrokerFolder(tmp_path).read_state() is None
+    assert broker_folder(tmp_path).read_state() is None
 
 
 def test_the_log_of_the_start_before_is_kept(tmp_path: Path) -> None:
-    folder = BrokerFolder(tmp_path)
+    folder = broker_folder(tmp_path)
     folder.rotate_log()
     folder.log.write_text("one", encoding="utf-8")
     folder.rotate_log()

@@ -11,7 +11,7 @@ import pytest
 from connect.errors import ConfigError, ConnectError
 from worker.embedded.ports import any_port, is_free
 from worker.registry.application import registry_archive, unpacked
-from worker.registry.folder import RegistryFolder, RegistryState
+from worker.registry.folder import RegistryState, registry_folder
 from worker.registry.settings import RegistryServerConfig, Storage, system_properties
 
 
@@ -74,7 +74,7 @@ def test_settings_that_are_refused(key: str, value: object) -> None:
 
 
 def test_the_state_reads_back_as_written(tmp_path: Path) -> None:
-    folder = RegistryFolder(tmp_path)
+    folder = registry_folder(tmp_path)
     assert folder.read_state() is None
     state = RegistryState(7, 8081, "3.3.3", Storage.MEMORY).as_explicit()
     folder.write_state(state)
@@ -85,7 +85,7 @@ def test_the_state_reads_back_as_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"pid": 1, "storage": "tape"}'])
 def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "registry.json").write_text(text, encoding="utf-8")
-    assert RegistryFolder(tmp_path).read_state() is None
+    assert registry_folder(tmp_path).read_state() is None
 
 
 def test_any_port_is_free_and_not_the_one_that_is_taken() -> None:

@@ -1,0 +1,94 @@
+"""The folder of an embedded server: what lies where, and the state that outlives those who use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+__all__ = ["ServerFolder", "ServerState"]
+
+
+class ServerState(Protocol):
+    """What the last process that started or stopped a server wrote down: a dataclass whose fields are JSON."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+
+    @property
+    def explicit(self) -> bool:
+        """Whether it was started to stay: the end of the last lease does not stop it."""
+
+    def as_explicit(self) -> Self:
+        """The same, of a server that was started to stay."""
+
+    def as_stopped(self) -> Self:
+        """What to remember of it once it has been stopped."""
+
+
+S = TypeVar("S", bound=ServerState)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFolder(Generic[S]):
+    """The paths below the folder of one server of a ``kind``; ``parse`` makes its state of what was written down."""
+
+    path: Path
+    kind: str
+    parse: Callable[[Mapping[str, Any]], S]
+
+    @property
+    def data(self) -> Path:
+        """What the server keeps."""
+        return self.path / "data"
+
+    @property
+    def log(self) -> Path:
+        """What its process prints; the log of the start before is kept beside it."""
+        return self.path / f"{self.kind}.log"
+
+    @property
+    def properties(self) -> Path:
+        """The properties of the last start, of a server that takes a file of them."""
+        return self.path / "server.properties"
+
+    @property
+    def leases(self) -> Path:
+        """One file a lease."""
+        return self.path / "leases"
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever starts or stops the server."""
+        return self.path / "lock"
+
+    def read_state(self) -> S | None:
+        """The state, or ``None`` where no server was started yet."""
+        try:
+            return self.parse(json.loads(self._state.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            # Written by another version: the process is found by its command line, the rest is chosen anew.
+            return None
+
+    def write_state(self, state: S) -> None:
+        """Replace the state, at once or not at all."""
+        partial = self._state.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(state), indent=2) + "\n", encoding="utf-8")
+        partial.replace(self._state)
+
+    def rotate_log(self) -> None:
+        """Move the log of the start before aside."""
+        if self.log.is_file():
+            self.log.replace(self.log.with_suffix(".log.1"))
+
+    @property
+    def _state(self) -> Path:
+        return self.path / f"{self.kind}.json"
