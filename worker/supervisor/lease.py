@@ -11,17 +11,16 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import struct
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Lease", "watch_lease"]
+__all__ = ["Lease", "LeaseView", "watch_lease"]
 
 _FORM: Final = "d"
-_SIZE: Final = struct.calcsize(_FORM)
+_SIZE: Final = 8
 _LOOK: Final = 0.2
 
 
@@ -31,7 +30,8 @@ class Lease:
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("sluice-lease")
         os.ftruncate(self._descriptor, _SIZE)
-        self._memory = mmap.mmap(self._descriptor, _SIZE)
+        # Stored as one double: struct.pack_into would write zeros first, which a child may see.
+        self._until = memoryview(mmap.mmap(self._descriptor, _SIZE)).cast(_FORM)
         self.renew(math.inf)
 
     @property
@@ -41,30 +41,36 @@ class Lease:
 
     def renew(self, until: float) -> None:
         """Let it last until this time of the monotonic clock, which all processes of a machine share."""
-        struct.pack_into(_FORM, self._memory, 0, until)
+        self._until[0] = until
 
     def is_over(self) -> bool:
         """Whether it has run out."""
-        return _is_over(self._memory)
+        return time.monotonic() > self._until[0]
+
+
+class LeaseView:
+    """The end of a child. Raises ``OSError`` if the worker is gone, and its lease with it."""
+
+    def __init__(self, path: str) -> None:
+        with Path(path).open("rb") as file:
+            self._until = memoryview(mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)).cast(_FORM)
+
+    def is_over(self) -> bool:
+        """Whether the lease has run out."""
+        return time.monotonic() > self._until[0]
 
 
 def watch_lease(path: str, on_over: Callable[[], None] = lambda: os._exit(1)) -> None:
     """Look, from a thread of its own, whether the lease at ``path`` is over; a worker that is gone has none."""
     try:
-        with Path(path).open("rb") as file:
-            memory = mmap.mmap(file.fileno(), _SIZE, prot=mmap.PROT_READ)
+        lease = LeaseView(path)
     except OSError:
         on_over()
         return
 
     def watch() -> None:
-        while not _is_over(memory):
+        while not lease.is_over():
             time.sleep(_LOOK)
         on_over()
 
     threading.Thread(target=watch, name="lease", daemon=True).start()
-
-
-def _is_over(memory: mmap.mmap) -> bool:
-    (until,) = struct.unpack_from(_FORM, memory, 0)
-    return bool(time.monotonic() > until)
