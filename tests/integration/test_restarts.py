@@ -86,3 +86,22 @@ def test_a_scheduled_connector_rests_tells_its_next_run_and_may_be_run_now(
     wait_until("it rests until its time comes", lambda: worker.status("nightly").get("next_run") == expected)
     ask(worker, "PUT", "nightly/stop")
     wait_until("a user has taken it off its schedule", lambda: "next_run" not in worker.status("nightly"))
+
+
+def test_a_schedule_goes_by_the_clock(worker: StandaloneWorker, topic: str, bootstrap: str, tmp_path: Path) -> None:
+    create_topic(bootstrap, topic)
+    lines = tmp_path / "in.txt"
+    lines.write_text("a\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": str(lines),
+        "topic": topic,
+        "run.until": "drained",
+        "schedule": "* * * * *",
+    }
+    ask(worker, "PUT", "minutely/config", config)
+    worker.wait_for_states("minutely", "STOPPED")
+    first = worker.status("minutely")["next_run"]
+    wait_until("it ran", lambda: [message.value() for message in read_topic(bootstrap, topic)] == [b"a"], 90)
+    wait_until("it rests until the next minute", lambda: worker.status("minutely").get("next_run", "") > first)
+    worker.wait_for_states("minutely", "STOPPED")
