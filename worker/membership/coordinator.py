@@ -7,7 +7,6 @@ another and are sent meanwhile too.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
+from worker.kafka.python_client import quieten
 from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
 
@@ -94,7 +94,7 @@ class Coordinator:
     def __init__(
         self, client: Mapping[str, Any], group: GroupSettings, assign: Assign, alive: Callable[[float], None]
     ) -> None:
-        _quieten()
+        quieten()
         self._group = group
         self._alive = alive
         # The leader's assignment may wait a moment, and there is nothing else in this thread that it would hold up.
@@ -290,10 +290,3 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
 
 def _text(error: errors.KafkaError) -> str:
     return f"{type(error).__name__.removesuffix('Error')}: {error}"
-
-
-def _quieten() -> None:
-    # It reports each attempt to connect; what matters is told by this package, once.
-    library = logging.getLogger("kafka")
-    if library.level == logging.NOTSET:
-        library.setLevel(logging.CRITICAL)

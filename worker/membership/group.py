@@ -20,6 +20,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from worker.config import DistributedConfig
+from worker.kafka.client_kind import ClientKind
+from worker.kafka.clients import internal_properties
 from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.leader import Leader
@@ -157,12 +159,12 @@ class GroupMember:
 
     def _new_coordinator(self) -> Coordinator:
         # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
-        from worker.membership.client import client_settings  # noqa: PLC0415
+        from worker.kafka.python_client import python_client_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
         config = self._config
         return Coordinator(
-            client_settings(self._props),
+            python_client_settings(internal_properties(self._props, ClientKind.ADMIN, "membership")),
             GroupSettings(
                 config.group_id,
                 config.group_instance_id,

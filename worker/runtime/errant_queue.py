@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
 from worker.kafka import clients as kafka_clients
+from worker.kafka.client_kind import ClientProperties
 from worker.kafka.clients import sink_group_id
 from worker.kafka.consumer_groups import ConsumerGroup
 from worker.kafka.log_offsets import LogOffsets
@@ -59,13 +60,15 @@ class ErrantQueue:
 
     @cached_property
     def _admin(self) -> Any:
-        return kafka_clients.admin(
-            kafka_clients.dlq_admin_properties(self._assembly.worker_props, self._assembly.props, 0)
-        )
+        return kafka_clients.admin(self._admin_properties)
+
+    @property
+    def _admin_properties(self) -> ClientProperties:
+        return kafka_clients.dlq_admin_properties(self._assembly.worker_props, self._assembly.props, 0)
 
     @property
     def _group(self) -> ConsumerGroup:
-        return ConsumerGroup(self._admin, f"{sink_group_id(self._connector)}-dlq")
+        return ConsumerGroup(self._admin, self._admin_properties, f"{sink_group_id(self._connector)}-dlq")
 
     def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
         """The first offset and the end of each partition; none if the topic is not there."""

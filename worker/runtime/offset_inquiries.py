@@ -165,7 +165,8 @@ def _admin(assembly: Assembly) -> AdminClient:
 
 def _group(assembly: Assembly, admin: AdminClient) -> ConsumerGroup:
     consumer = clients.sink_consumer_properties(assembly.worker_props, assembly.props, 0)
-    return ConsumerGroup(admin, str(consumer.properties["group.id"]))
+    client = clients.admin_properties(assembly.worker_props, assembly.props)
+    return ConsumerGroup(admin, client, str(consumer.properties["group.id"]))
 
 
 def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int | None]:

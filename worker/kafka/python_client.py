@@ -1,11 +1,12 @@
-"""kafka-python's settings, of the worker's properties with Java's names.
+"""kafka-python's settings. It speaks those requests that librdkafka does not have.
 
-The properties are first read as for every other client of the worker, so that one key means one thing; what they
-come to is then said in kafka-python's words. What it cannot do is a ``ConfigError``.
+What a client is made from is read as for every other client of the worker, so that one key means one thing; what that
+comes to is then said in kafka-python's words. What it cannot do is a ``ConfigError``.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,12 +15,11 @@ from typing import Any, Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.clients import internal_properties
+from worker.kafka.client_kind import ClientProperties
+from worker.kafka.oauth import token_provider
 from worker.kafka.pem import file_in_memory
-from worker.membership.oauth import token_provider
 
-__all__ = ["client_settings"]
+__all__ = ["python_client_settings", "quieten"]
 
 _UNDERSTOOD: Final = frozenset(
     (
@@ -40,11 +40,16 @@ _UNDERSTOOD: Final = frozenset(
 )
 
 
-def client_settings(worker: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of the client by which a worker takes part in its group; they hold secrets."""
-    properties = {
-        key: str(value) for key, value in internal_properties(worker, ClientKind.ADMIN, "membership").properties.items()
-    }
+def quieten() -> None:
+    """Have the library log nothing: it reports each attempt to connect, and what matters is told by who uses it."""
+    library = logging.getLogger("kafka")
+    if library.level == logging.NOTSET:
+        library.setLevel(logging.CRITICAL)
+
+
+def python_client_settings(client: ClientProperties) -> dict[str, Any]:
+    """The settings of a client; they hold secrets."""
+    properties = {key: str(value) for key, value in client.properties.items()}
     protocol = properties.get("security.protocol", "plaintext").upper()
     settings: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in properties.get("metadata.broker.list", "").split(",")],
@@ -113,8 +118,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
         raise ConfigError(
             "sasl.mechanism",
             mechanism,
-            "The membership of a distributed worker has no Kerberos. Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS "
-            "with a key store",
+            "The membership of a distributed worker, and a request to forget some offsets of a sink, have no Kerberos. "
+            "Use SCRAM-SHA-512, PLAIN, OAUTHBEARER, or TLS with a key store",
         )
     return {
         "sasl_mechanism": mechanism,
@@ -127,7 +132,8 @@ def _refuse_rest(properties: Mapping[str, str]) -> None:
     for key in properties:
         if key.startswith(("ssl.", "sasl.")) and not key.startswith("sasl.oauthbearer.") and key not in _UNDERSTOOD:
             raise ConfigRuleError(
-                f"Configuration {key} cannot be used for the membership of a distributed worker. Remove it, and use "
-                "the settings with Java's names: ssl.truststore.*, ssl.keystore.*, sasl.mechanism, sasl.jaas.config",
+                f"Configuration {key} cannot be used for the membership of a distributed worker, nor to forget some "
+                "offsets of a sink. Remove it, and use the settings with Java's names: ssl.truststore.*, "
+                "ssl.keystore.*, sasl.mechanism, sasl.jaas.config",
                 key,
             )

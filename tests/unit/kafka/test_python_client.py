@@ -16,18 +16,21 @@ import pytest
 
 from connect.errors import ConfigError
 from equipment.certificates import Authority
+from worker.kafka.client_kind import ClientKind
+from worker.kafka.clients import internal_properties
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 WORKER = {"bootstrap.servers": "a:1, b:2", "group.id": "cluster"}
 JAAS = "sasl.jaas.config"
-STORES = Path(__file__).parents[2] / "kafka" / "data"
+STORES = Path(__file__).with_name("data")
 
 
 def settings(**keys: str) -> dict[str, Any]:
-    from worker.membership.client import client_settings  # noqa: PLC0415 - under the filter of warnings
+    from worker.kafka.python_client import python_client_settings  # noqa: PLC0415 - under the filter of warnings
 
-    return client_settings(WORKER | {key.replace("_", "."): value for key, value in keys.items()})
+    worker = WORKER | {key.replace("_", "."): value for key, value in keys.items()}
+    return python_client_settings(internal_properties(worker, ClientKind.ADMIN, "membership"))
 
 
 def test_plain_settings() -> None:
