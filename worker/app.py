@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.config import read_properties, resolve_references
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.plugins import PluginRegistry
 from rest.app import create_admin_app, create_app
 from rest.forwarding import Forwarding, Peers
@@ -33,6 +33,7 @@ from worker.herder.leadership import KeyRotation
 from worker.herder.parts import ClusterSettings
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
+from worker.kafka.retries import until_answered
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
@@ -301,10 +302,14 @@ def _resolved(props: Mapping[str, str]) -> dict[str, str]:
 def _cluster_id(props: Mapping[str, str]) -> str:
     """The id of the Kafka cluster, which must be there for a worker to start."""
     client = admin(internal_properties(props, ClientKind.ADMIN, "shared-admin"))
-    try:
-        return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
-    except KafkaException as error:
-        raise ConnectError(
-            "Failed to connect to and describe Kafka cluster. Check that a broker answers at "
-            f"bootstrap.servers={props['bootstrap.servers']} and that the security settings are right: {error}"
-        ) from error
+
+    def ask() -> str:
+        try:
+            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
+        except KafkaException as error:
+            raise RetriableError(
+                "Failed to connect to and describe Kafka cluster. Check that a broker answers at "
+                f"bootstrap.servers={props['bootstrap.servers']} and that the security settings are right: {error}"
+            ) from error
+
+    return until_answered(ask, _CLUSTER_TIMEOUT)

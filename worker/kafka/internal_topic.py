@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -11,6 +12,7 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
 from worker.kafka import clients
 from worker.kafka.client_kind import ClientKind
+from worker.kafka.retries import until_answered
 from worker.kafka.topic_creation import NewTopic
 from worker.kafka.topics import TopicDescription, ensure_compacted
 
@@ -20,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 _OWN = frozenset(("topic", "partitions", "replication.factor"))
 _CLEANUP_POLICY = "cleanup.policy"
+_PATIENCE_SECONDS: Final = 120.0
 
 
 def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
@@ -35,14 +38,14 @@ def ensure_internal_topic(
 ) -> TopicDescription:
     """Make the topic ``<prefix>topic`` if it is missing, and check that it is compacted.
 
-    ``worker`` are the worker's resolved properties and ``purpose`` is what the topic holds. Blocks; raises
-    :class:`~connect.errors.ConnectError`.
+    ``worker`` are the worker's resolved properties and ``purpose`` is what the topic holds. Blocks, for two minutes
+    and more if the brokers go away; raises :class:`~connect.errors.ConnectError`.
     """
     key = f"{prefix}topic"
     topic = NewTopic(worker[key], partitions, replication_factor, topic_settings(worker, prefix))
     admin = clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "shared-admin"))
     try:
-        return ensure_compacted(admin, topic, key=key, purpose=purpose)
+        return until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
     except ConnectError as error:
         if not _too_few_brokers(error):
             raise

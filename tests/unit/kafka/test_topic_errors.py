@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
 from worker.kafka import topics
+from worker.kafka.retries import until_answered
 from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics import TopicCreator
+from worker.kafka.topics import Creation, TopicCreator
 
 GROUPS = TopicCreationGroups.parse(
     {"topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "1"}
@@ -56,6 +57,20 @@ def test_a_broker_that_does_not_answer_may_be_asked_again(code: int) -> None:
         topics.create(broker, NewTopic("t"))
     with pytest.raises(RetriableError, match="topic config for topic 't'"):
         topics.describe_settings(broker, "t")
+
+
+def test_brokers_that_go_away_are_asked_again() -> None:
+    """What is under way when a connection ends fails at once: a worker that starts then must not end."""
+    brokers: list[Any] = [RefusingBroker(create=KafkaError._TRANSPORT), RefusingBroker(create=KafkaError._TIMED_OUT)]
+    brokers.append(RefusingBroker(create=KafkaError.TOPIC_ALREADY_EXISTS))
+    asked = iter(brokers)
+    assert until_answered(lambda: topics.create(next(asked), NewTopic("t")), 60) is Creation.EXISTED
+
+
+def test_brokers_that_stay_away_are_given_up() -> None:
+    broker: Any = RefusingBroker(create=KafkaError._TRANSPORT)
+    with pytest.raises(RetriableError, match="creating topic"):
+        until_answered(lambda: topics.create(broker, NewTopic("t")), 0.2)
 
 
 @pytest.mark.parametrize("code", FORBIDDEN)
