@@ -66,6 +66,10 @@ class ProxiedBroker:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(30)
 
+    def log_of(self, topic: str, partition: int = 0) -> Path:
+        """Where the first records of a partition are."""
+        return self._place.data / f"{topic}-{partition}" / f"{0:020d}.log"
+
     def close(self) -> None:
         """Leave nothing running."""
         if self._process is not None and self._process.poll() is None:

@@ -34,6 +34,7 @@ from worker.stores.config import (
     LoggerLevelChanged,
     RestartRequested,
     TargetState,
+    WritesLost,
 )
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
@@ -404,6 +405,9 @@ class Herder:
                 return
             case LoggerLevelChanged(namespace, level):
                 self._cluster_logger_level(namespace, level)
+                return
+            case WritesLost():
+                self._leadership.writes_lost()
                 return
             case ConnectorRemoved(name):
                 self._connectors.forget(name)

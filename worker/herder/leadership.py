@@ -94,6 +94,12 @@ class Leadership:
             # The claim ends what the leader before has left under way, which reading to the end would wait for.
             self._then(self._configs.claim_writes(), self._read)
 
+    def writes_lost(self) -> None:
+        """Claim the topic again if this worker still leads: one that no longer does may have claimed it meanwhile."""
+        if self._ready:
+            self._ready = False
+            self.changed()
+
     def _has_yet_to_join(self) -> bool:
         return self._membership.generation < 0
 

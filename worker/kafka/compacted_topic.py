@@ -75,8 +75,8 @@ class CompactedTopic:
 
     ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
     futures are completed, in the order of what happened: when one is done, everything it waited for has been passed
-    on. All methods but ``start`` and ``close`` return at once and may be called from any thread. While the brokers are
-    away it goes on trying, and says so once.
+    on. All methods but ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While
+    the brokers are away it goes on trying, and says so once.
 
     Which partitions there are is found out at the start: one that is added later is not read before the worker is
     started again, and a write that lands there fails. When the topic is deleted and made again, the new one is read
@@ -136,6 +136,13 @@ class CompactedTopic:
         self._consumer.assign(self._where(self._partitions))
         self._thread.start()
         self._fetcher.start()
+
+    def under_way(self, timeout: float) -> list[int]:
+        """The partitions that end with a transaction under way. Asked before ``start``, which raises the same."""
+        deadline = time.monotonic() + timeout
+        committed = self._find_extent(deadline, self._consumer)
+        ends = self._find_extent(deadline, self._ends_consumer)
+        return [number for number in sorted(ends) if committed[number].stop < ends[number].stop]
 
     def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
         """Pass on what there is, in the caller's thread.

@@ -1,7 +1,8 @@
 """A producer of which there is one in the cluster: whoever claims it shuts out the one before (KIP-618).
 
 Crash point: records that are written together are one transaction. Killed within it, none of them counts; the next
-to claim ends it.
+to claim ends it. A broker that is killed may have decided a transaction and forget to say so in the topic, which for
+``read_committed`` is then under way for ever; there the end of the next transaction of the same writer ends both.
 """
 
 from __future__ import annotations
@@ -32,8 +33,17 @@ _FENCED = frozenset((KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.
 class FencingProducer:
     """Writes to a topic in transactions under a transactional id. Has a thread of its own; methods return at once."""
 
-    def __init__(self, topic: str, properties: ClientProperties, transactional_id: str, timeout: float) -> None:
+    def __init__(
+        self,
+        topic: str,
+        properties: ClientProperties,
+        transactional_id: str,
+        timeout: float,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_lost`` is called, in the producer's thread, when nothing can be written before the next claim."""
         self._topic = topic
+        self._on_lost = on_lost
         self._timeout = timeout
         self._properties = replace(
             properties,
@@ -56,9 +66,12 @@ class FencingProducer:
         """Begin to serve."""
         self._thread.start()
 
-    def claim(self) -> Future[None]:
-        """Shut out whoever wrote under this id before; nothing is to be done if that was this one, unfenced."""
-        return self._ask(self._claim)
+    def claim(self, record: tuple[bytes, bytes | None]) -> Future[None]:
+        """Shut out whoever wrote under this id before, and write a record that changes nothing.
+
+        When that is done no transaction is under way, whatever became of the last one: the record has ended it.
+        """
+        return self._ask(partial(self._claim, [record]))
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]]) -> Future[None]:
         """Write records in one transaction.
@@ -92,9 +105,18 @@ class FencingProducer:
             action()
         self._producer = None
 
-    def _claim(self) -> None:
+    def _claim(self, records: list[tuple[bytes, bytes | None]]) -> None:
         if self._producer is not None:
-            return
+            try:
+                self._write(records)
+            except FencedError:
+                logger.debug("Another worker has written to topic '%s' since this one led", self._topic)
+            else:
+                return
+        self._producer = self._new_producer()
+        self._write(records)
+
+    def _new_producer(self) -> Producer:
         producer = clients.producer(self._properties)
         try:
             producer.init_transactions(self._timeout)
@@ -103,7 +125,7 @@ class FencingProducer:
                 f"Write privileges for topic '{self._topic}' could not be claimed ({_text(error)}): allow this "
                 f"principal to Write and Describe the transactional id {self._transactional_id}"
             ) from error
-        self._producer = producer
+        return producer
 
     def _write(self, records: list[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
@@ -127,6 +149,7 @@ class FencingProducer:
         self._producer = None
         causes: list[Any] = [*error.args[:1], *failures]
         if any(isinstance(cause, KafkaError) and cause.code() in _FENCED for cause in causes):
+            self._on_lost()
             raise FencedError(
                 f"Another worker writes to topic '{self._topic}' now: it has become the leader"
             ) from error
@@ -134,6 +157,7 @@ class FencingProducer:
             producer.abort_transaction(self._timeout)
         except KafkaException as unfinished:
             logger.debug("The broker will end the transaction itself: %s", _text(unfinished))
+            self._on_lost()
         else:
             self._producer = producer
         raise ConnectError(f"Topic '{self._topic}' could not be written to: {_text(error)}") from error

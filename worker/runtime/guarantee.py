@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from connect.source import SourceTask, TransactionContext
@@ -103,7 +103,10 @@ class ExactlyOnceGuarantee:
         )
         self._transactions.start()
         confirm_ownership(control)
-        self.reader = offset_reader(assembly, control, task)
+        offsets_topic = assembly.transaction_offsets_topic
+        self.reader = offset_reader(
+            assembly, control, task, lambda partitions: self._transactions.end_lost(offsets_topic, partitions)
+        )
         requests = TransactionRequests()
         self.transaction_context = requests if assembly.source_config.boundary == "connector" else None
         self._boundary = _boundary(assembly, requests)
@@ -148,24 +151,28 @@ def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: i
     return kind(assembly, control, clients, task)
 
 
-def offset_reader(assembly: Assembly, control: Control, task: int | None) -> OffsetReader:
+def offset_reader(
+    assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
+) -> OffsetReader:
     """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
     own = assembly.own_offsets_topic
     if own is not None:
         create_offsets_topic(assembly, own, task)
-        return MergedOffsetReader(_topic_reader(assembly, own, task), WorkerOffsetReader(control))
+        return MergedOffsetReader(_topic_reader(assembly, own, task, end_lost), WorkerOffsetReader(control))
     if assembly.supports_exactly_once:
-        return _topic_reader(assembly, assembly.transaction_offsets_topic, task)
+        return _topic_reader(assembly, assembly.transaction_offsets_topic, task, end_lost)
     return WorkerOffsetReader(control)
 
 
-def _topic_reader(assembly: Assembly, topic: str, task: int | None) -> TopicOffsetReader:
+def _topic_reader(
+    assembly: Assembly, topic: str, task: int | None, end_lost: Callable[[Sequence[int]], None] | None
+) -> TopicOffsetReader:
     worker, props = assembly.worker_props, assembly.props
     consumer = kafka.source_offsets_consumer_properties(
         worker, props, task, exactly_once=assembly.supports_exactly_once
     )
     producer = kafka.source_producer_properties(worker, props, task or 0)
-    return TopicOffsetReader(topic, assembly.config.name, consumer, producer)
+    return TopicOffsetReader(topic, assembly.config.name, consumer, producer, end_lost)
 
 
 def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:

@@ -44,15 +44,24 @@ class TopicOffsetReader:
     """Reads offsets of one connector from a topic, to its end every time.
 
     A transaction that is under way on the topic is waited for: Kafka ends it after its timeout at the latest, which
-    is within the two minutes that a read may take. The topic is opened when it is first asked.
+    is within the two minutes that a read may take. The topic is opened when it is first asked; ``end_lost`` is told
+    then in which partitions transactions are under way, some of which nothing may end any more.
     """
 
-    def __init__(self, topic: str, connector: str, consumer: ClientProperties, producer: ClientProperties) -> None:
+    def __init__(
+        self,
+        topic: str,
+        connector: str,
+        consumer: ClientProperties,
+        producer: ClientProperties,
+        end_lost: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
         self._connector = connector
         self._prefix = orjson.dumps([connector])[:-1] + b","
         # Written by the topic's thread, and looked at only when that says that the end is reached.
         self._view = OffsetView()
         self._topic = CompactedTopic(topic, consumer, producer, self._take)
+        self._end_lost = end_lost
         self._started = False
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
@@ -61,6 +70,8 @@ class TopicOffsetReader:
         if self._started:
             self._topic.read_to_end(_READ_TIMEOUT).result()
         else:
+            if self._end_lost is not None and (under_way := self._topic.under_way(_READ_TIMEOUT)):
+                self._end_lost(under_way)
             self._topic.start(_READ_TIMEOUT)
             self._started = True
         return [parse_offset(self._view.get(key)) for key in keys]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from connect.errors import ConnectError
 from worker.errors import FencedError
 from worker.runtime.tolerance import StopRequested
+from worker.stores.offset import NO_OFFSET_KEY
 
 __all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]
 
@@ -100,6 +102,19 @@ class TransactionalProducer:
             return
         self._call(self._producer.abort_transaction)
         self.is_open = False
+
+    def end_lost(self, topic: str, partitions: Iterable[int]) -> None:
+        """End what this task has left under way in these partitions, though Kafka thinks that it has ended.
+
+        A broker that is killed may have decided a transaction and forget to say so in a topic, which can then never be
+        read to its end. What follows from the same writer ends both: here a record that is of no connector.
+        """
+        if self.is_open:
+            return
+        self.begin()
+        for partition in partitions:
+            self._call_once(partial(self._producer.produce, topic, key=NO_OFFSET_KEY, value=None, partition=partition))
+        self.commit()
 
     def give_up(self) -> None:
         """Discard the transaction after a failure, if the producer still can; if not, the broker does."""

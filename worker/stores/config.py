@@ -27,6 +27,7 @@ __all__ = [
     "TargetState",
     "TargetStateChanged",
     "TasksChanged",
+    "WritesLost",
 ]
 
 
@@ -132,6 +133,11 @@ class FencedTasksChanged:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class WritesLost:
+    """What this worker writes as the leader is refused until it has claimed the topic again."""
+
+
 ConfigChange: TypeAlias = (
     ConnectorChanged
     | ConnectorRemoved
@@ -141,6 +147,7 @@ ConfigChange: TypeAlias = (
     | LoggerLevelChanged
     | SessionKeyChanged
     | FencedTasksChanged
+    | WritesLost
 )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "TargetStateRecord",
     "TaskRecord",
     "TasksCommitRecord",
+    "claim_record",
     "connector_record",
     "fenced_tasks_record",
     "logger_level_record",
@@ -100,6 +101,11 @@ ConfigRecord: TypeAlias = (
     | RestartRequested
     | LoggerLevelChanged
 )
+
+
+def claim_record() -> KeyAndValue:
+    """What a new leader writes first. It changes nothing, in Java neither: no connector is without a name."""
+    return _pair(_TARGET_STATE, None)
 
 
 def connector_record(name: str, config: Mapping[str, str]) -> KeyAndValue:

@@ -31,6 +31,7 @@ from worker.stores.config import (
     ConnectorEntry,
     SessionKey,
     TargetState,
+    WritesLost,
 )
 from worker.stores.config_state import ConfigState
 
@@ -77,6 +78,7 @@ class KafkaConfigStore(ConfigStore):
                 internal_properties(props, ClientKind.PRODUCER, "leader"),
                 f"connect-cluster-{config.group_id}",
                 _WRITE_SECONDS,
+                lambda: post(self._lose_writes),
             )
         # Below is what belongs to the thread of the view.
         self._state = ConfigState()
@@ -165,7 +167,7 @@ class KafkaConfigStore(ConfigStore):
         if self._leader is None:
             done.set_result(None)
         else:
-            self._follow(self._leader.claim(), done, _as_it_is)
+            self._follow(self._leader.claim(records.claim_record()), done, _as_it_is)
         return done
 
     def _write(self, pairs: Sequence[_KeyAndValue]) -> Future[None]:
@@ -227,6 +229,10 @@ class KafkaConfigStore(ConfigStore):
         change = self._state.apply(parsed)
         if change is not None and self._listener is not None:
             self._listener(change)
+
+    def _lose_writes(self) -> None:
+        if self._listener is not None:
+            self._listener(WritesLost())
 
     def _note_inconsistent(self) -> None:
         inconsistent = self._state.inconsistent

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
 
 from connect.errors import DataError
 
 __all__ = [
+    "NO_OFFSET_KEY",
     "Offset",
     "OffsetKey",
     "OffsetStore",
@@ -25,6 +26,9 @@ __all__ = [
 Offset: TypeAlias = Mapping[str, Any]
 OffsetKey: TypeAlias = bytes
 """A connector and one of its source partitions, as the bytes that key them: ``["name",{"filename":"x"}]``."""
+
+NO_OFFSET_KEY: Final[OffsetKey] = b'["",{}]'
+"""The key of what is written to an offsets topic and is of no connector, as none is without a name."""
 
 
 class OffsetStore(ABC):

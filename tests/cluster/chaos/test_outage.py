@@ -1,14 +1,16 @@
-"""A cluster all of whose workers are killed, one of its tasks in the middle of a commit."""
+"""A cluster all of whose workers are killed, in the middle of a commit of a task or of the broker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from connect.testing.crash import CRASH_POINT_VARIABLE
 from equipment.cluster import Cluster
+from equipment.forgotten_marker import forget_last_marker
+from equipment.proxied_broker import ProxiedBroker
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 
@@ -16,6 +18,17 @@ pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(
 
 LONG_MS = "600000"
 """Kafka aborts what is left open only after the test has given up."""
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
+    """A broker that may be killed."""
+    own = ProxiedBroker(tmp_path / "broker", broker_jars, 0)
+    try:
+        own.start()
+        yield own
+    finally:
+        own.close()
 
 
 def test_a_cluster_comes_back_although_a_transaction_was_left_open(
@@ -33,3 +46,33 @@ def test_a_cluster_comes_back_although_a_transaction_was_left_open(
     worker.kill()
     only.start().wait_until_all_run()
     wait_until("all is there", lambda: len(read_topic(bootstrap, f"{topic}-0")) == 2)
+
+
+def test_a_cluster_comes_back_although_the_broker_forgot_to_end_transactions(
+    mortal: ProxiedBroker, tmp_path: Path
+) -> None:
+    """Kafka has decided them, and so ends them no more: what is behind them could not be read for ever."""
+    only = Cluster(
+        tmp_path / "exact", mortal.bootstrap, 1, exactly_once_source_support="enabled", offset_storage_partitions="1"
+    )
+    create_topic(mortal.bootstrap, "lines-0")
+    lines = tmp_path / "in-0"
+    lines.write_text("one\ntwo\n")
+
+    def arrived() -> list[str]:
+        return [message.value().decode() for message in read_topic(mortal.bootstrap, "lines-0")]
+
+    try:
+        only.start().create("files", "Files", file=str(tmp_path / "in"), topic="lines")
+        wait_until("two lines are there", lambda: arrived() == ["one", "two"])
+        only.workers[0].kill()
+        mortal.kill()
+        for topic in ("exact-config", "exact-offset"):
+            forget_last_marker(mortal.log_of(topic))
+        mortal.start()
+        only.start().wait_until_all_run()
+        with lines.open("a") as stream:
+            stream.write("three\n")
+        wait_until("the third is there, and none twice", lambda: arrived() == ["one", "two", "three"])
+    finally:
+        only.close()

@@ -111,6 +111,37 @@ def test_a_worker_that_has_just_started_lets_requests_wait_until_it_knows_the_le
     assert error.url == "http://leader:8083/"
 
 
+def test_a_leader_that_may_write_no_more_claims_the_topic_again(inbox: WorkedInbox, store: SlowStore) -> None:
+    leadership, done = Leadership(Place(), store, inbox), list[str]()
+    leadership.changed()
+    for step in range(2):
+        store.steps[step][1].set_result(None)
+        inbox.work()
+    assert leadership.is_ready
+    leadership.writes_lost()
+    leadership.writes_lost()
+    do(leadership, done)
+    inbox.work()
+    assert ([name for name, _ in store.steps[2:]], done, leadership.is_ready) == (["claim"], [], False)
+    for step in range(2, 4):
+        store.steps[step][1].set_result(None)
+        inbox.work()
+    assert (done, leadership.is_ready) == (["done"], True)
+
+
+def test_a_worker_that_leads_no_more_leaves_the_topic_to_who_does(inbox: WorkedInbox, store: SlowStore) -> None:
+    place = Place()
+    leadership = Leadership(place, store, inbox)
+    leadership.changed()
+    for step in range(2):
+        store.steps[step][1].set_result(None)
+        inbox.work()
+    place.is_leader = False
+    leadership.writes_lost()
+    inbox.work()
+    assert (len(store.steps), leadership.is_ready) == (2, False)
+
+
 def test_a_claim_that_fails_is_told_and_made_again(inbox: WorkedInbox, store: SlowStore) -> None:
     leadership = Leadership(Place(), store, inbox)
     leadership.changed()

@@ -31,6 +31,7 @@ from worker.stores.config import (
     TargetState,
     TargetStateChanged,
     TasksChanged,
+    WritesLost,
 )
 from worker.stores.kafka_config import KafkaConfigStore
 
@@ -210,6 +211,21 @@ def test_a_new_leader_fences_the_one_before(support: str, worker: Callable[..., 
     expected = {"c": ConnectorEntry(CONFIG, TargetState.STARTED, TASKS, CONFIG), "e": ConnectorEntry(CONFIG)}
     assert old.entries() == expected
     wait_until("the new leader sees the state that the old one wrote", lambda: new.entries() == expected)
+
+
+def test_a_leader_that_was_fenced_by_mistake_is_told_and_claims_again(worker: Callable[..., Worker]) -> None:
+    one, other = (worker(exactly_once_source_support="enabled").start() for _ in range(2))
+    for leader in (one, other, one):
+        leader.done(leader.store.claim_writes)
+        leader.done(lambda store=leader.store: store.put_connector("c", CONFIG, None))
+    other.told.clear()
+    with pytest.raises(FencedError, match="Another worker"):
+        other.done(lambda: other.store.put_connector("d", CONFIG, None))
+    wait_until("the one that was fenced is told", lambda: WritesLost() in other.inbox.ask(lambda: list(other.told)))
+    assert WritesLost() not in one.inbox.ask(lambda: list(one.told)[-1:])
+    other.done(other.store.claim_writes)
+    other.done(lambda: other.store.put_connector("d", CONFIG, None))
+    wait_until("both see it", lambda: set(one.entries()) == set(other.entries()) == {"c", "d"})
 
 
 def test_a_thousand_connectors_are_written_and_read(worker: Callable[..., Worker]) -> None:
