@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from connect.config.errors import ConfigRuleError
-from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from worker.kafka.key_stores import KeyEntry, read_key_store, read_trust_store
-from worker.kafka.pem import file_in_memory
+from connect.tls.contexts import load_key, load_trusted
+from connect.tls.key_stores import read_key_store, read_trust_store
 from worker.kafka.ssl import OPENSSL_CIPHERS
 
 __all__ = ["TlsSettings"]
@@ -46,7 +45,7 @@ class TlsSettings:
                 name,
             )
         context = self._context(ssl.PROTOCOL_TLS_SERVER, ssl.Purpose.CLIENT_AUTH, self._client_auth())
-        self._load_key(context, key)
+        load_key(context, key, self._prefix)
         return context
 
     def client_context(self) -> ssl.SSLContext:
@@ -55,49 +54,16 @@ class TlsSettings:
         context.check_hostname = self._checks_host()
         key = read_key_store(self._props, self._prefix)
         if key is not None:
-            self._load_key(context, key)
+            load_key(context, key, self._prefix)
         return context
 
     def _context(self, protocol: int, purpose: ssl.Purpose, verify: ssl.VerifyMode) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
         context.check_hostname = False
         context.verify_mode = verify
-        # As in Java whatever is in the trust store is trusted, even if it is not the end of its chain.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        trusted = read_trust_store(self._props, self._prefix)
-        if trusted is None:
-            context.load_default_certs(purpose)
-        else:
-            self._load_trusted(context, trusted)
+        load_trusted(context, read_trust_store(self._props, self._prefix), self._prefix, purpose)
         self._restrict(context)
         return context
-
-    def _load_trusted(self, context: ssl.SSLContext, trusted: str) -> None:
-        try:
-            context.load_verify_locations(cadata=trusted)
-        except ssl.SSLError as error:
-            raise ConfigRuleError(
-                f"The certificates of {self._prefix}ssl.truststore cannot be used: {error.reason}. Check them with "
-                "`openssl x509 -text`.",
-                f"{self._prefix}ssl.truststore.location",
-            ) from error
-
-    def _load_key(self, context: ssl.SSLContext, entry: KeyEntry) -> None:
-        with file_in_memory(entry.key + entry.certificates) as file:
-            try:
-                # Without a password given OpenSSL would ask for one at the terminal.
-                context.load_cert_chain(file, password=entry.password or "")
-            except ssl.SSLError as error:
-                password = f"{self._prefix}ssl.key.password"
-                if "ENCRYPTED" in entry.key:
-                    raise ConfigError(
-                        password, HIDDEN, "It does not open the private key of the key store. Check it"
-                    ) from None
-                raise ConfigRuleError(
-                    f"The private key of {self._prefix}ssl.keystore and its certificate cannot be used together: "
-                    f"{error.reason}. The certificate has to be that of the key, and come first.",
-                    f"{self._prefix}ssl.keystore.location",
-                ) from None
 
     def _client_auth(self) -> ssl.VerifyMode:
         given = self._get("ssl.client.auth", "none").lower()

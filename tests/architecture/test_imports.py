@@ -21,7 +21,7 @@ DOORS: Final = {
     "cheroot": ["rest"],
     "click": ["worker"],
     "cronsim": ["worker"],
-    "cryptography": ["worker/kafka"],
+    "cryptography": ["connect/tls"],
     "confluent_kafka": ["worker/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "fastavro": ["converters"],
     "flask": ["rest"],

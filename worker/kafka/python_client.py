@@ -15,9 +15,9 @@ from typing import Any, Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
+from connect.tls.pem import file_in_memory
 from worker.kafka.client_kind import ClientProperties
 from worker.kafka.oauth import token_provider
-from worker.kafka.pem import file_in_memory
 
 __all__ = ["python_client_settings", "quieten"]
 

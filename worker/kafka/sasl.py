@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
+from connect.tls.pem import normalized_pem
 from worker.kafka.conversion import boolean, integer
 from worker.kafka.jaas import JAAS_CONFIG, LoginModule, parse_jaas_config
-from worker.kafka.pem import normalized_pem
 
 __all__ = ["sasl_properties", "uses_sasl"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect.errors import ConfigError
-from worker.kafka.key_stores import is_pem, read_key_store, read_trust_store
+from connect.tls.key_stores import is_pem, read_key_store, read_trust_store
 
 __all__ = ["OPENSSL_CIPHERS", "ssl_properties", "uses_ssl"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
+from connect.tls.pem import normalized_pem
 from worker.kafka import clients
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.client_properties import librdkafka_properties
-from worker.kafka.pem import normalized_pem
 from worker.kafka.ssl import OPENSSL_CIPHERS, ssl_properties
 
 DATA = Path(__file__).parent / "data"

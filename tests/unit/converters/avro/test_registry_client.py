@@ -269,6 +269,8 @@ NO_NAME = {"schema_registry_ssl_endpoint_identification_algorithm": ""}
         {"schema_registry_ssl_truststore_certificates": " ".join(CERTIFICATE.split("\n")), **NO_NAME},
         {"ssl_truststore_certificates": CERTIFICATE, "ssl_truststore_type": "PEM", **NO_NAME},
         {"ssl_truststore_certificates": CERTIFICATE, "ssl_endpoint_identification_algorithm": ""},
+        {"ssl_truststore_location": str(TLS / "truststore.jks"), "ssl_truststore_password": "changeit", **NO_NAME},
+        {"ssl_truststore_location": str(TLS / "truststore.p12"), "ssl_truststore_password": "changeit", **NO_NAME},
     ],
 )
 def test_a_registry_that_is_trusted(secure: MemoryRegistry, client: Make, props: dict[str, str]) -> None:
@@ -285,15 +287,29 @@ def test_a_registry_that_is_not_trusted(secure: MemoryRegistry, client: Make, pr
     assert not secure.requests
 
 
-def test_a_client_that_shows_a_certificate(client: Make) -> None:
+@pytest.mark.parametrize(
+    "identity",
+    [
+        {"keystore_key": KEY, "keystore_certificate_chain": CERTIFICATE},
+        {"keystore_location": str(TLS / "keystore.pem"), "key_password": "changeit"},
+        {"keystore_location": str(TLS / "keystore.p12"), "keystore_password": "changeit"},
+        {
+            "keystore_location": str(TLS / "keystore.jks"),
+            "keystore_password": "changeit",
+            "key_password": "of-the-key",
+        },
+    ],
+    ids=["text", "pem", "p12", "jks"],
+)
+def test_a_client_that_shows_a_certificate(client: Make, identity: dict[str, str]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
     context.load_verify_locations(TLS / "certificate.pem")
     context.verify_mode = ssl.CERT_REQUIRED
-    identity = {"schema_registry_ssl_keystore_key": KEY, "schema_registry_ssl_keystore_certificate_chain": CERTIFICATE}
+    shown = {f"schema_registry_ssl_{name}": value for name, value in identity.items()}
     trust = {"schema_registry_ssl_truststore_certificates": CERTIFICATE, **NO_NAME}
     with serving(MemoryRegistry(), context) as registry:
-        assert client(schema_registry_url=registry.url, **trust, **identity).register("s", '"int"') == 1
+        assert client(schema_registry_url=registry.url, **trust, **shown).register("s", '"int"') == 1
 
 
 @pytest.mark.parametrize(
@@ -307,7 +323,14 @@ def test_a_client_that_shows_a_certificate(client: Make) -> None:
         ({"bearer.auth.credentials.source": "STATIC_TOKEN"}, "bearer.auth.token"),
         ({"bearer.auth.credentials.source": "CUSTOM"}, "bearer.auth.credentials.source"),
         ({"value.subject.name.strategy": "com.mine.Strategy"}, "value.subject.name.strategy"),
-        ({"schema.registry.ssl.truststore.type": "JKS"}, "schema.registry.ssl.truststore.type"),
+        (
+            {"ssl.truststore.location": str(TLS / "truststore.jks"), "ssl.truststore.type": "BKS"},
+            "schema.registry.ssl.truststore.type",
+        ),
+        (
+            {"ssl.keystore.location": str(TLS / "keystore.p12"), "ssl.keystore.password": "other"},
+            "schema.registry.ssl.keystore.password",
+        ),
         ({"ssl.keystore.location": "/none.pem"}, "schema.registry.ssl.keystore.location"),
     ],
 )

@@ -20,7 +20,7 @@ from typing import Final
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from worker.kafka.pem import normalized_pem
+from connect.tls.pem import normalized_pem
 
 __all__ = ["KeyEntry", "is_pem", "read_key_store", "read_trust_store"]
 
