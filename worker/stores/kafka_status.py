@@ -1,7 +1,8 @@
 """The states of connectors and tasks in the cluster's status topic.
 
 Crash point: a state that was put and not acknowledged is lost with the worker. Whoever takes its work over writes the
-next one, so what is read is old for a moment and never wrong for good.
+next one, so what is read is old for a moment and never wrong for good. What a worker said that could not reach the
+brokers may come to them after what its successor said, who then says it again.
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ class KafkaStatusStore(StatusStore):
             internal_properties(props, ClientKind.PRODUCER, "statuses"),
             self._arrive,
         )
-        self._view = StatusView()  # belongs to the thread of the view
+        # Below is what belongs to the thread of the view.
+        self._view = StatusView()
+        self._said: dict[Unit, Status] = {}
 
     def start(self) -> None:
         """Make the topic if it is missing and read all there is. Raises ``ConnectError``."""
@@ -163,9 +166,13 @@ class KafkaStatusStore(StatusStore):
         if status.state in _SAFELY and not self._is_ours(unit, status):
             logger.debug("Status %s of %s is not written: a newer generation has taken it over", status.state, unit)
             return
+        self._said[unit] = status
+        if status.state is State.UNASSIGNED:
+            del self._said[unit]
         self._write(records.status_key(unit), records.status_value(status), records.StatusRecord(unit, status))
 
     def remove(self, unit: Unit) -> None:
+        self._said.pop(unit, None)
         self._write(records.status_key(unit), None, records.StatusRecord(unit, None))
 
     def statuses(self) -> Mapping[Unit, Status]:
@@ -220,7 +227,21 @@ class KafkaStatusStore(StatusStore):
                 return
             key = record.key or b""
             try:
-                self._view.read(key, records.parse(key, record.value))
+                parsed = records.parse(key, record.value)
+                self._view.read(key, parsed)
+                if isinstance(parsed, records.StatusRecord):
+                    self._answer(parsed.unit, parsed.status)
             except DataError as error:
                 shown = key.decode("utf-8", "replace")
                 logger.warning("Ignoring record %s of the status topic at offset %d: %s", shown, record.offset, error)
+
+    def _answer(self, unit: Unit, heard: Status | None) -> None:
+        """Say again what another has spoken over whose work this was before, and nothing more of what is another's."""
+        said = self._said.get(unit)
+        if said is None or (heard is not None and heard.worker_id == self._worker_id):
+            return
+        if heard is not None and heard.generation < said.generation:
+            logger.debug("Status %s of %s is told again: %s has told an older one", said.state, unit, heard.worker_id)
+            self.put(unit, said)
+        else:
+            del self._said[unit]

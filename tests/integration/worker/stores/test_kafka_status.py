@@ -11,6 +11,7 @@ from equipment.inbox import Inbox
 from equipment.topics import read_topic
 from equipment.waiting import wait_until
 from worker.config import DistributedConfig
+from worker.stores import status_records as records
 from worker.stores.kafka_status import KafkaStatusStore
 from worker.stores.status import State, Status
 from worker.unit import Unit
@@ -36,6 +37,16 @@ class Worker:
 
     def topics(self) -> list[str]:
         return self.inbox.ask(lambda: self.store.topics("c"))
+
+
+def read_statuses(props: dict[str, str]) -> dict[Unit, tuple[State, str]]:
+    """The last status of each unit on the topic."""
+    found: dict[Unit, tuple[State, str]] = {}
+    for message in read_topic(props["bootstrap.servers"], props["status.storage.topic"]):
+        match records.parse(message.key(), message.value()):
+            case records.StatusRecord(unit, Status(state, worker_id)):
+                found[unit] = state, worker_id
+    return found
 
 
 @pytest.fixture
@@ -74,6 +85,25 @@ def test_a_worker_that_lost_its_work_does_not_speak_over_the_new_one(worker: Cal
     assert new.states()[TASK] == old.states()[TASK] == (State.RUNNING, "new")
     old.put(TASK, State.FAILED, 2)
     wait_until("an equal generation may", lambda: new.states()[TASK] == (State.FAILED, "old"))
+
+
+def test_what_a_cut_off_worker_gets_through_too_late_does_not_stand(
+    worker: Callable[[str], Worker], props: dict[str, str]
+) -> None:
+    """Its client goes on trying while the brokers are away, and may reach them after its successor."""
+    new = worker("new")
+    new.put(TASK, State.RUNNING, 2)
+    new.put(CONNECTOR, State.RUNNING, 2)
+    new.put(CONNECTOR, State.UNASSIGNED, 2)
+    wait_until("it is on the topic", lambda: len(read_statuses(props)) == 2)
+    late = Producer({"bootstrap.servers": props["bootstrap.servers"], "partitioner": "murmur2_random"})
+    for unit in (CONNECTOR, TASK):
+        value = records.status_value(Status(State.FAILED, "old", 1))
+        late.produce(props["status.storage.topic"], value, records.status_key(unit))
+    late.flush(30)
+    told = {CONNECTOR: (State.FAILED, "old"), TASK: (State.RUNNING, "new")}
+    wait_until("the task's worker has said it again", lambda: read_statuses(props) == told)
+    assert worker("third").states() == told
 
 
 def test_statuses_and_topics_outlive_the_workers(worker: Callable[[str], Worker], props: dict[str, str]) -> None:
