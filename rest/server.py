@@ -100,7 +100,8 @@ class RestServer:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _server(self, listener: Listener, key: str) -> Server:
-        server = Server((listener.host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
+        host = listener.host or _every_interface()
+        server = Server((host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
         server.keep_alive_conn_limit = _KEPT_CONNECTIONS
         server.shutdown_timeout = _CLOSE_SECONDS
         server.error_log = _log  # type: ignore[method-assign,assignment]
@@ -117,6 +118,11 @@ class RestServer:
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         answered: Iterable[bytes] = self._app(environ, start_response)
         return answered
+
+
+def _every_interface() -> str:
+    """The address that stands for all of IPv4 and, where the machine has it, IPv6; Cheroot takes no empty host."""
+    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - what a listener without a host asks for
 
 
 def _as_daemon(action: Callable[[], None]) -> None:
