@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack
+from concurrent.futures import Future, InvalidStateError
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from ssl import SSLContext
 from typing import Final
@@ -285,9 +285,10 @@ def _stop_on_signals() -> Future[int]:
     stop: Future[int] = Future()
 
     def ask(number: int, _frame: object) -> None:
-        if not stop.done():
-            logger.info("Stopping on %s", signal.Signals(number).name)
+        # A second signal may come in the midst of this one: whether it is the first is asked and said at once.
+        with suppress(InvalidStateError):
             stop.set_result(OK)
+            logger.info("Stopping on %s", signal.Signals(number).name)
 
     signal.signal(signal.SIGINT, ask)
     signal.signal(signal.SIGTERM, ask)

@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,6 +67,34 @@ def test_a_signal_ends_the_worker_in_good_order(
     assert worker.wait() == 0
     assert committed(bootstrap, f"connect-sink-{topic}", topic) == [1000], "what was put is committed at the end"
     wait_until("its processes are gone", lambda: not any(map(runs, children)))
+
+
+IMPATIENT = """
+import logging, os, signal, sys
+from pathlib import Path
+from worker.app import run_standalone
+
+class Impatient(logging.Handler):
+    def emit(self, record):
+        if record.getMessage().startswith(("The worker is up", "Stopping")):
+            os.kill(os.getpid(), signal.SIGINT)
+
+logging.basicConfig(level=logging.INFO, handlers=[Impatient(), logging.StreamHandler()])
+sys.exit(run_standalone(Path(sys.argv[1]), []))
+"""
+
+
+def test_a_signal_in_the_midst_of_another_is_no_failure(bootstrap: str, tmp_path: Path) -> None:
+    worker = tmp_path / "worker.properties"
+    worker.write_text(
+        f"bootstrap.servers={bootstrap}\nkey.converter=StringConverter\nvalue.converter=StringConverter\n"
+        f"offset.storage.file.filename={tmp_path}/offsets\nlisteners=http://127.0.0.1:0\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", IMPATIENT, str(worker)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("Stopping on SIGINT") == 1
 
 
 def test_the_rest_api_tells_what_runs(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
