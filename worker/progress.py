@@ -34,14 +34,15 @@ class Progress:
         return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG, 0.0))
 
     def line(self, before: Progress) -> str | None:
-        """One line, with the rates since ``before``; none if nothing has moved."""
-        if (self.read, self.written) == (before.read, before.written):
+        """One line, with the rates since ``before``; none if nothing has moved.
+
+        A count falls when a task leaves this worker and takes its own along, which is no movement.
+        """
+        read, written = max(0.0, self.read - before.read), max(0.0, self.written - before.written)
+        if not read and not written:
             return None
         seconds = max(self.at - before.at, 1e-9)
-        read_rate, written_rate = (
-            (self.read - before.read) / seconds,
-            (self.written - before.written) / seconds,
-        )
+        read_rate, written_rate = read / seconds, written / seconds
         return (
             f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s), "
             f"lag {self.lag:,.0f}"

@@ -9,6 +9,14 @@ def test_a_line_tells_counts_rates_and_lag() -> None:
     assert now.line(before) == "5,000 records read (2,500/s), 1,000 written (500/s), lag 4,000"
 
 
+def test_what_leaves_with_a_task_is_no_movement() -> None:
+    before = Progress.of({"source-record-write-total": 5.0, "sink-record-send-total": 1000.0}, at=10.0)
+    left = Progress.of({"source-record-write-total": 5.0}, at=12.0)
+    read = Progress.of({"source-record-write-total": 9.0}, at=12.0)
+    assert left.line(before) is None
+    assert read.line(before) == "9 records read (2/s), 0 written (0/s), lag 0"
+
+
 def test_there_is_no_line_while_nothing_moves() -> None:
     now = Progress.of({"sink-record-lag": 4.0}, at=12.0)
     assert now.line(Progress.of({}, at=10.0)) is None
