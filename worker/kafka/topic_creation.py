@@ -38,6 +38,12 @@ class NewTopic:
     replication_factor: int = BROKER_DEFAULT
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        numbers = {"partitions": self.partitions, "replication.factor": self.replication_factor}
+        given = {key: number for key, number in numbers.items() if number != BROKER_DEFAULT}
+        said = ", ".join(f"{key}={value}" for key, value in {**given, **self.settings}.items())
+        return f"{self.name} ({said or 'as the broker makes topics'})"
+
 
 @dataclass(frozen=True, slots=True)
 class TopicCreationGroup:

@@ -107,3 +107,11 @@ def test_what_is_wrong_is_told_in_kafka_s_words(settings: dict[str, str], key: s
         TopicCreationGroups.parse(settings)
     assert caught.value.key == key
     assert told in str(caught.value)
+
+
+def test_a_topic_is_shown_with_what_it_is_made_with() -> None:
+    assert str(NewTopic("orders", 3, 1, {"cleanup.policy": "compact"})) == (
+        "orders (partitions=3, replication.factor=1, cleanup.policy=compact)"
+    )
+    assert str(NewTopic("orders", replication_factor=2)) == "orders (replication.factor=2)"
+    assert str(NewTopic("orders")) == "orders (as the broker makes topics)"
