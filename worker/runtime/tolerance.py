@@ -162,7 +162,7 @@ class Tolerance:
             reporter.report(failure)
         if (exceeded := self._exceeded()) is not None:
             self.counts.total_record_failures += 1
-            raise ConnectError(f"{exceeded}: {failure.error}") from failure.error
+            raise ConnectError(f"{exceeded}: {failure.error}{_origin(failure)}") from failure.error
         self.counts.total_records_skipped += 1
 
     def _exceeded(self) -> str | None:
@@ -238,6 +238,11 @@ def class_name(plugin: object) -> str:
 def stack_trace(error: BaseException) -> str:
     """The whole trace of an error, causes included."""
     return "".join(traceback.format_exception(error))
+
+
+def _origin(failure: Failure) -> str:
+    raw = failure.raw
+    return f" (record {raw.topic}:{raw.partition}:{raw.offset})" if raw is not None else ""
 
 
 def _where(failure: Failure, *, with_messages: bool) -> str:

@@ -119,6 +119,14 @@ def test_none_fails_the_task_and_all_leaves_the_record_out() -> None:
     assert (tolerant.counts.total_record_errors, tolerant.counts.total_records_skipped) == (1, 1)
 
 
+def test_a_task_that_fails_says_which_record_it_was() -> None:
+    raw = RawRecord("orders", 1, 7, 99, "CreateTime", b"secret-key", b"secret-value", ())
+    failure = Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no JSON"), raw=raw)
+    with pytest.raises(ConnectError) as raised:
+        Tolerance(config(), [], Clock().wait).give_up(failure)
+    assert str(raised.value) == "Tolerance exceeded in error handler: no JSON (record orders:1:7)"
+
+
 def test_the_log_line_tells_where_the_record_is(caplog: pytest.LogCaptureFixture) -> None:
     logs = SourceConnectorConfig.parse({**config(errors_tolerance="all").originals, "errors.log.enable": "true"})
     raw = RawRecord("t", 1, 7, 99, "CreateTime", b"secret-key", b"secret-value", ())
