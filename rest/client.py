@@ -66,7 +66,9 @@ class RestClient:
             answer = self._session.request(method, url, params=dict(parameters), json=body, timeout=_TIMEOUT)
         except requests.RequestException as error:
             raise RestError(
-                f"No worker answers at {self._url}: {error}. Name the address of its REST API with --url.", None
+                f"No worker answers at {self._url}: {error}. Name the address of its REST API with --url, "
+                "as in http://localhost:8083.",
+                None,
             ) from error
         document = _document(answer, self._url)
         if answer.ok:

@@ -183,6 +183,8 @@ def test_a_reset_on_the_command_line(sink: StandaloneWorker, topic: str, bootstr
     nobody = CliRunner().invoke(main, ["offsets", "show", topic, "--url", "http://127.0.0.1:1"])
     assert nobody.exit_code == 1
     assert "No worker answers at http://127.0.0.1:1" in nobody.output
+    bare = CliRunner().invoke(main, ["offsets", "show", topic, "--url", "127.0.0.1:1"])
+    assert "with --url, as in http://localhost:8083." in bare.output
 
 
 def test_the_offsets_of_a_sink_are_exported_and_imported(
