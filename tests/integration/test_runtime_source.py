@@ -236,6 +236,7 @@ def test_a_record_that_kafka_refuses_fails_the_task_or_is_left_out(
     task = start(errors_tolerance=tolerance, **{"producer.override.linger.ms": "100"})
     if tolerance == "none":
         assert "Kafka did not take a record" in task.trace()
+        assert "Raise producer.override.max.request.size" in task.trace()
         assert task.offsets == {"{'p': 'p'}": {"o": 1}}, "what came before it is committed"
     else:
         wait_until("it is passed", lambda: task.offsets == {"{'p': 'p'}": {"o": 3}})
@@ -252,6 +253,7 @@ def test_a_topic_that_is_gone_fails_the_task_although_records_may_be_left_out(
     script.polls = [lambda task: [record(0, to="no such topic")]]
     task = start(errors_tolerance="all", worker={"topic.creation.enable": "false"})
     assert "Kafka did not take a record" in task.trace()
+    assert "max.request.size" not in task.trace()
     assert task.offsets == {}
 
 

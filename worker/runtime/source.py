@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
+_LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
 _OF_THE_RECORD: Final = frozenset(
     {
         KafkaError._BAD_MSG,
@@ -216,10 +217,8 @@ class SourceLoop:
 
     def _refused(self, topic: str, error: KafkaError, sent: bool) -> None:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
-        failure = ConnectError(
-            f"Kafka did not take a record for topic {topic}: {error.str()}. If it is too large, raise "
-            "producer.override.max.request.size and the topic's max.message.bytes."
-        )
+        remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
+        failure = ConnectError(f"Kafka did not take a record for topic {topic}: {error.str()}.{remedy}")
         of_record = not error.fatal() and error.code() in _OF_THE_RECORD
         if (refusal := self._commits.refusal(error, sent=sent, of_record=of_record)) is not None:
             raise refusal from KafkaException(error)
