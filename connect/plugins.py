@@ -221,8 +221,12 @@ def _entries_of_package(name: str, folder: Path) -> list[PluginEntry]:
 
 
 def _is_importable(name: str) -> bool:
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        # io.debezium.connector.X is the name of a Java class, and nothing of Python's module io.
+        return False
     try:
-        return importlib.util.find_spec(name.partition(".")[0]) is not None
+        return importlib.util.find_spec(top) is not None
     except ValueError:
         return False
 
