@@ -14,8 +14,8 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.config import read_properties, resolve_references
-from connect.errors import ConnectError, RetriableError
-from connect.plugins import PluginRegistry
+from connect.errors import ConfigError, ConnectError, PluginError, RetriableError
+from connect.plugins import PluginKind, PluginRegistry
 from rest.app import create_admin_app, create_app
 from rest.forwarding import Forwarding, Peers
 from rest.headers import AnswerHeaders
@@ -31,12 +31,14 @@ from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.leadership import KeyRotation
 from worker.herder.parts import ClusterSettings
+from worker.kafka.client_keys import CLIENT_KEYS
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
 from worker.kafka.retries import until_answered
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
+from worker.misspelled import misspelled
 from worker.progress import ProgressLog
 from worker.runtime.entry import main as child_main
 from worker.runtime.log import Redaction
@@ -77,6 +79,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
             props = read_properties(worker_file)
             resolved = _resolved(props)
             config = StandaloneConfig.parse(resolved)
+            _warn(config)
             cluster_id = _cluster_id(resolved)
             store = FileOffsetStore(config.offset_file)
             web = _Web(config, resolved, stack)
@@ -100,6 +103,7 @@ def run_distributed(worker_file: Path) -> int:
             props = read_properties(worker_file)
             resolved = _resolved(props)
             config = DistributedConfig.parse(resolved)
+            _warn(config)
             web = _Web(config, resolved, stack)
             cluster_id = _cluster_id(resolved)
             peers = Peers(web.peer_context(), _REQUEST_TIMEOUT)
@@ -164,7 +168,7 @@ def _standalone_herder(
         MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
-        PluginRegistry.discover(config.plugin_path or ()),
+        _plugins(config),
         offsets,
         TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
     )
@@ -200,13 +204,28 @@ def _distributed_herder(
         KafkaStatusStore(web.address.worker_id, config, resolved, inbox.post),
         _membership(config, resolved, web.address.url, lease),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
-        PluginRegistry.discover(config.plugin_path or ()),
+        _plugins(config),
         offsets,
         TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
         _cluster_settings(config, leader, owners, lease),
     )
     _start(herder, offsets, stack)
     return herder
+
+
+def _plugins(config: WorkerConfig) -> PluginRegistry:
+    """The plugins there are; :class:`~connect.errors.ConfigError` if the worker's converters are not among them."""
+    registry = PluginRegistry.discover(config.plugin_path or ())
+    for key, kind, name in (
+        ("key.converter", PluginKind.CONVERTER, config.key_converter),
+        ("value.converter", PluginKind.CONVERTER, config.value_converter),
+        ("header.converter", PluginKind.HEADER_CONVERTER, config.header_converter),
+    ):
+        try:
+            registry.find(kind, name)
+        except PluginError as error:
+            raise ConfigError(key, name, str(error)) from error
+    return registry
 
 
 def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
@@ -298,6 +317,13 @@ def _stop_on_signals() -> Future[int]:
 def _resolved(props: Mapping[str, str]) -> dict[str, str]:
     values = resolve_references(props, providers_of(props, Redaction())).values
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _warn(config: WorkerConfig) -> None:
+    """Tell of keys that have no effect because they are written wrong."""
+    own = {key.name for key in type(config).definitions()}
+    for warning in misspelled(config.originals, own.union(*CLIENT_KEYS.values())):
+        logger.warning("%s", warning)
 
 
 def _cluster_id(props: Mapping[str, str]) -> str:

@@ -97,6 +97,24 @@ def test_a_signal_in_the_midst_of_another_is_no_failure(bootstrap: str, tmp_path
     assert ended.stderr.count("Stopping on SIGINT") == 1
 
 
+def test_a_worker_whose_converter_is_not_there_does_not_start(standalone: MakeWorker) -> None:
+    worker = standalone(value_converter="org.apache.kafka.connect.storage.StrinConverter")
+    assert worker.run() == 2
+    assert "for configuration value.converter: Failed to find any class that implements Converter" in worker.log()
+
+
+def test_keys_that_are_written_wrong_are_asked_about(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone(ofset_flush_timeout_ms="100")
+    source, _ = file_pipeline(
+        worker, topic, tmp_path, run_until="drained", errors_tolerence="all", producer_override_linger_msec="1"
+    )
+    source.write_text(lines(1))
+    assert worker.run() == 0
+    assert "The key ofset.flush.timeout.ms is not known. Is offset.flush.timeout.ms meant?" in worker.log()
+    assert "The key errors.tolerence is not known. Is errors.tolerance meant?" in worker.log()
+    assert "Client setting linger.msec has no effect: no such setting is known" in worker.log()
+
+
 def test_the_rest_api_tells_what_runs(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
     worker = standalone()
     source, _ = file_pipeline(worker, topic, tmp_path)

@@ -26,7 +26,7 @@ from worker.kafka.ssl import ssl_properties
 
 __all__ = ["JAVA_DEFAULTS", "UNKNOWN_KEY", "layered", "librdkafka_properties"]
 
-UNKNOWN_KEY = "was supplied but isn't a known config"
+UNKNOWN_KEY = "no such setting is known"
 """Why a setting is ignored that neither Java's client nor librdkafka knows."""
 
 # The first wait and the longest, with librdkafka's own defaults.

@@ -111,5 +111,5 @@ def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
 
 def _told(properties: ClientProperties) -> ClientProperties:
     for key, reason in properties.ignored.items():
-        logger.debug("Client setting %s has no effect: %s", key, reason)
+        logger.warning("Client setting %s has no effect: %s", key, reason)
     return properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +11,9 @@ from connect.config import restore_references
 from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
+from worker.misspelled import misspelled
 from worker.runtime.assembly import Assembly
+from worker.runtime.connector_keys import known_keys
 from worker.runtime.control import Control, ErrorRaised, Link
 from worker.runtime.guarantee import offset_reader
 from worker.runtime.log import Redaction
@@ -21,6 +24,8 @@ from worker.runtime.tolerance import class_name
 from worker.supervisor import messages
 
 __all__ = ["ConnectorRuntimeContext", "run_connector"]
+
+logger = logging.getLogger(__name__)
 
 _TASK_CLASS: Final = "task.class"
 _CONNECTOR: Final = "Connector"
@@ -58,6 +63,8 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     """Run one connector until the worker says stop; what it raises is raised."""
     control = Control(link)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
+    for warning in misspelled(assembly.props, known_keys(assembly)):
+        logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
     connector = assembly.connector_class(assembly.connector_config, context)

@@ -14,7 +14,7 @@ from connect.source import SourceConnector
 from worker.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.runtime.assembly import Assembly
 
-__all__ = ["chain_groups", "chain_keys", "connector_keys", "framework_of"]
+__all__ = ["chain_groups", "chain_keys", "connector_keys", "framework_of", "known_keys"]
 
 _CONVERTERS: Final = {
     "key.converter": PluginKind.CONVERTER,
@@ -52,6 +52,23 @@ def chain_keys(assembly: Assembly) -> Iterator[ConfigKey]:
         yield from _embedded(assembly, PluginKind.TRANSFORMATION, f"transforms.{alias}.", f"Transforms: {alias}")
     for alias in predicates:
         yield from _embedded(assembly, PluginKind.PREDICATE, f"predicates.{alias}.", f"Predicates: {alias}")
+
+
+def known_keys(assembly: Assembly) -> set[str]:
+    """The names of all keys that the framework and the plugins of this configuration have."""
+    own = assembly.connector_class.config_class.definitions()
+    keys = (*connector_keys(assembly.connector_class, assembly), *own, *chain_keys(assembly))
+    return {key.name for key in keys} | set(_converter_names(assembly))
+
+
+def _converter_names(assembly: Assembly) -> Iterator[str]:
+    for role, kind in _CONVERTERS.items():
+        try:
+            plugin = assembly.registry.load(kind, assembly.props.get(role, ""))
+        except ConnectError:
+            # It names none, or one whose absence is said where it is needed.
+            continue
+        yield from (f"{role}.{key.name}" for key in plugin.config_class.definitions())
 
 
 def _offering(names: list[str]) -> Recommender:

@@ -1,0 +1,67 @@
+"""Keys that are written wrong are told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from worker.config import StandaloneConfig
+from worker.misspelled import misspelled
+from worker.runtime.assembly import Assembly
+from worker.runtime.connector_keys import known_keys
+from worker.runtime.log import Redaction
+
+WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
+CONNECTOR = {
+    "name": "lines",
+    "connector.class": "FileStreamSource",
+    "file": "/f",
+    "topic": "t",
+    "value.converter": "JsonConverter",
+    "transforms": "route",
+    "transforms.route.type": "RegexRouter",
+    "transforms.route.regex": "a",
+    "transforms.route.predicate": "all",
+    "predicates": "all",
+    "predicates.all.type": "TopicNameMatches",
+    "topic.creation.default.partitions": "1",
+    "producer.override.linger.ms": "5",
+    "confluent.topic.bootstrap.servers": "other:9092",
+}
+
+
+def warnings(**props: str) -> list[str]:
+    given = CONNECTOR | {key.replace("__", "."): value for key, value in props.items()}
+    return list(misspelled(given, known_keys(Assembly.resolve(WORKER, given, Redaction()))))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("errors.tolerence", "errors.tolerance"),
+        ("batch.sise", "batch.size"),
+        ("task.max", "tasks.max"),
+        ("restart.polici", "restart.policy"),
+        ("value.converter.schema.enable", "value.converter.schemas.enable"),
+        ("transforms.route.replacment", "transforms.route.replacement"),
+        ("predicates.all.patern", "predicates.all.pattern"),
+    ],
+)
+def test_a_key_much_like_another_is_asked_about(written: str, meant: str) -> None:
+    assert warnings(**{written: "x"}) == [f"The key {written} is not known. Is {meant} meant?"]
+
+
+def test_keys_that_are_there_and_those_of_others_are_not() -> None:
+    assert warnings() == []
+    assert warnings(connector__class="SparkSink", topics="t", spark__sql__shuffle__partitions="1") == []
+
+
+def test_a_converter_that_is_not_there_is_said_of_elsewhere() -> None:
+    said = warnings(value__converter="Nothing", batch__sise="1")
+    assert said == ["The key batch.sise is not known. Is batch.size meant?"]
+
+
+def test_keys_of_a_worker_are_those_of_its_mode() -> None:
+    known = {key.name for key in StandaloneConfig.definitions()}
+    assert list(misspelled(["offset.storage.topic", "ofset.flush.interval.ms"], known)) == [
+        "The key ofset.flush.interval.ms is not known. Is offset.flush.interval.ms meant?"
+    ]
