@@ -115,6 +115,18 @@ def test_keys_that_are_written_wrong_are_asked_about(standalone: MakeWorker, top
     assert "Client setting linger.msec has no effect: no such setting is known" in worker.log()
 
 
+def test_a_reference_that_nothing_replaces_is_told_of(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone(config_providers="env", **{"config.providers.env.class": "EnvVarConfigProvider"})
+    source, sink = tmp_path / "in.txt", tmp_path / "${vault:db:password}"
+    worker.connector("unset", connector_class="FileStreamSource", file=str(sink), topic=topic)
+    worker.connector("set", connector_class="FileStreamSource", file=str(source), topic="${env:TOPIC_OF_TEST}")
+    worker.start({"TOPIC_OF_TEST": topic})
+    for name in ("unset", "set"):
+        worker.wait_for_states(name, "RUNNING", "RUNNING")
+    assert f"file stays {sink}: config.providers of the worker names no such provider" in worker.log()
+    assert "topic stays" not in worker.log()
+
+
 def test_the_rest_api_tells_what_runs(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
     worker = standalone()
     source, _ = file_pipeline(worker, topic, tmp_path)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from connect.config import restore_references
+from connect.config import has_reference, restore_references
 from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
@@ -63,7 +63,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     """Run one connector until the worker says stop; what it raises is raised."""
     control = Control(link)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
-    for warning in misspelled(assembly.props, known_keys(assembly)):
+    for warning in (*misspelled(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
@@ -75,6 +75,16 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
         context.close()
         connector.stop()
         context.offset_storage_reader.close()
+
+
+def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]:
+    """What to say of references that no config provider has a value for: as in Kafka Connect they stay as written."""
+    for key, value in written.items():
+        if has_reference(value) and assembly.props.get(key) == value:
+            yield (
+                f"{key} stays {value}: config.providers of the worker names no such provider, or it has no such value. "
+                "Correct one of them if that is meant to be replaced."
+            )
 
 
 def _attend(
