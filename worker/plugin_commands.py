@@ -45,7 +45,10 @@ def describe(name: str, plugin_path: tuple[Path, ...]) -> None:
             entry = registry.find(kind, name)
         except PluginError:
             continue
-        plugin = load_class(entry)
+        try:
+            plugin = load_class(entry)
+        except PluginError as error:
+            raise click.ClickException(str(error)) from error
         click.echo(f"{entry.class_name} ({entry.type or kind.value})\n")
         click.echo(f"{(plugin.__doc__ or '').strip()}\n")
         if (config_class := getattr(plugin, "config_class", None)) is not None:

@@ -226,6 +226,15 @@ def test_offsets_go_on_being_committed_while_a_poll_waits_to_be_made_again(
     task.stop()
 
 
+@pytest.mark.parametrize("polled", [[{"a": 1}], "text"])
+def test_a_poll_that_gives_no_records_fails_the_task_and_says_what_it_gives(
+    start: Start, script: Script, polled: Any
+) -> None:
+    script.polls = [lambda task: polled]
+    trace = start().trace()
+    assert f"gave a {type(polled[0]).__name__}; let it give records (SourceRecord)" in trace
+
+
 @pytest.mark.parametrize("tolerance", ["none", "all"])
 def test_a_record_that_kafka_refuses_fails_the_task_or_is_left_out(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str, tolerance: str

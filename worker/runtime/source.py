@@ -172,7 +172,13 @@ class SourceLoop:
                 batches = [polled]
             else:
                 for record in polled or ():
-                    records.append(record)  # noqa: PERF402 - what a generator gave before it failed is to be kept
+                    if not isinstance(record, SourceRecord):
+                        raise ConnectError(
+                            f"poll of {class_name(self._task)} gave a {type(record).__name__}; let it give records "
+                            "(SourceRecord), a batch (SourceBatch) or nothing."
+                        )
+                    # One by one: what a generator gave before it failed is to be kept.
+                    records.append(record)
         except RetriableError as error:
             logger.warning("The source asks to be polled again later: %s", error)
             if not records:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from connect.errors import PluginError
 from connect.plugins import PluginKind, PluginRegistry, read_entries
+from worker.cli import main
 
 PREDICATE = """
 from connect.config import Config
@@ -68,3 +70,11 @@ def test_a_file_of_the_wrong_form_is_refused(tmp_path: Path, listed: str, wrong:
 def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
     with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: connectors.directory"):
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
+
+
+def test_a_plugin_that_cannot_be_imported_is_described_by_its_error(tmp_path: Path) -> None:
+    (tmp_path / "half.py").write_text("def (")
+    (tmp_path / "plugins.toml").write_text('[[connector]]\nclass = "half.Half"\ntype = "sink"\n')
+    shown = CliRunner().invoke(main, ["plugins", "describe", "half.Half", "--plugin-path", str(tmp_path)])
+    assert shown.exit_code == 1
+    assert shown.output.startswith("Error: Class half.Half cannot be imported: invalid syntax (half.py, line 1)")
