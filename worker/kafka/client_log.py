@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["ConnectionFailures"]
+__all__ = ["UNREACHABLE", "ConnectionFailures"]
+
+UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
+"""What a client that has lost all brokers says, each second."""
 
 _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
@@ -32,9 +35,10 @@ class ConnectionFailures(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is worth reading."""
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
-        if not is_failure or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+        if not (is_failure or record.msg == UNREACHABLE) or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return True
-        text, now = _PASSING.sub("", record.getMessage().partition("] ")[2]), self._clock()
+        text = _PASSING.sub("", record.getMessage().partition("] ")[2]) if is_failure else UNREACHABLE
+        now = self._clock()
         if now - self._told.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return False
         if len(self._told) >= _MOST_KEPT:

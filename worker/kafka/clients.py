@@ -20,7 +20,7 @@ from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from worker.kafka.client_keys import CLIENT_KEYS, Ignored
 from worker.kafka.client_kind import ClientKind, ClientProperties
-from worker.kafka.client_log import ConnectionFailures
+from worker.kafka.client_log import UNREACHABLE, ConnectionFailures
 from worker.kafka.client_properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from worker.kafka.native_keys import is_native_key
 
@@ -297,6 +297,8 @@ def log_error(error: KafkaError) -> None:
         logger.error("Kafka client failed for good: %s", error.str())
     elif error.code() == KafkaError._TRANSPORT:
         logger.debug("Kafka client lost a connection: %s", error.str())
+    elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+        logger.warning(UNREACHABLE)
     else:
         logger.warning("Kafka client: %s", error.str())
 

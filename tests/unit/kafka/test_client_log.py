@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from worker.kafka.client_log import ConnectionFailures
+from worker.kafka.client_log import UNREACHABLE, ConnectionFailures
 
 REFUSED = "[thrd:a:1/bootstrap]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 0ms)"
 AGAIN = "[thrd:a:1/7]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 3ms in CONNECT)"
@@ -33,3 +33,15 @@ def test_another_failure_and_every_other_line_are_told() -> None:
     assert failures.filter(line(OTHER))
     assert all(failures.filter(line("it works", facility="SESSTMOUT")) for _ in range(2))
     assert all(failures.filter(logging.LogRecord("c", logging.ERROR, "", 0, "no client", None, None)) for _ in range(2))
+
+
+def test_a_client_that_reaches_no_broker_says_so_once_a_minute() -> None:
+    now = 0.0
+    failures = ConnectionFailures(lambda: now)
+    record = logging.LogRecord("clients", logging.WARNING, "", 0, UNREACHABLE, None, None)
+
+    assert failures.filter(line(REFUSED))
+    assert failures.filter(record)
+    assert not failures.filter(record)
+    now = 61.0
+    assert failures.filter(record)
