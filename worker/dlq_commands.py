@@ -87,6 +87,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
     }
     client = client_of(url)
     replayed, failed = 0, 0
+    absent = {numbers[:2] for numbers in map(_numbers, chosen) if numbers[2] is None}
     with asking(client, name):
         while following is not None:
             done = client.post(name, "dlq/replay", following)
@@ -95,9 +96,12 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
                 click.echo(f"{item['partition']}:{item['offset']} to {item['topic']}")
             for item in done["failed"]:
                 click.echo(f"{item['partition']}:{item['offset']} failed: {item['error']}", err=True)
+            absent -= {(item["partition"], item["offset"]) for item in (*done["replayed"], *done["failed"])}
             following = done["next"]
+    for partition, offset in sorted(absent):
+        click.echo(f"{partition}:{offset} is no record of connector {name} in its dead letter queue.", err=True)
     click.echo(f"{replayed} {'would be ' if dry_run else ''}replayed, {failed} failed.")
-    if failed:
+    if failed or absent:
         raise SystemExit(1)
 
 

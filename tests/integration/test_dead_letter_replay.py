@@ -141,6 +141,11 @@ def test_records_are_replayed_into_their_topic(pipeline: Pipeline) -> None:
     assert again[0].timestamp()[1] == 1_700_000_000_000
     everything = pipeline.sluice("dlq", "replay", pipeline.name, "--to", "topic", "--all", "--yes")
     assert everything.output == "3 replayed, 0 failed.\n", "what was chosen by hand does not count as all"
+    chosen = ("--record", "0:0", "--record", "00:1", "--record", "0:50", "--record", "0:50-60", "--dry-run")
+    nowhere = pipeline.sluice("dlq", "replay", pipeline.name, "--to", "topic", *chosen)
+    assert nowhere.exit_code == 1
+    assert f"0:50 is no record of connector {pipeline.name}" in nowhere.output
+    assert nowhere.output.count("is no record") == 1
     assert pipeline.replay("topic")["replayed"] == [], "what was replayed is not replayed again by mistake"
     assert pipeline.ask("GET", "/dlq").json()["replayed"] == {"0": 3}
 
