@@ -271,6 +271,7 @@ def test_the_commands_start_tell_and_stop(broker_jars: tuple[Path, ...], tmp_pat
         assert told.exit_code == 0
         assert told.output == started.output
         assert "Apache Kafka 4.3.1 runs until `sluice broker stop`." in told.output
+        assert "leases" not in told.output, "nobody has one"
         assert runner.invoke(broker_command, ["start", *folder, "--port", "1"]).exit_code == 1
     finally:
         stopped = runner.invoke(broker_command, ["stop", *folder])

@@ -93,6 +93,6 @@ def _describe(info: BrokerInfo) -> str:
             f"  bootstrap.servers  {info.bootstrap_servers}",
             f"  process            {info.pid}",
             f"  data               {info.data}",
-            f"  leases             {info.leases}",
+            *([f"  leases             {info.leases}"] if info.leases else ()),
         )
     )

@@ -88,6 +88,6 @@ def _describe(info: RegistryInfo) -> str:
             f"  schema.registry.url  {info.url}",
             f"  process              {info.pid}",
             f"  data                 {info.data if info.storage is Storage.FILE else 'in memory'}",
-            f"  leases               {info.leases}",
+            *([f"  leases               {info.leases}"] if info.leases else ()),
         )
     )
