@@ -16,8 +16,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from connect.config.errors import ConfigRuleError
+from connect.config.errors import ConfigRuleError, keys_of
 from connect.config.password import HIDDEN
+from connect.errors import ConfigError
 from worker.kafka.client_keys import CLIENT_KEYS, Ignored
 from worker.kafka.client_kind import ClientKind, ClientProperties
 from worker.kafka.client_log import UNREACHABLE, ConnectionFailures
@@ -254,13 +255,27 @@ def _task_client(
     """Lay the layers of a connector's client over each other; a user's value that is covered is reported."""
     user = layered(kind, _below(kind.worker_prefix, worker), _below(kind.override_prefix, connector))
     java = layered(kind, _OUR_DEFAULTS[kind], JAVA_DEFAULTS[kind], role, user, forced)
-    properties = librdkafka_properties(java, kind)
+    try:
+        properties = librdkafka_properties(java, kind)
+    except ConfigError as error:
+        raise _as_written(error, {kind.worker_prefix: worker, kind.override_prefix: connector}) from None
     covered = {
         key: f"the worker always sets it to {value}"
         for key, value in forced.items()
         if key in user and user[key].strip().lower() != value
     }
     return replace(properties, ignored=MappingProxyType({**properties.ignored, **covered}))
+
+
+def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
+    """The error with its keys as the user wrote them; ``sources`` by the prefix that a client's keys have there."""
+    keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
+    if not isinstance(error, ConfigRuleError):
+        return ConfigError(keys.get(error.key, error.key), error.value, error.reason)
+    text = error.reason
+    for key, written in keys.items():
+        text = re.sub(rf"(?<![\w.]){re.escape(key)}(?![\w.]*\w)", written, text)
+    return ConfigRuleError(text, *(keys.get(key, key) for key in error.keys))
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -81,9 +81,10 @@ def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]
     """What to say of references that no config provider has a value for: as in Kafka Connect they stay as written."""
     for key, value in written.items():
         if has_reference(value) and assembly.props.get(key) == value:
+            # I8: what is written may be a password that only looks so.
             yield (
-                f"{key} stays {value}: config.providers of the worker names no such provider, or it has no such value. "
-                "Correct one of them if that is meant to be replaced."
+                f"The reference in {key} is not replaced: config.providers of the worker names no such provider, or it "
+                "has no such value. Correct one of them if that is meant to be a reference."
             )
 
 

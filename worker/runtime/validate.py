@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
+from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind
+from worker.kafka import clients
 from worker.kafka.override_policy import check_overrides
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
@@ -41,6 +43,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
+    _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
     shown = [(definition, value) for definition, value in pairs.values() if definition is not None or value.errors]
@@ -118,6 +121,17 @@ def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     policy = assembly.worker.connector_client_config_override_policy
     for error in check_overrides(policy, assembly.props):
         yield from ((key, str(error)) for key in getattr(error, "keys", (error.key,)))
+
+
+def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """What a connector overrides of its clients and no client can be made of: else its tasks would find it."""
+    worker, props = assembly.worker_props, {"name": "", **assembly.props}
+    own = clients.source_producer_properties if assembly.is_source else clients.sink_consumer_properties
+    for settle in (own, clients.admin_properties):
+        try:
+            settle(worker, props, 0)
+        except ConfigError as error:
+            yield from ((key, str(error)) for key in keys_of(error) if key in props)
 
 
 def _converter_pairs(assembly: Assembly) -> Pairs:

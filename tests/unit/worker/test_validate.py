@@ -86,6 +86,22 @@ def test_a_null_and_a_class_that_is_not_there_are_mistakes() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("producer.override.ssl.engine.factory.class", "com.mine.Factory"),
+        ("producer.override.linger.ms", "soon"),
+        ("producer.override.ssl.truststore.location", "/none.jks"),
+        ("admin.override.sasl.mechanism", "NONSENSE"),
+    ],
+)
+def test_what_no_client_can_be_made_of_is_a_mistake(key: str, value: str) -> None:
+    protocol = f"{key.partition('.')[0]}.override.security.protocol"
+    found = errors(validated(**{key: value, protocol: "SASL_SSL"}))
+    assert found.keys() == {key}
+    assert key in found[key][0]
+
+
 def test_an_unknown_connector_is_the_mistake_of_who_asks() -> None:
     report = ask(messages.ValidateConfig({"connector.class": "NoSuch"}, WORKER))
     assert isinstance(report, messages.Refused)
