@@ -35,6 +35,11 @@ def test_another_failure_and_every_other_line_are_told() -> None:
     assert all(failures.filter(logging.LogRecord("c", logging.ERROR, "", 0, "no client", None, None)) for _ in range(2))
 
 
+def test_what_the_client_tries_again_by_itself_is_not_told() -> None:
+    loading = "Failed to acquire idempotence PID from broker b:1/1: Broker: Coordinator load in progress: retrying"
+    assert not ConnectionFailures(lambda: 0.0).filter(line(loading, facility="GETPID"))
+
+
 def test_a_client_that_reaches_no_broker_says_so_once_a_minute() -> None:
     now = 0.0
     failures = ConnectionFailures(lambda: now)
