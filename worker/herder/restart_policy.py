@@ -11,6 +11,8 @@ from worker.restart_config import RestartConfig
 __all__ = ["RestartPolicy"]
 
 _ON_FAILURE: Final = "on-failure"
+# Longer than any wait; a float cannot be doubled more than a thousand times.
+_MOST_DOUBLINGS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +51,4 @@ class RestartPolicy:
         count = len(self.recent(restarts, now))
         if not self.enabled or count >= self.limit:
             return None
-        return float(min(self.backoff * 2**count, self.longest))
+        return min(self.backoff * 2.0 ** min(count, _MOST_DOUBLINGS), self.longest)

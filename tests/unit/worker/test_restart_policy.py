@@ -25,6 +25,12 @@ def test_each_wait_is_twice_as_long_up_to_the_longest() -> None:
     assert waits == [1.0, 2.0, 4.0, 5.0, None]
 
 
+def test_what_is_restarted_without_end_waits_the_longest_wait() -> None:
+    policy = RestartPolicy.of(CONFIG | {"restart.limit": "2147483647"})
+    assert policy.delay((100.0,) * 5_000, 100.0) == 5.0
+    assert RestartPolicy.of(CONFIG | {"restart.backoff.ms": "0"}).delay((100.0,) * 3, 100.0) == 0.0
+
+
 def test_restarts_count_for_the_length_of_the_window() -> None:
     policy = RestartPolicy.of(CONFIG)
     restarts = (0.0, 10.0, 20.0, 30.0)
