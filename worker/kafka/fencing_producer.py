@@ -45,6 +45,7 @@ class FencingProducer:
         self._topic = topic
         self._on_lost = on_lost
         self._timeout = timeout
+        milliseconds = int(timeout * 1000)
         self._properties = replace(
             properties,
             properties={
@@ -52,9 +53,12 @@ class FencingProducer:
                 "transactional.id": transactional_id,
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                # A record may not outlive its transaction.
-                "message.timeout.ms": int(timeout * 1000),
-                "transaction.timeout.ms": int(timeout * 1000),
+                # Neither a record nor a request may outlive its transaction.
+                "message.timeout.ms": milliseconds,
+                "transaction.timeout.ms": milliseconds,
+                "socket.timeout.ms": min(
+                    milliseconds, int(properties.properties.get("socket.timeout.ms", milliseconds))
+                ),
             },
         )
         self._transactional_id = transactional_id

@@ -1,0 +1,50 @@
+"""The only producer of a cluster, and brokers that go away in the middle of what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect.errors import ConnectError
+from equipment.proxied_broker import ProxiedBroker
+from equipment.topics import create_topic
+from worker.kafka.client_kind import ClientKind
+from worker.kafka.clients import internal_properties
+from worker.kafka.fencing_producer import FencingProducer
+from worker.stores.config_records import claim_record
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def proxied(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
+    broker = ProxiedBroker(tmp_path / "broker", broker_jars, 1)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+def test_after_a_write_that_was_not_ended_in_time_the_next_claim_makes_it_write_again(proxied: ProxiedBroker) -> None:
+    create_topic(proxied.bootstrap, "configs", 1)
+    # A worker's requests may take longer than such a transaction.
+    worker = {"bootstrap.servers": proxied.bootstrap_of(0), "request.timeout.ms": "60000"}
+    props = internal_properties(worker, ClientKind.PRODUCER, "leader")
+    lost: list[bool] = []
+    producer = FencingProducer("configs", props, "connect-cluster-c", 2.0, lambda: lost.append(True))
+    producer.start()
+    try:
+        producer.claim(claim_record()).result(30)
+        producer.write([(b"connector-a", b"{}")]).result(30)
+        proxied.proxy.stall(proxied.port(0))
+        with pytest.raises(ConnectError, match="could not be written to"):
+            producer.write([(b"connector-b", b"{}")]).result(30)
+        assert lost == [True]
+        proxied.proxy.heal(proxied.port(0))
+        producer.claim(claim_record()).result(30)
+        producer.write([(b"connector-c", b"{}")]).result(30)
+    finally:
+        producer.close()
