@@ -34,6 +34,7 @@ from worker.stores.config import (
     LoggerLevelChanged,
     RestartRequested,
     TargetState,
+    TargetStateChanged,
     WritesLost,
 )
 from worker.stores.status import StatusStore
@@ -412,6 +413,8 @@ class Herder:
             case ConnectorRemoved(name):
                 self._connectors.forget(name)
                 self._units.forget(name, with_statuses=self._membership.is_leader)
+            case TargetStateChanged(name) if self._configs.connectors()[name].target is TargetState.STOPPED:
+                self._units.stop_all(name)
         # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
         if not self._follows_configs:
             self._follows_configs = True

@@ -139,6 +139,14 @@ class Units:
         if running is not None and running.phase is not Phase.STOPPING:
             self._act(Stop(unit))
 
+    def stop_all(self, connector: str) -> None:
+        """Stop a connector and its tasks at once: by the next :meth:`reconcile` they may be wanted again.
+
+        A process that went on would not say again which tasks it wants, and what it said is not kept any more.
+        """
+        for unit in [unit for unit in self._running if unit.connector == connector]:
+            self.stop(unit)
+
     def restart(self, units: Iterable[Unit]) -> None:
         """Stop these, as far as they run; the next :meth:`reconcile` after their end starts them again."""
         for unit in units:
@@ -206,6 +214,7 @@ class Units:
     def forget(self, connector: str, *, with_statuses: bool) -> None:
         """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""
         self._publishing.forget(connector)
+        self.stop_all(connector)
         self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
         if not with_statuses:
             return

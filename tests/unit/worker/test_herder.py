@@ -13,6 +13,7 @@ import pytest
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from connect.plugins import PluginRegistry
+from equipment.waiting import wait_until
 from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
@@ -99,12 +100,22 @@ def done(result: T) -> Future[T]:
 
 
 @pytest.fixture
-def herder() -> Iterator[Herder]:
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@pytest.fixture
+def configs() -> MemoryConfigStore:
+    return MemoryConfigStore()
+
+
+@pytest.fixture
+def herder(inbox: Inbox, configs: MemoryConfigStore) -> Iterator[Herder]:
     herder = Herder(
         {},
         "host:8083",
-        Inbox(),
-        MemoryConfigStore(),
+        inbox,
+        configs,
         MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(ThreadLauncher(child), notify, ignore_offsets, 5.0),
@@ -274,6 +285,40 @@ def test_a_deleted_connector_is_gone_and_may_be_made_again(herder: Herder) -> No
         herder.connector_status("source").result(DEADLINE)
     create(herder, "source")
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
+
+
+def test_a_connector_that_is_deleted_and_made_again_in_one_glance_runs_with_its_tasks(
+    herder: Herder, inbox: Inbox, configs: MemoryConfigStore
+) -> None:
+    create(herder, "source")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
+
+    def both() -> None:
+        config = configs.connectors()["source"].config
+        configs.remove_connector("source")
+        configs.put_connector("source", config, None)
+
+    inbox.post(both)
+    assert herder.task_configs("source").result(DEADLINE) == []
+    wait_until("it has said which tasks it wants", lambda: herder.task_configs("source").result(DEADLINE), DEADLINE)
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
+
+
+def test_a_connector_that_is_stopped_and_resumed_in_one_glance_runs_with_its_tasks(
+    herder: Herder, inbox: Inbox, configs: MemoryConfigStore
+) -> None:
+    create(herder, "source", tasks="2")
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 3)
+
+    def both() -> None:
+        configs.put_task_configs("source", ())
+        configs.put_target_state("source", TargetState.STOPPED)
+        configs.put_target_state("source", TargetState.STARTED)
+
+    inbox.post(both)
+    assert herder.task_configs("source").result(DEADLINE) == []
+    wait_until("it has said which tasks it wants", lambda: herder.task_configs("source").result(DEADLINE), DEADLINE)
+    wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 3)
 
 
 def test_offsets_are_altered_of_stopped_connectors_whose_class_agrees(herder: Herder) -> None:
