@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from ssl import SSLContext
-from typing import Final
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -43,6 +43,7 @@ from worker.progress import ProgressLog
 from worker.runtime.entry import main as child_main
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
+from worker.stop_signals import StoppedError, StopSignals
 from worker.stores.config import MemoryConfigStore
 from worker.stores.file_offset import FileOffsetStore
 from worker.stores.kafka_config import KafkaConfigStore
@@ -57,6 +58,7 @@ from worker.supervisor.supervisor import Supervisor
 __all__ = ["COULD_NOT_START", "DIED", "FAILED", "OK", "run_distributed", "run_standalone"]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 OK: Final = 0
 DIED: Final = 1
@@ -73,8 +75,8 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
     3: a connector could not be created, or failed before it was drained.
     """
-    stop = _stop_on_signals()
-    with ExitStack() as stack:
+    stop = StopSignals(OK)
+    with suppress(StoppedError), ExitStack() as stack:
         try:
             props = read_properties(worker_file)
             resolved = _resolved(props)
@@ -90,6 +92,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
         stack.callback(web.close)
         web.serve(herder, cluster_id, None)
         return _run(herder, connector_files, stop)
+    return OK
 
 
 def run_distributed(worker_file: Path) -> int:
@@ -97,8 +100,8 @@ def run_distributed(worker_file: Path) -> int:
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
-    stop = _stop_on_signals()
-    with ExitStack() as stack:
+    stop = StopSignals(OK)
+    with suppress(StoppedError), ExitStack() as stack:
         try:
             props = read_properties(worker_file)
             resolved = _resolved(props)
@@ -112,10 +115,12 @@ def run_distributed(worker_file: Path) -> int:
         except ConnectError as error:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
             return COULD_NOT_START
+        stop.started()
         stack.callback(web.close)
         web.serve(herder, cluster_id, Forwarding(peers))
-        herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
-        return stop.result()
+        _end_with(herder, stop.status)
+        return stop.status.result()
+    return OK
 
 
 class _Web:
@@ -270,7 +275,7 @@ def _start(herder: Herder, offsets: OffsetService, stack: ExitStack) -> None:
     stack.callback(progress.close)
 
 
-def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
+def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
     for file in files:
         try:
             given = read_connector(file)
@@ -280,11 +285,17 @@ def _run(herder: Herder, files: Sequence[Path], stop: Future[int]) -> int:
             logger.error("Stopping after connector error")  # noqa: TRY400
             return FAILED
         logger.info("Created connector %s", given.name)
+    stop.started()
     herder.all_created()
     if files:
         # A worker without files waits for what comes over REST, and does not end with it.
-        herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
-    return stop.result()
+        _end_with(herder, stop.status)
+    return stop.status.result()
+
+
+def _end_with(herder: Herder, stop: Future[int]) -> None:
+    """Have the worker end when its herder has."""
+    herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
 
 
 def _status(done: Future[Outcome]) -> int:
@@ -297,21 +308,6 @@ def _status(done: Future[Outcome]) -> int:
         return FAILED
     logger.info("All connectors are drained")
     return OK
-
-
-def _stop_on_signals() -> Future[int]:
-    """The exit status, once there is a reason to end; SIGINT and SIGTERM are one, and end in good order."""
-    stop: Future[int] = Future()
-
-    def ask(number: int, _frame: object) -> None:
-        # A second signal may come in the midst of this one: whether it is the first is asked and said at once.
-        with suppress(InvalidStateError):
-            stop.set_result(OK)
-            logger.info("Stopping on %s", signal.Signals(number).name)
-
-    signal.signal(signal.SIGINT, ask)
-    signal.signal(signal.SIGTERM, ask)
-    return stop
 
 
 def _resolved(props: Mapping[str, str]) -> dict[str, str]:
@@ -339,4 +335,18 @@ def _cluster_id(props: Mapping[str, str]) -> str:
                 f"bootstrap.servers={props['bootstrap.servers']} and that the security settings are right: {error}"
             ) from error
 
-    return until_answered(ask, _CLUSTER_TIMEOUT)
+    return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
+
+
+def _interruptible(ask: Callable[[], T]) -> T:
+    """What this gives, which may wait for the brokers in the client library, where no signal would end it."""
+    answer: Future[T] = Future()
+
+    def attempt() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=attempt, name="cluster-id", daemon=True).start()
+    return answer.result()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from connect.errors import NotFoundError
 
 __all__ = ["ROOT", "LoggerLevels", "level_named", "set_level"]
 
+logger = logging.getLogger(__name__)
 ROOT: Final = "root"
 
 _TRACE: Final = 5
@@ -44,9 +45,13 @@ def set_level(name: str, level: int) -> list[str]:
 
 
 class LoggerLevels:
-    """The levels of this process's loggers, and when they were changed. Used by one thread."""
+    """The levels of this process's loggers, and when they were changed. Used by one thread.
 
-    def __init__(self) -> None:
+    ``tell_children`` has the level of a logger set in the processes of connectors and tasks.
+    """
+
+    def __init__(self, tell_children: Callable[[str, int], None]) -> None:
+        self._tell_children = tell_children
         self._modified: dict[str, int] = {}
 
     def all(self) -> dict[str, dict[str, Any]]:
@@ -60,10 +65,18 @@ class LoggerLevels:
         return self._describe(name)
 
     def set(self, name: str, level: int) -> list[str]:
-        """Set the level of a logger and all below it; the names of those that this changes."""
+        """Set the level of a logger and all below it, in the children too; the names of those that this changes."""
         changed = set_level(name, level)
         self._modified |= dict.fromkeys(changed, time.time_ns() // 1_000_000)
+        self._tell_children(name, level)
         return changed
+
+    def set_for_cluster(self, name: str, level: str) -> None:
+        """Set a level that the whole cluster is to have; one that there is not is left out."""
+        try:
+            self.set(name, level_named(level))
+        except NotFoundError as error:
+            logger.warning("The level that the cluster is to log %s at is none: %s", name, error)
 
     def _describe(self, name: str) -> dict[str, Any]:
         level = logging.getLogger(name).getEffectiveLevel()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from connect.errors import ConnectError, NotFoundError
+from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.herder.changes import GivenConfig, check_same_class, required_class
 from worker.herder.connectors import TopicTracking
@@ -89,13 +89,13 @@ class Herder:
         self._membership = membership
         self._plugins = plugins
         self._cluster = cluster
-        self._levels = LoggerLevels()
         self._closing = False
         self._follows_configs = False
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
 
         self._supervisor = supervisor(lambda notice: inbox.post(lambda: self._notice(notice)))
+        self._levels = LoggerLevels(self._supervisor.set_log_level)
         parts = Parts(
             Standing(
                 worker_props,
@@ -133,11 +133,12 @@ class Herder:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop every connector and task of this worker, leave the cluster and end; returns when all that is done."""
+        """Stop every connector and task, leave the cluster and end, as far as all that was started; returns then."""
         self._inbox.post(self._begin_to_close)
         self._supervisor.close()
         self._inbox.close()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         self._membership.close()
         self._statuses.close()
         self._configs.close()
@@ -340,7 +341,7 @@ class Herder:
 
     def set_logger_level(self, name: str, level: str) -> Request[list[str]]:
         """Set the level of a logger and all below it, in the connectors' and tasks' processes too; those changed."""
-        return self._ask(lambda: self._set_logger_level(name, level_named(level)))
+        return self._ask(lambda: self._levels.set(name, level_named(level)))
 
     def set_cluster_logger_level(self, name: str, level: str) -> Request[None]:
         """Have every worker of the cluster set the level of a logger (KIP-976)."""
@@ -405,7 +406,7 @@ class Herder:
                 self._restarts.requested(name, include_tasks=include_tasks, only_failed=only_failed)
                 return
             case LoggerLevelChanged(namespace, level):
-                self._cluster_logger_level(namespace, level)
+                self._levels.set_for_cluster(namespace, level)
                 return
             case WritesLost():
                 self._leadership.writes_lost()
@@ -442,14 +443,3 @@ class Herder:
     def _check_signature(self, signed: SignedRequest) -> None:
         if self._cluster is not None and self._cluster.keys is not None:
             verify(signed, self._configs.session_key(), self._cluster.verification_algorithms)
-
-    def _cluster_logger_level(self, name: str, level: str) -> None:
-        try:
-            self._set_logger_level(name, level_named(level))
-        except NotFoundError as error:
-            logger.warning("The level that the cluster is to log %s at is none: %s", name, error)
-
-    def _set_logger_level(self, name: str, level: int) -> list[str]:
-        changed = self._levels.set(name, level)
-        self._supervisor.set_log_level(name, level)
-        return changed

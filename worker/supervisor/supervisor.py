@@ -188,7 +188,8 @@ class Supervisor:
     def close(self) -> None:
         """Stop every unit and end; returns when all processes are gone."""
         self._do(self._end)
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     # -- in the supervisor's thread ------------------------------------------------------------------------------
 

@@ -22,17 +22,22 @@ def names() -> Iterator[tuple[str, str]]:
 def test_a_level_holds_for_a_logger_and_all_below_it(names: tuple[str, str]) -> None:
     above, below = names
     logging.getLogger(below).setLevel(logging.ERROR)
-    levels = LoggerLevels()
+    told: list[tuple[str, int]] = []
+    levels = LoggerLevels(lambda name, level: told.append((name, level)))
     assert levels.set(above, level_named("debug")) == [above, below]
     assert levels.set(above, level_named("DEBUG")) == []
     shown = levels.all()
     assert shown[below]["level"] == "DEBUG"
     assert isinstance(shown[below]["last_modified"], int)
     assert levels.one(above) == shown[above]
+    levels.set_for_cluster(above, "error")
+    levels.set_for_cluster(above, "LOUD")
+    assert levels.one(below)["level"] == "ERROR"
+    assert told == [(above, logging.DEBUG)] * 2 + [(above, logging.ERROR)]
 
 
 def test_unknown_names_are_not_found() -> None:
     with pytest.raises(NotFoundError, match=r"Logger no\.such not found"):
-        LoggerLevels().one("no.such")
+        LoggerLevels(lambda *_: None).one("no.such")
     with pytest.raises(NotFoundError, match="invalid log level 'LOUD'"):
         level_named("LOUD")

@@ -1,0 +1,48 @@
+"""SIGINT and SIGTERM: how a worker is told to end.
+
+Crash point: a start that waits for brokers may take minutes, so such a signal breaks it off wherever it is, and what is
+made by then is closed. Afterwards it is what the main thread waits for. Either way everything ends in good order.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from concurrent.futures import Future, InvalidStateError
+
+__all__ = ["StopSignals", "StoppedError"]
+
+logger = logging.getLogger(__name__)
+
+
+class StoppedError(BaseException):
+    """A signal came while the worker was starting. Not an ``Exception``: nobody is to try again because of it."""
+
+
+class StopSignals:
+    """Takes the two signals from when it is made, which has to be in the main thread.
+
+    ``status`` is the exit status, once there is a reason to end; a signal gives it ``stopped``. Until :meth:`started`
+    is called a signal also raises :class:`StoppedError` in the main thread, in the midst of whatever it does there.
+    """
+
+    def __init__(self, stopped: int) -> None:
+        self.status: Future[int] = Future()
+        self._stopped = stopped
+        self._starting = True
+        signal.signal(signal.SIGINT, self._take)
+        signal.signal(signal.SIGTERM, self._take)
+
+    def started(self) -> None:
+        """From now on signals interrupt nothing."""
+        self._starting = False
+
+    def _take(self, number: int, _frame: object) -> None:
+        try:
+            # A second signal may come in the midst of this one: whether it is the first is asked and said at once.
+            self.status.set_result(self._stopped)
+        except InvalidStateError:
+            return
+        logger.info("Stopping on %s", signal.Signals(number).name)
+        if self._starting:
+            raise StoppedError
