@@ -6,6 +6,7 @@ Imports are made by the commands that need them: the fork server of a worker loa
 from __future__ import annotations
 
 import importlib
+import resource
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ import click
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+# A worker has four for each connector and task, and by many systems' defaults it may have 1024.
+_OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "broker": "worker.kafka.commands",
     "dlq": "worker.dlq_commands",
@@ -85,12 +88,21 @@ def _begin() -> None:
     """What takes long and can go on beside the imports."""
     from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
 
+    _allow_open_files()
     try:
         start_fork_server()
     except OSError as error:
         remedy = f"If its path is long, set TMPDIR to a shorter one than {tempfile.gettempdir()}"
         click.echo(f"The worker could not start, nor any process in its temporary folder: {error}. {remedy}.", err=True)
         sys.exit(2)
+
+
+def _allow_open_files() -> None:
+    """Make use of what this process may allow itself, as a Java worker does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def connect_standalone() -> None:

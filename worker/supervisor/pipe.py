@@ -24,18 +24,24 @@ _LONGEST: Final = 64 * 1024 * 1024
 
 
 class WorkerEnd:
-    """Sends commands and receives reports, as much at a time as the pipe takes and has. Used by one thread."""
+    """Sends commands and receives reports, as much at a time as the pipe takes and has. Used by one thread.
 
-    def __init__(self, connection: Connection) -> None:
-        os.set_blocking(connection.fileno(), False)
+    Without a ``connection``, for a child that there is not, it is closed from the beginning.
+    """
+
+    def __init__(self, connection: Connection | None) -> None:
+        if connection is not None:
+            os.set_blocking(connection.fileno(), False)
         self._connection = connection
         self._incoming = bytearray()
         self._outgoing = bytearray()
-        self.closed = False
+        self.closed = connection is None
         """Whether nothing more will come: the child has closed its end, or sent what is not a message."""
 
     def fileno(self) -> int:
         """The descriptor to wait on."""
+        if self._connection is None:
+            raise OSError("there is no child at the other end")
         return self._connection.fileno()
 
     @property
@@ -81,8 +87,9 @@ class WorkerEnd:
     def close(self) -> None:
         """Close this end."""
         self.closed = True
-        with contextlib.suppress(OSError):
-            self._connection.close()
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
 
     def _read(self) -> bool:
         try:

@@ -84,9 +84,9 @@ class Launcher(Protocol):
 def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> list[C]:
     """Wait until children say something or are gone, or ``wake`` becomes readable; those children.
 
-    Meanwhile what they are told is sent as they take it.
+    Meanwhile what they are told is sent as they take it. This needs no descriptor, of which there may be no more.
     """
-    with selectors.DefaultSelector() as selector:
+    with selectors.PollSelector() as selector:
         selector.register(wake, selectors.EVENT_READ)
         for child in children:
             if not child.pipe.closed:
@@ -111,7 +111,7 @@ class _Piped:
     sentinel: int | None = None
     pid: int | None = None
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection | None) -> None:
         self.pipe = WorkerEnd(connection)
 
     def send(self, command: Command) -> None:
@@ -179,18 +179,20 @@ def _signal_name(number: int) -> str:
 
 
 class _Stillborn(_Piped):
-    """A child that could not be started."""
+    """A child that could not be started, and is gone from the beginning."""
 
-    def __init__(self, connection: Connection, error: Exception) -> None:
-        super().__init__(connection)
+    def __init__(self, error: Exception) -> None:
+        super().__init__(None)
         self._error = error
 
     def kill(self) -> None:
         """There is nothing to kill."""
 
     def join(self) -> str:
-        self.pipe.close()
-        return f"could not be started: {self._error!r}. Is the machine out of memory, or at its limit of processes?"
+        return (
+            f"could not be started: {self._error!r}. Is the machine out of memory, or at its limit of processes or of "
+            "open files (ulimit -n)?"
+        )
 
 
 class ForkServerLauncher:
@@ -229,15 +231,19 @@ class ForkServerLauncher:
             self._spare.join()
 
     def _start(self, label: str) -> _Process | _Stillborn:
-        ours, theirs = Pipe()
+        try:
+            ours, theirs = Pipe()
+        except OSError as error:
+            return _Stillborn(error)
         process = self._context.Process(target=self._main, args=(theirs, self._lease), name=label)
         try:
             process.start()
+            return _Process(ours, process)
         except (OSError, EOFError, RuntimeError) as error:
-            return _Stillborn(ours, error)
+            ours.close()
+            return _Stillborn(error)
         finally:
             theirs.close()
-        return _Process(ours, process)
 
 
 class _Thread(_Piped):

@@ -242,6 +242,8 @@ class Supervisor:
         child.send(command)
         for name, level in self._levels.items():
             child.send(messages.SetLogLevel(name, level))
+        if child.gone():
+            self._ended(unit, self._running[unit])
 
     def _stop(self, unit: Unit, within: float) -> None:
         running = self._running.get(unit)
@@ -274,6 +276,8 @@ class Supervisor:
         child = self._launcher.launch(what)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
         child.send(inquiry)
+        if child.gone():
+            self._answered(request, messages.Failed(f"The process for it {child.join()}"))
 
     def _set_log_level(self, name: str, level: int) -> None:
         below = f"{name}."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from worker.supervisor import messages
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Command
 from worker.supervisor.process import ForkServerLauncher
-from worker.supervisor.supervisor import Changed, Notice, Published, Supervisor
+from worker.supervisor.supervisor import Answered, Changed, Notice, Published, Supervisor
 from worker.unit import Unit
 
 TASK, OTHER = Unit("c", 0), Unit("c", 1)
@@ -159,6 +161,49 @@ def test_an_answer_for_a_process_that_is_gone_does_not_reach_the_next_one(world:
     answer_new(messages.OffsetsRead(0, [{"o": 5}], None))
     published = wait_until("the answer is here", lambda: _published(world.notices.get(timeout=DEADLINE)))
     assert published.configs == ({"answer": str(messages.OffsetsRead(0, [{"o": 5}], None))},)
+
+
+def test_without_open_files_for_it_a_unit_has_failed_and_the_others_are_served(world: World) -> None:
+    world.start("well")
+    world.wait_for(Phase.RUNNING)
+    # One is started ahead, and what this process still had under way may leave room for another.
+    more = [Unit("more", number) for number in range(8)]
+    with no_more_open_files():
+        for unit in more:
+            world.start("well", unit)
+        trace = str(world.wait_for(Phase.FAILED, more[-1]).trace)
+        assert "could not be started" in trace
+        assert "ulimit -n" in trace
+        world.supervisor.inquire(1, messages.ValidateConfig({}, {}))
+        answered = wait_until("it is answered", lambda: _answered(world.notices.get(timeout=DEADLINE)))
+        assert "could not be started" in str(answered.report)
+        world.supervisor.stop(TASK)
+        world.wait_for(Phase.GONE)
+    world.supervisor.stop(more[-1])
+    world.wait_for(Phase.GONE, more[-1])
+    world.still_serves()
+
+
+@contextlib.contextmanager
+def no_more_open_files() -> Iterator[None]:
+    """Let this process open nothing more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(int(file.name) for file in Path("/proc/self/fd").iterdir()), hard))
+    gc.collect()
+    opened: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _answered(notice: Notice) -> Answered | None:
+    return notice if isinstance(notice, Answered) else None
 
 
 def _published(notice: Notice) -> Published | None:
