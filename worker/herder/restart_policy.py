@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from connect.errors import ConfigError
 from worker.restart_config import RestartConfig
 
 __all__ = ["RestartPolicy"]
 
+logger = logging.getLogger(__name__)
 _ON_FAILURE: Final = "on-failure"
 # Longer than any wait; a float cannot be doubled more than a thousand times.
 _MOST_DOUBLINGS: Final = 64
@@ -30,10 +33,17 @@ class RestartPolicy:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> RestartPolicy:
-        """The policy that a connector's configuration, which is right, asks for."""
+        """The policy that a connector's configuration asks for; none where it cannot be read.
+
+        Others may have written that one: a newer worker, or Java's, which does not look at these keys.
+        """
         if config.get("restart.policy") != _ON_FAILURE:
             return cls()
-        parsed = RestartConfig.parse(config)
+        try:
+            parsed = RestartConfig.parse(config)
+        except ConfigError as error:
+            logger.warning("Connector %s is not restarted by a policy: %s", config.get("name"), error)
+            return cls()
         return cls(
             enabled=True,
             backoff=parsed.restart_backoff_ms / 1000,

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
+from connect.errors import ConfigError
 from worker.herder.inbox import Inbox, Later
 from worker.herder.leadership import Leadership
 from worker.restart_config import RestartConfig
@@ -28,7 +29,10 @@ _RETRY: Final = 1.0
 
 
 def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
-    """When a connector is to run for the first time after a time, in UTC; ``None`` without a schedule."""
+    """When a connector is to run for the first time after a time, in UTC; ``None`` without a schedule.
+
+    Raises :class:`~connect.errors.ConfigError` for one that cannot be read.
+    """
     if not config.get("schedule"):
         return None
     parsed = RestartConfig.parse(config)
@@ -45,6 +49,7 @@ class Schedules:
         self._inbox = inbox
         self._later: Later | None = None
         self._starting: set[str] = set()
+        self._unreadable: dict[str, str] = {}
 
     def look(self) -> None:
         """Start what is due, and look again when the next is."""
@@ -53,6 +58,7 @@ class Schedules:
             self._later = None
         if not self._leadership.is_ready:
             return
+        self._complain()
         now = datetime.now(UTC)
         waits = []
         for name, entry in self._configs.connectors().items():
@@ -65,6 +71,14 @@ class Schedules:
         if waits:
             # A clock that is set, or a machine that slept, is noticed within the longest wait.
             self._later = self._inbox.after(min(*waits, _LONGEST_WAIT), self.look)
+
+    def _complain(self) -> None:
+        """Say once of each schedule that cannot be read that nothing comes of it."""
+        entries = self._configs.connectors().items()
+        unreadable = {name: error for name, entry in entries if (error := _next(entry)) and isinstance(error, str)}
+        for name in sorted(unreadable.items() - self._unreadable.items()):
+            logger.warning("Connector %s does not run by its schedule, which cannot be read: %s", *name)
+        self._unreadable = unreadable
 
     def _start(self, name: str) -> None:
         logger.info("Connector %s runs by its schedule", name)
@@ -80,7 +94,19 @@ class Schedules:
 
 
 def due(entry: ConnectorEntry) -> datetime | None:
-    """When a connector that rests is to run next; ``None`` for one that runs, or that a user has stopped."""
+    """When a connector that rests is to run next.
+
+    ``None`` for one that runs, that a user has stopped, or whose schedule cannot be read: others may have written it.
+    """
+    at = _next(entry)
+    return at if isinstance(at, datetime) else None
+
+
+def _next(entry: ConnectorEntry) -> datetime | str | None:
+    """When it is due, or why that cannot be told."""
     if entry.target is not TargetState.STOPPED or entry.drained is None:
         return None
-    return next_run(entry.config, datetime.fromtimestamp(entry.drained / 1000, UTC))
+    try:
+        return next_run(entry.config, datetime.fromtimestamp(entry.drained / 1000, UTC))
+    except (ConfigError, ValueError, OverflowError, OSError) as error:
+        return str(error)

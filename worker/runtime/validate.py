@@ -12,6 +12,7 @@ from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind
 from worker.kafka import clients
 from worker.kafka.override_policy import check_overrides
+from worker.restart_config import RestartConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.log import Redaction
@@ -45,6 +46,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     _add_errors(pairs, _override_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
+    _add_errors(pairs, _reference_errors(assembly, given), redaction)
     _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
     shown = [(definition, value) for definition, value in pairs.values() if definition is not None or value.errors]
     infos = {
@@ -132,6 +134,13 @@ def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
             settle(worker, props, 0)
         except ConfigError as error:
             yield from ((key, str(error)) for key in keys_of(error) if key in props)
+
+
+def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the worker itself reads has to be there as it is: only processes of plugins ask config providers."""
+    for key in (*(definition.name for definition in RestartConfig.definitions()), "run.until"):
+        if key in given and given[key] != assembly.props.get(key):
+            yield key, str(ConfigError(key, given[key], "This key may not refer to a config provider; write its value"))
 
 
 def _converter_pairs(assembly: Assembly) -> Pairs:

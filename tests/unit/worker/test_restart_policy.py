@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from worker.herder.restart_policy import RestartPolicy
 
 CONFIG = {
@@ -23,6 +25,11 @@ def test_each_wait_is_twice_as_long_up_to_the_longest() -> None:
     policy = RestartPolicy.of(CONFIG)
     waits = [policy.delay((100.0,) * count, 100.0) for count in range(5)]
     assert waits == [1.0, 2.0, 4.0, 5.0, None]
+
+
+def test_a_policy_that_cannot_be_read_is_none(caplog: pytest.LogCaptureFixture) -> None:
+    assert RestartPolicy.of(CONFIG | {"restart.limit": "${env:LIMIT}"}) == RestartPolicy()
+    assert "Connector c is not restarted by a policy: Invalid value ${env:LIMIT}" in caplog.text
 
 
 def test_what_is_restarted_without_end_waits_the_longest_wait() -> None:

@@ -92,6 +92,24 @@ def test_what_is_to_come_waits_for_its_time() -> None:
     assert target(store) is TargetState.STARTED, "the next look comes by itself"
 
 
+def test_a_schedule_that_cannot_be_read_is_told_of_once_and_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    store, inbox = MemoryConfigStore(), WorkedInbox()
+    store.put_connector("a", CONFIG | {"schedule": "${env:AT_TWO}"}, TargetState.STOPPED, 0)
+    store.put_connector("b", CONFIG, TargetState.STOPPED, 1 << 62)
+    store.put_connector("nightly", CONFIG, TargetState.STOPPED, 0)
+    assert due(store.connectors()["a"]) is None
+    running = schedules(store, inbox)
+    running.look()
+    running.look()
+    inbox.work()
+    assert target(store) is TargetState.STARTED
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.partition(",")[0] for line in told] == [
+        "Connector a does not run by its schedule",
+        "Connector b does not run by its schedule",
+    ]
+
+
 def test_a_worker_that_does_not_lead_starts_nothing() -> None:
     store, inbox = MemoryConfigStore(), WorkedInbox()
     store.put_connector("nightly", CONFIG, TargetState.STOPPED, 0)

@@ -55,6 +55,14 @@ def test_what_a_provider_gave_is_shown_as_its_reference(monkeypatch: pytest.Monk
     assert list(errors(shown)) == ["batch.size"]
 
 
+def test_what_the_worker_itself_reads_may_not_be_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIMIT", "3")
+    monkeypatch.setenv("WHEN", "drained")
+    shown = validated(restart__limit="${env:LIMIT}", run__until="${env:WHEN}", restart__window__ms="5000")
+    assert {key: [error] for key, (error,) in errors(shown).items() if "may not refer" in error} == errors(shown)
+    assert sorted(errors(shown)) == ["restart.limit", "run.until"]
+
+
 def test_keys_of_transformations_predicates_and_converters_stand_below_their_prefixes() -> None:
     shown = validated(
         transforms="a",
