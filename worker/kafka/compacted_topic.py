@@ -301,8 +301,12 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
+                # Such as a record that is too large: what follows it in its write would count without it.
                 self._fail(write, error.args[0])
-            self._unsent.popleft()
+                while self._unsent and self._unsent[0][0] is write:
+                    self._unsent.popleft()
+            else:
+                self._unsent.popleft()
 
     def _delivered(self, write: _Write, error: KafkaError | None, message: Any) -> None:
         write.unacknowledged -= 1

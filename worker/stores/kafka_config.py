@@ -248,9 +248,11 @@ class KafkaConfigStore(ConfigStore):
 def _unwritten(error: BaseException) -> ConnectError:
     if isinstance(error, FencedError):
         return error
-    failed = RetriableError(
+    failed: ConnectError = RetriableError(
         "Failed to write to config topic; this may be due to a transient error and the request can be safely retried"
     )
+    if isinstance(error, ConnectError) and not isinstance(error, RetriableError):
+        failed = ConnectError(f"Failed to write to config topic: {error}")
     failed.__cause__ = error
     return failed
 

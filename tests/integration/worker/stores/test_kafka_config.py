@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from connect.config.errors import ConfigRuleError
+from connect.errors import ConnectError
 from equipment.inbox import Inbox
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
@@ -211,6 +212,20 @@ def test_a_new_leader_fences_the_one_before(support: str, worker: Callable[..., 
     expected = {"c": ConnectorEntry(CONFIG, TargetState.STARTED, TASKS, CONFIG), "e": ConnectorEntry(CONFIG)}
     assert old.entries() == expected
     wait_until("the new leader sees the state that the old one wrote", lambda: new.entries() == expected)
+
+
+@pytest.mark.parametrize("large", [0, 1])
+def test_task_configs_that_cannot_all_be_written_change_nothing(large: int, worker: Callable[..., Worker]) -> None:
+    one = worker().start()
+    one.done(lambda: one.store.put_connector("c", CONFIG, None))
+    one.done(lambda: one.store.put_task_configs("c", TASKS))
+    changed = [dict(task) for task in TASKS]
+    changed[large]["tables"] = "t," * 1_000_000
+    with pytest.raises(ConnectError, match="Failed to write to config topic: .* too large"):
+        one.done(lambda: one.store.put_task_configs("c", changed))
+    one.done(one.store.read_to_end)
+    assert one.entries()["c"].task_configs == TASKS
+    assert worker().start().entries()["c"].task_configs == TASKS
 
 
 def test_a_leader_that_was_fenced_by_mistake_is_told_and_claims_again(worker: Callable[..., Worker]) -> None:
