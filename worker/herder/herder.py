@@ -19,7 +19,7 @@ from connect.plugins import PluginRegistry
 from worker.herder.changes import GivenConfig, check_same_class, required_class
 from worker.herder.connectors import TopicTracking
 from worker.herder.drains import Outcome
-from worker.herder.inbox import Inbox
+from worker.herder.inbox import Inbox, Once
 from worker.herder.offset_layers import SourceOffsets
 from worker.herder.offsets import Document
 from worker.herder.parts import Calls, ClusterSettings, Parts, Standing
@@ -90,7 +90,8 @@ class Herder:
         self._plugins = plugins
         self._cluster = cluster
         self._closing = False
-        self._follows_configs = False
+        self._follow_soon = Once(inbox, self._follow_configs)
+        self._reconcile_soon = Once(inbox, self._reconcile)
         self._thread = threading.Thread(target=self._loop, name="herder")
         self.drained: Future[Outcome] = Future()
 
@@ -398,7 +399,8 @@ class Herder:
                 self._ownership.asked(notice)
             case Changed() | Published() | Expires():
                 self._units.heard(notice)
-                self._reconcile()
+                # With many units each look takes a while: what else they have said by then is seen by the same one.
+                self._reconcile_soon.post()
 
     def _config_changed(self, change: ConfigChange) -> None:
         match change:
@@ -417,12 +419,9 @@ class Herder:
             case TargetStateChanged(name) if self._configs.connectors()[name].target is TargetState.STOPPED:
                 self._units.stop_all(name)
         # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
-        if not self._follows_configs:
-            self._follows_configs = True
-            self._inbox.post(self._follow_configs)
+        self._follow_soon.post()
 
     def _follow_configs(self) -> None:
-        self._follows_configs = False
         if not self._closing:
             self._rebalancing.configs_changed()
             self._schedules.look()

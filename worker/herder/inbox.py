@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-__all__ = ["Action", "Inbox", "Later"]
+__all__ = ["Action", "Inbox", "Later", "Once"]
 
 Action: TypeAlias = Callable[[], None]
 
@@ -71,3 +71,22 @@ class Inbox:
     def _patience(self) -> float | None:
         # No lock waits for longer, and whoever waits looks again.
         return min(max(0.0, self._later[0][0] - self._clock()), threading.TIMEOUT_MAX) if self._later else None
+
+
+class Once:
+    """Something that is done once for all that ask for it until then. In the herder's thread alone."""
+
+    def __init__(self, inbox: Inbox, action: Action) -> None:
+        self._inbox = inbox
+        self._action = action
+        self._waits = False
+
+    def post(self) -> None:
+        """Have it done after everything that was posted before, unless it waits for that already."""
+        if not self._waits:
+            self._waits = True
+            self._inbox.post(self._do)
+
+    def _do(self) -> None:
+        self._waits = False
+        self._action()

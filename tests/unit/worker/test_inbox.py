@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipment.herding import Clock
-from worker.herder.inbox import Inbox
+from worker.herder.inbox import Inbox, Once
 
 
 def taken(inbox: Inbox) -> None:
@@ -49,3 +49,16 @@ def test_a_closed_inbox_is_worked_off_first() -> None:
     inbox.close()
     taken(inbox)
     assert (done, inbox.take()) == (["before"], None)
+
+
+def test_what_is_to_be_done_once_is_done_once_for_all_who_asked_before() -> None:
+    inbox, done = Inbox(), list[str]()
+    once = Once(inbox, lambda: done.append("once"))
+    once.post()
+    inbox.post(lambda: done.append("other"))
+    once.post()
+    for _ in range(2):
+        taken(inbox)
+    once.post()
+    taken(inbox)
+    assert done == ["once", "other", "once"]
