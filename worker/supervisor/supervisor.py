@@ -275,7 +275,12 @@ class Supervisor:
         what = type(inquiry).__name__
         child = self._launcher.launch(what)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
-        child.send(inquiry)
+        try:
+            child.send(inquiry)
+        except TypeError as error:
+            # Such as a number of more than 64 bits, or half of a character: what a user gave is no message.
+            self._answered(request, messages.Refused(f"This cannot be told to a plugin: {error}", invalid=True))
+            return
         if child.gone():
             self._answered(request, messages.Failed(f"The process for it {child.join()}"))
 

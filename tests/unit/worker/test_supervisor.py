@@ -23,7 +23,10 @@ DEADLINE = 10.0
 
 def child(connection: Connection) -> None:
     """A child that speaks the protocol; the first command's ``does`` says how it behaves."""
-    first = decode(connection.recv_bytes())
+    try:
+        first = decode(connection.recv_bytes())
+    except (EOFError, OSError):
+        return
     send = lambda report: connection.send_bytes(encode(report))  # noqa: E731
     if isinstance(first, messages.ValidateConfig):
         if first.config["does"] == "validate":
@@ -159,6 +162,15 @@ def test_an_inquiry_is_answered_even_when_the_process_does_not(world: World) -> 
     assert world.next() == Answered(1, messages.Validated({"error_count": 0}, "source"))
     world.supervisor.inquire(2, messages.ValidateConfig({"does": "vanish"}, {}))
     assert world.next() == Answered(2, messages.Failed("The process ended without an answer."))
+
+
+@pytest.mark.parametrize("unsendable", ["\ud800", 1 << 64])
+def test_an_inquiry_that_cannot_be_sent_is_refused_at_once(world: World, unsendable: object) -> None:
+    world.supervisor.inquire(1, messages.AlterSourceOffsets({}, {}, [({"f": "a"}, {"p": unsendable})]))
+    answered = world.next()
+    assert isinstance(answered, Answered)
+    assert isinstance(answered.report, messages.Refused)
+    assert answered.report.invalid
 
 
 def test_an_inquiry_that_hangs_is_given_up() -> None:
