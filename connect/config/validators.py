@@ -18,7 +18,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.config.formatting import display_value
@@ -44,6 +44,10 @@ __all__ = [
     "url_list",
     "validator",
 ]
+
+# Workers tell each other what they run in a protocol that counts bytes by 16 bits with a sign.
+_LONGEST_NAME: Final = 32_767
+_SHOWN: Final = 40
 
 _EnsureValid: TypeAlias = Callable[[str, Any], None]
 
@@ -84,7 +88,7 @@ def non_empty(key: str, value: str) -> None:
 
 @validator("non-empty string without ISO control characters")
 def connector_name(key: str, value: str) -> None:
-    """Refuse what cannot be the name of a connector: the empty string and control characters."""
+    """Refuse what cannot be the name of a connector: the empty string, control characters, and what is too long."""
     if not value:
         raise invalid_value(key, value, "String may not be empty")
     controls = [str(ord(character)) for character in value if unicodedata.category(character) == "Cc"]
@@ -92,6 +96,8 @@ def connector_name(key: str, value: str) -> None:
         found = ", ".join(controls)
         reason = f"String may not contain control sequences but had the following ASCII chars: {found}"
         raise invalid_value(key, value, reason)
+    if (length := len(value.encode())) > _LONGEST_NAME:
+        raise invalid_value(key, f"{value[:_SHOWN]}...", f"It has {length} bytes, and may have {_LONGEST_NAME}")
 
 
 def at_least(minimum: float) -> Validator:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect.errors import DataError
+from connect.config import connector_name
+from connect.errors import ConfigError, DataError
 from worker.membership.protocol import (
     Assignment,
     MemberMetadata,
@@ -54,3 +55,12 @@ def test_a_text_that_is_not_utf_8() -> None:
     data = encode_metadata(MemberMetadata("url", 1), 1).replace(b"url", b"\xff\xfe\xfd")
     with pytest.raises(DataError, match="not UTF-8"):
         decode_metadata(data)
+
+
+def test_the_longest_name_of_a_connector_is_one_that_members_can_tell_each_other() -> None:
+    longest = "ü" * 16_383 + "x"
+    connector_name("name", longest)
+    assignment = Assignment("m", "http://h:1/", 1, frozenset({Unit(longest)}))
+    assert decode_assignment(encode_assignment(assignment, 2)) == assignment
+    with pytest.raises(ConfigError, match="It has 32768 bytes, and may have 32767"):
+        connector_name("name", f"{longest}x")
