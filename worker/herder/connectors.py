@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
@@ -20,6 +20,7 @@ from worker.unit import Unit
 __all__ = ["Connectors", "TopicTracking"]
 
 Document = dict[str, Any]
+_TOPICS: Final = frozenset(("topics", "topics.regex"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,10 @@ class Connectors:
         if (known := self._types.get(name)) is not None:
             return known
         entry = self._configs.connectors().get(name)
-        plugin = self.plugin(entry.config.get("connector.class", "")) if entry is not None else None
-        return (plugin.type if plugin is not None else None) or "unknown"
+        if entry is None or (plugin := self.plugin(entry.config.get("connector.class", ""))) is None:
+            return "unknown"
+        # No file tells the type of a class that is named by its path; without topics it can be no sink.
+        return plugin.type or ("unknown" if _TOPICS & entry.config.keys() else "source")
 
     def is_source(self, name: str) -> bool:
         """Whether a connector is a source."""

@@ -53,6 +53,22 @@ def world() -> World:
     return made
 
 
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"connector.class": "FileStreamSink", "topics": "t"}, "sink"),
+        ({"connector.class": "equipment.tasks.SomeConnector", "file": "f"}, "source"),
+        ({"connector.class": "equipment.tasks.SomeConnector", "topics": "t"}, "unknown"),
+        ({"connector.class": "equipment.tasks.SomeConnector", "topics.regex": "t.*"}, "unknown"),
+        ({"connector.class": "nowhere.SomeConnector"}, "unknown"),
+        ({}, "unknown"),
+    ],
+)
+def test_a_worker_that_validated_nothing_tells_the_type(world: World, config: dict[str, str], kind: str) -> None:
+    world.configs.put_connector("c", {"name": "c", **config}, None)
+    assert world.connectors.type("c") == kind
+
+
 def test_every_change_is_seen(world: World) -> None:
     world.statuses.put(Unit("a", 0), replace(RUNNING, state=State.FAILED, trace="it broke"))
     world.check()
