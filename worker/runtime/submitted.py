@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from connect.data import SourceRecord
 from worker.stores.offset import Offset
 
 __all__ = ["Submission", "SubmittedRecords"]
+
+_TIDY: Final = 1000
 
 
 @dataclass(slots=True, eq=False)
@@ -30,14 +34,26 @@ class Submission:
 
 
 class SubmittedRecords:
-    """The submissions of a task that are not committed yet. Used by the task's thread alone."""
+    """The submissions of a task that are not committed yet. Used by the task's thread alone.
+
+    Of those in a row that are acknowledged only the newest is kept (invariant I9): between two commits there may be
+    millions, if a source mixes its partitions or gives its records one by one.
+    """
 
     def __init__(self) -> None:
         self._queues: dict[bytes, deque[Submission]] = {}
+        self._until_tidy = _TIDY
+
+    def __len__(self) -> int:
+        """How many submissions are kept."""
+        return sum(map(len, self._queues.values()))
 
     def submit(self, key: bytes, submission: Submission) -> None:
         """Take note of records that are about to be sent; ``key`` stands for their source partition."""
         self._queues.setdefault(key, deque()).append(submission)
+        self._until_tidy -= 1
+        if not self._until_tidy:
+            self._tidy()
 
     def committable(self) -> dict[bytes, Submission]:
         """The newest submission of each source partition up to which all is acknowledged; they are then forgotten."""
@@ -52,3 +68,10 @@ class SubmittedRecords:
     def pending(self) -> int:
         """How many records are not acknowledged yet."""
         return sum(submission.remaining for queue in self._queues.values() for submission in queue)
+
+    def _tidy(self) -> None:
+        """Forget those whose successor, acknowledged too, says more. The more remain, the later it is done again."""
+        for key, queue in self._queues.items():
+            told = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
+            self._queues[key] = deque([*told, queue[-1]])
+        self._until_tidy = max(_TIDY, len(self))

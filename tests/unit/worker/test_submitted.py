@@ -32,3 +32,16 @@ def test_what_was_given_out_is_forgotten() -> None:
     submit(records, b"a", 10, 0)
     assert records.committable()
     assert records.committable() == {}
+
+
+def test_what_is_acknowledged_does_not_pile_up_until_the_next_commit() -> None:
+    """Not even behind a record that Kafka does not acknowledge."""
+    records = SubmittedRecords()
+    stuck = submit(records, b"b", 0, 1)
+    for number in range(1, 5000):
+        submit(records, b"a", number, 0)
+        submit(records, b"b", number, 0)
+    assert len(records) <= 2000
+    assert [each.offset["position"] for each in records.committable().values()] == [4999]
+    stuck.remaining = 0
+    assert [each.offset["position"] for each in records.committable().values()] == [4999]
