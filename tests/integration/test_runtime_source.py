@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import pytest
 
 from connect.config import Config
-from connect.data import SourceBatch, SourceRecord
+from connect.data import Headers, SourceBatch, SourceRecord
 from connect.errors import DataError, RetriableError
 from connect.source import SourceConnector, SourceTask
 from equipment.tasks import RunningTask
@@ -255,6 +256,32 @@ def test_a_record_that_kafka_refuses_fails_the_task_or_is_left_out(
     assert len(texts(bootstrap, topic)) == 1 + (tolerance == "all")
 
 
+def test_a_record_that_is_sent_again_alone_is_the_same_record(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    """The broker refuses the batch they are in; the client forgets what their headers and timestamps were."""
+    create_topic(bootstrap, topic, **{"max.message.bytes": "300"})
+    given = [
+        record(number, "x" * 100).replace(
+            key=str(number), timestamp=1_700_000_000_000 + number, headers=Headers().add("number", number)
+        )
+        for number in range(5)
+    ]
+    began = int(time.time() * 1000)
+    script.polls = [lambda task: [*given, record(5, "y" * 100), record(6, "z" * 100)]]
+    task = start(run_until="drained", **{"producer.override.linger.ms": "100"})
+    task.wait_for(messages.Drained)
+    *dated, undated, last = read_topic(bootstrap, topic)
+    seen = [(message.key(), message.timestamp()[1], message.headers()) for message in dated]
+    assert seen == [
+        (str(number).encode(), 1_700_000_000_000 + number, [("number", str(number).encode())]) for number in range(5)
+    ]
+    assert [(message.value()[:1], message.timestamp()[1] >= began) for message in (undated, last)] == [
+        (b"y", True),
+        (b"z", True),
+    ]
+
+
 def test_a_topic_that_is_gone_fails_the_task_although_records_may_be_left_out(
     start: Start, script: Script, record: Callable[..., SourceRecord], topic: str
 ) -> None:
@@ -305,6 +332,63 @@ def test_offsets_do_not_pass_a_record_that_the_dead_letter_queue_refuses(
     task = start(errors_tolerance="all", errors_deadletterqueue_topic_name=f"dlq-{topic}")
     assert "did not take a record" in task.trace()
     assert task.offsets == {}
+
+
+def test_a_record_that_kafka_refuses_goes_to_the_dead_letter_queue_as_it_was_to_be_on_its_topic(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic, **{"max.message.bytes": "200"})
+    create_topic(bootstrap, f"dlq-{topic}")
+    headers = Headers().add("about", "size")
+    large = record(0, "x" * 1000).replace(key="k", timestamp=1_700_000_000_000, headers=headers)
+    unheard = record(1, "y").replace(partition=7)
+    script.polls = [lambda task: [large, unheard, record(2)]]
+    task = start(
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=f"dlq-{topic}",
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    wait_until("it is committed", lambda: task.offsets == {"{'p': 'p'}": {"o": 3}})
+    task.stop()
+    assert texts(bootstrap, topic) == ["2"]
+    kept = {message.value(): message for message in read_topic(bootstrap, f"dlq-{topic}")}
+    assert set(kept) == {b"x" * 1000, b"y"}
+    message = kept[b"x" * 1000]
+    context = dict(message.headers())
+    assert (message.key(), message.timestamp()[1], context["about"]) == (b"k", 1_700_000_000_000, b"size")
+    assert context["__connect.errors.stage"] == b"KAFKA_PRODUCE"
+    assert context["__connect.errors.topic"] == topic.encode()
+    assert context["__connect.errors.source.partition"] == b'{"p":"p"}'
+    assert b"Kafka did not take a record" in context["__connect.errors.exception.message"]
+
+
+@pytest.mark.parametrize("tolerance", ["none", "all"])
+def test_a_timestamp_of_before_1970_is_refused_as_by_javas_producer(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str, tolerance: str
+) -> None:
+    create_topic(bootstrap, topic)
+    script.polls = [lambda task: [record(0).replace(timestamp=5), record(1).replace(timestamp=-5)]]
+    task = start(errors_tolerance=tolerance)
+    if tolerance == "none":
+        assert "Invalid record timestamp -5" in task.trace()
+    else:
+        wait_until("it is passed", lambda: task.offsets == {"{'p': 'p'}": {"o": 2}})
+        task.stop()
+    assert texts(bootstrap, topic) == ["0"]
+
+
+def test_a_record_without_a_timestamp_gets_that_of_its_sending(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    """As in Java that is -1, too. The client takes 0 for now: it is the next millisecond on the topic."""
+    create_topic(bootstrap, topic)
+    began = time.time() * 1000
+    script.polls = [lambda task: [record(0).replace(timestamp=stamp) for stamp in (None, -1, 0, 1)]]
+    task = start(run_until="drained")
+    task.wait_for(messages.Drained)
+    unset, minus_one, *given = [message.timestamp()[1] for message in read_topic(bootstrap, topic)]
+    assert min(unset, minus_one) >= int(began)
+    assert given == [1, 1]
 
 
 @pytest.mark.parametrize("value", [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), b"x", [1], float("nan")])

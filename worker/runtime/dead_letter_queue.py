@@ -1,9 +1,9 @@
 """The dead letter queue: a topic that keeps the records a task has given up, with what went wrong.
 
 A record of a sink is kept as it was on its topic, bytes and headers. A record of a source is kept as what was read, or
-as JSON where that is neither text nor bytes. Crash point: :meth:`DeadLetterQueue.flush` waits for Kafka's
-acknowledgement before offsets move past the record (invariant I4), so a kill may write it here twice and never loses
-it.
+as JSON where that is neither text nor bytes; one that Kafka refused is kept as it was to be on its topic. Crash point:
+:meth:`DeadLetterQueue.flush` waits for Kafka's acknowledgement before offsets move past the record (invariant I4), so a
+kill may write it here twice and never loses it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import SinkRecord
 from connect.errors import ConnectError, RetriableError
+from worker.runtime.records import client_timestamp
 from worker.runtime.tolerance import Failure, RawRecord
 
 __all__ = ["PREFIX", "DeadLetterQueue"]
@@ -47,11 +48,11 @@ class DeadLetterQueue:
         headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
         if self._with_context:
             headers += self._context(failure, raw)
-        arguments: dict[str, Any] = {"timestamp": raw.timestamp} if raw.timestamp is not None else {}
+        timestamp = client_timestamp(raw.timestamp)
         while True:
             try:
                 self._producer.produce(
-                    self._topic, raw.value, raw.key, headers=headers, on_delivery=self._delivered, **arguments
+                    self._topic, raw.value, raw.key, headers=headers, on_delivery=self._delivered, timestamp=timestamp
                 )
             except BufferError:
                 self._producer.poll(_SERVE)
@@ -72,7 +73,8 @@ class DeadLetterQueue:
         if self._refused is not None:
             raise ConnectError(
                 f"The dead letter queue {self._topic} did not take a record: {self._refused.str()}. See that the topic "
-                "is there, that this principal may write to it and that max.message.bytes is large enough."
+                "is there, that this principal may write to it and that max.message.bytes and the connector's "
+                "producer.override.max.request.size are large enough."
             )
         if left:
             raise RetriableError(
@@ -91,8 +93,9 @@ class DeadLetterQueue:
             place = {
                 "topic": record.topic,
                 "source.partition": _json(record.source_partition).decode(),
-                "source.offset": _json(record.source_offset).decode(),
             }
+            if record.source_offset:
+                place = {**place, "source.offset": _json(record.source_offset).decode()}
         error = failure.error
         context: Mapping[str, object] = {
             **place,

@@ -8,35 +8,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from connect.data import Constant
-from worker.runtime.records import EncodedBatch
+from connect.data import Constant, TimestampType
+from worker.runtime.records import EncodedBatch, RawHeaders, client_timestamp
 from worker.runtime.submitted import Submission
-from worker.runtime.tolerance import StopRequested
+from worker.runtime.tolerance import RawRecord, StopRequested
 
-__all__ = ["Delivery", "ProduceFailure"]
-
-ProduceFailure: TypeAlias = Callable[[str, KafkaError, bool], None]
-"""Called with the topic and the error of a record that Kafka did not take, and whether it had been sent; raises to
-fail the task."""
-
-_SERVE: Final = 0.1
-_ANY_PARTITION: Final = -1
-_NOW: Final = 0
+__all__ = ["Delivery", "ProduceFailure", "Refusal"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class Refusal:
+    """A record that Kafka did not take: the record in bytes, why, and whether it had been sent to a broker."""
+
     submission: Submission
-    topic: str
+    record: RawRecord
     error: KafkaError
-    message: Any = None
-    """The record as it was sent, if a broker refused it."""
+    sent: bool
+
+
+ProduceFailure: TypeAlias = Callable[[Refusal], None]
+"""Called with a record that Kafka did not take; raises to fail the task."""
+
+_SERVE: Final = 0.1
+_ANY_PARTITION: Final = -1
+_NO_OFFSET: Final = -1
+_NO_TIMESTAMP: Final = -1
 
 
 class Delivery:
@@ -58,7 +61,7 @@ class Delivery:
         self._on_failure = on_failure
         self._is_stopping = is_stopping
         self._resends = resends
-        self._refused: deque[_Refused] = deque()
+        self._refused: deque[Refusal] = deque()
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
         """Send every record of a batch; their acknowledgements count down ``submission.remaining``.
@@ -66,14 +69,14 @@ class Delivery:
         Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
-        produce, delivered = self._producer.produce, self._callback(submission)
-        for arguments in _arguments(batch, delivered):
+        produce = self._producer.produce if _has_valid_timestamps(batch) else self._produce_if_valid
+        for arguments in _arguments(batch, self._callback(submission)):
             try:
                 produce(*arguments)
             except BufferError:
                 self._produce_later(submission, arguments)
             except KafkaException as error:
-                self._refused.append(_Refused(submission, batch.topic, error.args[0]))
+                self._refuse(submission, arguments, error)
         self.serve()
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -101,50 +104,66 @@ class Delivery:
             except BufferError:
                 continue
             except KafkaException as error:
-                self._refused.append(_Refused(submission, arguments[0], error.args[0]))
+                self._refuse(submission, arguments, error)
             return
 
-    def _callback(self, submission: Submission) -> Callable[[KafkaError | None, Any], None]:
+    def _produce_if_valid(self, *arguments: Any) -> None:
+        """As Java's producer does, take no record of before 1970; ours would, and so would a broker."""
+        *_, timestamp, _ = arguments
+        if timestamp < 0:
+            raise KafkaException(KafkaError(KafkaError.INVALID_TIMESTAMP, f"Invalid record timestamp {timestamp}"))
+        self._producer.produce(*arguments)
+
+    def _refuse(self, submission: Submission, arguments: tuple[Any, ...], error: KafkaException) -> None:
+        record = _raw(*arguments)
+        self._refused.append(Refusal(submission, record, error.args[0], sent=False))
+
+    def _callback(self, submission: Submission) -> Callable[..., None]:
         refused = self._refused
 
-        def delivered(error: KafkaError | None, message: Any) -> None:
+        def delivered(
+            error: KafkaError | None, message: Any, timestamp: int = 0, headers: RawHeaders | None = None
+        ) -> None:
             if error is None:
                 submission.remaining -= 1
             else:
-                refused.append(_Refused(submission, message.topic(), error, message))
+                where = message.topic(), message.value(), message.key(), message.partition()
+                record = _raw(*where, timestamp=timestamp, headers=headers)
+                refused.append(Refusal(submission, record, error, sent=True))
 
         return delivered
 
     def _raise_refused(self) -> None:
         while self._refused:
-            refused = self._refused.popleft()
-            error: KafkaError | None = refused.error
-            sent = refused.message is not None
-            if sent and self._resends and refused.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                error = self._send_alone(refused.message)
-            if error is not None:
-                self._on_failure(refused.topic, error, sent)
+            refusal: Refusal | None = self._refused.popleft()
+            assert refusal is not None
+            submission = refusal.submission
+            if refusal.sent and self._resends and refusal.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                refusal = self._send_alone(refusal)
+            if refusal is not None:
+                self._on_failure(refusal)
             # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
-            refused.submission.remaining -= 1
+            submission.remaining -= 1
 
-    def _send_alone(self, message: Any) -> KafkaError | None:
+    def _send_alone(self, refusal: Refusal) -> Refusal | None:
         """Send a record again, when nothing else is under way; a broker refuses whole batches for their size.
 
-        Its error, if it is too large by itself.
+        Its refusal, if it is too large by itself.
         """
+        record = refusal.record
         outcome: list[KafkaError | None] = []
         self._flush_or_stop()
         self._producer.produce(
-            message.topic(),
-            message.value(),
-            message.key(),
-            message.partition(),
-            headers=message.headers() or [],
-            timestamp=message.timestamp()[1],
+            record.topic,
+            record.value,
+            record.key,
+            record.partition,
+            headers=list(record.headers),
+            timestamp=client_timestamp(record.timestamp),
             on_delivery=lambda error, _: outcome.append(error),
         )
         self._flush_or_stop()
-        return outcome[0]
+        return None if outcome[0] is None else replace(refusal, error=outcome[0])
 
     def _flush_or_stop(self) -> None:
         while self._producer.flush(_SERVE):
@@ -158,11 +177,21 @@ def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[
     partitions = _given(batch.partitions, _ANY_PARTITION)
     if all(_is_null(column) for column in (batch.timestamps, batch.headers)):
         return zip(topics, batch.values, batch.keys, partitions, repeat(delivered), strict=False)
-    timestamps = _given(batch.timestamps, _NOW)
     no_headers = _is_null(batch.headers)
-    headers = repeat(None) if no_headers else (None if item is None else list(item) for item in batch.headers)
-    delivery = (repeat(delivered), repeat(None), timestamps, headers)
-    return zip(topics, batch.values, batch.keys, partitions, *delivery, strict=False)
+    headers = repeat(None) if no_headers else [None if item is None else list(item) for item in batch.headers]
+    timestamps: Iterable[int]
+    callbacks: Iterable[Callable[..., None]]
+    # The client does not tell of a record that is refused what its timestamp and headers were.
+    if no_headers and isinstance(batch.timestamps, Constant):
+        timestamp = client_timestamp(batch.timestamps.value)
+        timestamps, callbacks = repeat(timestamp), repeat(partial(delivered, timestamp=timestamp))
+    else:
+        timestamps = list(map(client_timestamp, batch.timestamps))
+        callbacks = (
+            partial(delivered, timestamp=timestamp, headers=raw)
+            for timestamp, raw in zip(timestamps, headers, strict=False)
+        )
+    return zip(topics, batch.values, batch.keys, partitions, callbacks, repeat(None), timestamps, headers, strict=False)
 
 
 def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
@@ -174,3 +203,24 @@ def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
 
 def _is_null(column: Iterable[Any]) -> bool:
     return isinstance(column, Constant) and column.value is None
+
+
+def _has_valid_timestamps(batch: EncodedBatch) -> bool:
+    column = batch.timestamps
+    looked_at = (column.value,) if isinstance(column, Constant) else column
+    return all(timestamp is None or timestamp >= _NO_TIMESTAMP for timestamp in looked_at)
+
+
+def _raw(
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    partition: int,
+    _delivered: object = None,
+    _callback: object = None,
+    timestamp: int = 0,
+    headers: Sequence[tuple[str, bytes | None]] | None = None,
+) -> RawRecord:
+    """A record of the arguments that it was to be produced with."""
+    kind = TimestampType.CREATE_TIME.value
+    return RawRecord(topic, partition, _NO_OFFSET, timestamp or None, kind, key, value, headers or ())

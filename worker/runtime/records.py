@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from connect.data import TimestampType, TopicPartition
 from worker.runtime.tolerance import RawRecord
 
-__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders"]
+__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "client_timestamp"]
+
+_NO_TIMESTAMP: Final = -1
+_NOW: Final = 0
 
 RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -64,3 +67,13 @@ class EncodedBatch:
 
     def __len__(self) -> int:
         return len(self.values)
+
+
+def client_timestamp(timestamp: int | None) -> int:
+    """The timestamp of a record as the client is given it, for whom 0 is now.
+
+    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
+    """
+    if timestamp is None or timestamp == _NO_TIMESTAMP:
+        return _NOW
+    return timestamp or 1

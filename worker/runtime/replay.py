@@ -31,7 +31,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.chain import SinkChain
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
-from worker.runtime.records import ConsumedBatch
+from worker.runtime.records import ConsumedBatch, client_timestamp
 from worker.runtime.sink_context import SinkTaskRuntimeContext
 from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance, class_name
 
@@ -62,7 +62,6 @@ def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Fail
 
 def _produce(producer: Producer, record: RawRecord, on_delivery: Any) -> None:
     where: dict[str, Any] = {"partition": record.partition} if record.partition >= 0 else {}
-    when: dict[str, Any] = {"timestamp": record.timestamp} if record.timestamp is not None else {}
     while True:
         try:
             producer.produce(
@@ -71,8 +70,8 @@ def _produce(producer: Producer, record: RawRecord, on_delivery: Any) -> None:
                 record.key,
                 headers=list(record.headers),
                 on_delivery=on_delivery,
+                timestamp=client_timestamp(record.timestamp),
                 **where,
-                **when,
             )
         except BufferError:
             producer.poll(0.1)

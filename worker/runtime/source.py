@@ -30,7 +30,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.commits import SourceCommits
 from worker.runtime.control import Control
-from worker.runtime.delivery import Delivery
+from worker.runtime.delivery import Delivery, Refusal
 from worker.runtime.guarantee import Guarantee
 from worker.runtime.metrics import TaskMetrics, remaining_gauges
 from worker.runtime.submitted import Submission
@@ -221,16 +221,19 @@ class SourceLoop:
         while (left := deadline - time.monotonic()) > 0 and self._control.wait(min(left, _SLICE)):
             self._serve()
 
-    def _refused(self, topic: str, error: KafkaError, sent: bool) -> None:
+    def _refused(self, refusal: Refusal) -> None:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
+        error, record = refusal.error, refusal.record
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
-        failure = ConnectError(f"Kafka did not take a record for topic {topic}: {error.str()}.{remedy}")
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
         of_record = not error.fatal() and error.code() in _OF_THE_RECORD
-        if (refusal := self._commits.refusal(error, sent=sent, of_record=of_record)) is not None:
-            raise refusal from KafkaException(error)
+        if (fatal := self._commits.refusal(error, sent=refusal.sent, of_record=of_record)) is not None:
+            raise fatal from KafkaException(error)
         if not of_record:
             raise failure
-        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure))
+        # Which of its batch it was is not known any more, so it has no source offset of its own.
+        read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
+        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure, read, record))
 
     def _report(self) -> None:
         self._active.forget()

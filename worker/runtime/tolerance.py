@@ -242,11 +242,13 @@ def stack_trace(error: BaseException) -> str:
 
 def _origin(failure: Failure) -> str:
     raw = failure.raw
-    return f" (record {raw.topic}:{raw.partition}:{raw.offset})" if raw is not None else ""
+    if raw is None or isinstance(failure.record, SourceRecord):
+        return ""
+    return f" (record {raw.topic}:{raw.partition}:{raw.offset})"
 
 
 def _where(failure: Failure, *, with_messages: bool) -> str:
-    if (raw := failure.raw) is not None:
+    if (raw := failure.raw) is not None and not isinstance(failure.record, SourceRecord):
         return (
             f", where consumed record is {{topic='{raw.topic}', partition={raw.partition}, offset={raw.offset}, "
             f"timestamp={raw.timestamp}, timestampType={raw.timestamp_type}}}"
