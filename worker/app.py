@@ -84,6 +84,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
             _warn(config)
             cluster_id = _cluster_id(resolved)
             store = FileOffsetStore(config.offset_file)
+            stack.callback(store.close)
             web = _Web(config, resolved, stack)
             herder = _standalone_herder(config, props, store, web, stack)
         except ConnectError as error:

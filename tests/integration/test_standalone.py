@@ -174,6 +174,24 @@ def test_a_worker_without_its_broker_or_keys_does_not_start(tmp_path: Path) -> N
     assert 'Missing required configuration "key.converter"' in incomplete.log()
 
 
+def test_a_second_worker_with_the_same_offsets_file_does_not_start(
+    standalone: MakeWorker, topic: str, tmp_path: Path
+) -> None:
+    """Not even if the first was killed and its children are still there does a third have to wait."""
+    offsets = tmp_path / "shared.offsets"
+    first, second = (standalone(offset_storage_file_filename=str(offsets)) for _ in range(2))
+    for worker in (first, second):
+        file_pipeline(worker, topic, tmp_path)
+    (tmp_path / "in.txt").write_text(lines(1))
+    first.start()
+    first.wait_for_states("source", "RUNNING", "RUNNING")
+    assert second.run() == 2
+    assert f"offset.storage.file.filename={offsets} is in use" in second.log()
+    first.kill()
+    second.start()
+    second.wait_for_states("source", "RUNNING", "RUNNING")
+
+
 def test_a_temporary_folder_whose_path_is_too_long_is_told(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100)
     folder.mkdir()

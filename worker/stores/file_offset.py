@@ -3,13 +3,20 @@
 The file is the one Kafka Connect's standalone mode writes, a Java-serialised ``HashMap`` of byte arrays, so that
 either can go on where the other stopped. Crash point: a new file is written beside the old one, synced and renamed
 over it; a kill at any moment leaves the old offsets or the new ones, never half of them.
+
+One worker at a time has the file: each writes all that it knows, so that a second one would undo what the first has
+committed. Who has it holds a lock on a file beside it, which ends with the process however that ends.
 """
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from connect.errors import ConnectError
 from worker.stores.java_map import read_map, write_map
@@ -17,16 +24,24 @@ from worker.stores.offset import OffsetKey, OffsetStore
 
 __all__ = ["FileOffsetStore"]
 
+logger = logging.getLogger(__name__)
+
 
 class FileOffsetStore(OffsetStore):
     """Keeps offsets in ``file``. Used by one thread.
 
-    Raises :class:`~connect.errors.ConnectError` when the file is there but is not an offsets file.
+    Raises :class:`~connect.errors.ConnectError` when the file is there but is not an offsets file, and when another
+    worker has it.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._values = self._read()
+        self._lock = self._locked()
+        try:
+            self._values = self._read()
+        except ConnectError:
+            self.close()
+            raise
 
     def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
         return [self._values.get(key) for key in keys]
@@ -39,6 +54,31 @@ class FileOffsetStore(OffsetStore):
 
     def items(self) -> Mapping[OffsetKey, bytes]:
         return dict(self._values)
+
+    def close(self) -> None:
+        """Leave the file to other workers."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def _locked(self) -> BinaryIO | None:
+        """The lock, held until it is closed; ``None`` where there can be none."""
+        place = self._file.absolute().parent / f".{self._file.name}.lock"
+        with ExitStack() as stack:
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                # Never removed: who had opened it before would hold the lock of a file that is not there.
+                lock = stack.enter_context(place.open("ab"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConnectError(
+                    f"offset.storage.file.filename={self._file} is in use: another worker holds {place}. Stop that "
+                    "one, or give each worker an offsets file of its own; they would undo each other's commits."
+                ) from None
+            except OSError as error:
+                logger.warning("%s cannot be locked (%s): see that no other worker uses it.", self._file, error)
+                return None
+            stack.pop_all()
+        return lock
 
     def _read(self) -> dict[OffsetKey, bytes]:
         try:

@@ -1,3 +1,4 @@
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,24 +44,28 @@ def test_a_cut_off_file_is_refused(length: int) -> None:
 def test_offsets_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "offsets"
     key = offset_key("c", {"filename": "x"})
-    FileOffsetStore(file).put({key: offset_value({"position": 7})})
-    store = FileOffsetStore(file)
-    assert [parse_offset(data) for data in store.get([key, b"other"])] == [{"position": 7}, None]
-    assert [parse_offset_key(item) for item in store.items()] == [("c", {"filename": "x"})]
-    store.put({key: None})
-    assert FileOffsetStore(file).items() == {}
+    with closing(FileOffsetStore(file)) as store:
+        store.put({key: offset_value({"position": 7})})
+    with closing(FileOffsetStore(file)) as store:
+        assert [parse_offset(data) for data in store.get([key, b"other"])] == [{"position": 7}, None]
+        assert [parse_offset_key(item) for item in store.items()] == [("c", {"filename": "x"})]
+        store.put({key: None})
+    with closing(FileOffsetStore(file)) as store:
+        assert store.items() == {}
 
 
 def test_a_half_written_file_is_never_seen(tmp_path: Path) -> None:
     file = tmp_path / "offsets"
     key = offset_key("c", {"a": 1})
-    FileOffsetStore(file).put({key: b"1"})
+    with closing(FileOffsetStore(file)) as store:
+        store.put({key: b"1"})
     # A kill while the next version is written leaves it beside the file.
     (tmp_path / ".offsets.new").write_bytes(JAVA[:20])
-    store = FileOffsetStore(file)
-    assert store.get([key]) == [b"1"]
-    store.put({key: b"2"})
-    assert FileOffsetStore(file).get([key]) == [b"2"]
+    with closing(FileOffsetStore(file)) as store:
+        assert store.get([key]) == [b"1"]
+        store.put({key: b"2"})
+    with closing(FileOffsetStore(file)) as store:
+        assert store.get([key]) == [b"2"]
 
 
 def test_another_file_is_refused_and_kept(tmp_path: Path) -> None:
@@ -74,3 +79,23 @@ def test_another_file_is_refused_and_kept(tmp_path: Path) -> None:
 def test_offsets_hold_only_what_json_can_say() -> None:
     with pytest.raises(DataError, match="Offsets may only contain primitive types"):
         offset_value({"when": object()})
+
+
+def test_a_second_worker_does_not_get_the_file(tmp_path: Path) -> None:
+    """It knows only what was there when it started, and would write that over what the first commits later."""
+    file = tmp_path / "offsets"
+    with closing(FileOffsetStore(file)) as first:
+        with pytest.raises(ConnectError, match=f"offset.storage.file.filename={file} is in use: .*Stop that one"):
+            FileOffsetStore(file)
+        first.put({b"key": b"1"})
+    with closing(FileOffsetStore(file)) as second:
+        assert second.items() == {b"key": b"1"}
+
+
+def test_a_place_that_cannot_be_locked_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Sinks need no offsets file: their worker starts all the same."""
+    (tmp_path / ".offsets.lock").mkdir()
+    with closing(FileOffsetStore(tmp_path / "offsets")) as store:
+        store.put({b"key": b"1"})
+        assert store.items() == {b"key": b"1"}
+    assert "see that no other worker uses it" in caplog.text
