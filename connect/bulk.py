@@ -42,12 +42,17 @@ C = TypeVar("C", bound=BulkSinkConfig)
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """The records of one topic partition from ``first`` up to, not including, ``end``."""
+    """The records of one topic partition from ``first`` up to, not including, ``end``.
+
+    ``topic_id`` tells the topic from another that later has its name (KIP-516); it is ``None`` if the brokers do not
+    tell. A task that keeps offsets in its target should keep it with them, and refuse the ranges of another topic.
+    """
 
     topic: str
     partition: int
     first: int
     end: int
+    topic_id: str | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:

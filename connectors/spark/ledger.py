@@ -108,6 +108,11 @@ class Ledger:
         return self._head.offsets
 
     @property
+    def topics(self) -> Mapping[str, str]:
+        """The ids of the topics that the offsets are of, as far as they are known."""
+        return self._head.topics
+
+    @property
     def tables(self) -> Mapping[str, Schema]:
         """The schema of every table, as its newest files have it."""
         return self._head.tables
@@ -137,11 +142,13 @@ class Ledger:
         moves: Sequence[Move],
         offsets: Mapping[TopicPartition, int],
         tables: Mapping[str, Schema],
+        topics: Mapping[str, str] | None = None,
     ) -> None:
         """Commit a load: once this returns, its files have their final names and its offsets count.
 
-        ``moves`` are all files of the load, ``offsets`` and ``tables`` what it changes of the ledger's. Raises
-        :class:`FencedError` if another driver has taken over.
+        ``moves`` are all files of the load, ``offsets``, ``tables`` and ``topics`` what it changes of the ledger's; a
+        topic of the offsets that ``topics`` does not have may be another from now on. Raises :class:`FencedError` if
+        another driver has taken over.
         """
         for move in moves:
             if self._files.size(move.target) is not None:
@@ -153,6 +160,8 @@ class Ledger:
             # A driver that takes over clears the staging of this one away.
             self.check_fence()
             raise
+        named = {topic for topic, _ in offsets}
+        others = {topic: known for topic, known in self._head.topics.items() if topic not in named}
         manifest = Manifest(
             number=self._head.number + 1,
             epoch=self._head.epoch,
@@ -160,6 +169,7 @@ class Ledger:
             tables={**self._head.tables, **tables},
             staging=staging,
             moves=tuple(moves),
+            topics={**others, **(topics or {})},
         )
         try:
             self._files.create(self._path(manifest.number), manifest.to_bytes())  # the commit

@@ -35,7 +35,8 @@ class Manifest:
     """All that a restart needs: how far each partition is loaded, the tables' schemas, the files to rename.
 
     ``number`` is its place in the ledger, ``epoch`` the number of the claim of the driver that wrote it. A
-    manifest that is only such a claim moves no files and repeats the offsets and tables of the one before.
+    manifest that is only such a claim moves no files and repeats the offsets and tables of the one before. ``topics``
+    are the ids of the topics that the offsets are of, as far as they are known.
     """
 
     number: int
@@ -44,6 +45,7 @@ class Manifest:
     tables: Mapping[str, Schema] = field(default_factory=dict)
     staging: str | None = None
     moves: Sequence[Move] = ()
+    topics: Mapping[str, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The content of its file."""
@@ -55,6 +57,7 @@ class Manifest:
             "number": self.number,
             "epoch": self.epoch,
             "offsets": offsets,
+            "topics": dict(sorted(self.topics.items())),
             "tables": {name: schema_to_json(schema) for name, schema in sorted(self.tables.items())},
             "staging": self.staging,
             "files": [
@@ -91,6 +94,7 @@ class Manifest:
                 for topic, partitions in document["offsets"].items()
                 for partition, offset in partitions.items()
             },
+            topics=document.get("topics", {}),
             tables={name: schema_from_json(schema) for name, schema in document["tables"].items()},
             staging=document["staging"],
             moves=tuple(Move(file["source"], file["target"], file["size"], file["rows"]) for file in document["files"]),

@@ -56,6 +56,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def load(self, ranges: Sequence[OffsetRange]) -> None:
         """Stage the records, commit them in the ledger, and give their files the final names."""
         self._ledger.recover()
+        self._check_topics(ranges)
         wanted = [item for item in map(self._not_loaded, sorted(ranges)) if len(item)]
         if not wanted:
             return
@@ -68,12 +69,24 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             self._ledger.check_fence()
             raise
         crash_point("after-staging-write")
-        self._ledger.commit(staging, moves, {item.topic_partition: item.end for item in wanted}, tables)
+        ends = {item.topic_partition: item.end for item in wanted}
+        topics = {item.topic: item.topic_id for item in wanted if item.topic_id is not None}
+        self._ledger.commit(staging, moves, ends, tables, {**self._ledger.topics, **topics})
 
     def stop(self) -> None:
         """Stop Spark; what is committed is complete, what is not will be loaded again."""
         if self._spark is not None:
             self._spark.stop()
+
+    def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
+        """See that the ledger's offsets are of these topics: those of a former one of that name mean nothing here."""
+        for item in ranges:
+            if item.topic_id is not None and self._ledger.topics.get(item.topic, item.topic_id) != item.topic_id:
+                raise ConnectError(
+                    f"Topic {item.topic} was deleted and made again since it was loaded: its offsets do not mean what "
+                    "they did. Give the connector another name and topics.dir to load it from its beginning, or stop "
+                    "it and set its offsets to go on from there."
+                )
 
     def _not_loaded(self, item: OffsetRange) -> OffsetRange:
         """What of a range the ledger does not have yet."""

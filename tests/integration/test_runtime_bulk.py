@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
@@ -225,6 +227,56 @@ def test_a_topic_that_was_made_again_fails_the_task(start: Start, target: Target
     target.keeps_offsets = True
     target.offsets = {TopicPartition(topic, 0): 10}
     assert "was deleted and made again" in start().trace()
+
+
+def test_ranges_tell_a_topic_from_a_later_one_of_its_name(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    for _ in range(2):
+        task = start()
+        wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+        task.stop()
+        make_again(bootstrap, topic)
+        fill(bootstrap, topic, 3)
+    (first,), (second,) = target.loads
+    assert first == replace(second, topic_id=first.topic_id)
+    assert None not in (first.topic_id, second.topic_id)
+    assert first.topic_id != second.topic_id
+
+
+def test_a_topic_that_is_made_again_behind_the_back_of_a_task_is_noticed(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    task = start(poll_interval_ms="3600000")
+    wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+    task.send(messages.Pause())
+    task.wait_for(messages.Paused)
+    make_again(bootstrap, topic)
+    fill(bootstrap, topic, 5)
+    # To drain is to look at once which partitions there are.
+    task.send(messages.Drain())
+    task.send(messages.Resume())
+    assert "was deleted and made again" in task.trace()
+    assert target.spans(topic) == [(0, 3)]
+
+
+def make_again(bootstrap: str, topic: str) -> None:
+    """Delete a topic and make another of its name."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+
+    def made() -> bool:
+        try:
+            create_topic(bootstrap, topic)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until("the name is free again", made)
 
 
 def remove_before(bootstrap: str, topic: str, offset: int) -> None:

@@ -20,7 +20,7 @@ from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -78,6 +78,7 @@ class Sink:
             "header.converter": "converters.simple_header.SimpleHeaderConverter",
             "spark.master": "local[2]",
             "spark.driver.memory": "512m",
+            "name": "sink",
             **props,
         }
         task = SparkSinkTask(SparkSinkConfig.parse(props), Context("sink", self.bootstrap, props))
@@ -358,6 +359,22 @@ def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
     with pytest.raises(ConnectError, match="no longer has all of the records"):
         task.load([OffsetRange(*tp, 0, 5)])
     assert task.committed() == {}
+
+
+def test_a_topic_that_was_made_again_is_not_taken_for_the_one_that_was_loaded(sink: Sink) -> None:
+    """However long it is: its first records would never be loaded (I4)."""
+    sink.produce([{"id": n} for n in range(10)])
+    tp = TopicPartition(sink.topic, 0)
+    task = sink.task(JSON)
+    task.load([OffsetRange(*tp, 0, 2, "first")])
+    task.load([OffsetRange(*tp, 2, 3)])
+    with pytest.raises(ConnectError, match=f"Topic {sink.topic} was deleted and made again"):
+        task.load([OffsetRange(*tp, 3, 5, "second")])
+    assert task.committed() == {tp: 3}
+    SparkSinkConnector.alter_offsets(task.config, {tp: 4})
+    task = sink.task(JSON)
+    task.load([OffsetRange(*tp, 4, 5, "second")])
+    assert task.committed() == {tp: 5}
 
 
 def test_a_task_that_is_to_stop_gives_its_load_up(sink: Sink) -> None:

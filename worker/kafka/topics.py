@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
@@ -25,6 +25,7 @@ __all__ = [
     "describe",
     "describe_settings",
     "ensure_compacted",
+    "topic_ids",
 ]
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ _TIMEOUTS = frozenset(
 _NOT_AUTHORIZED = frozenset((KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED))
 _MISSING = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC))
 
+_NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _CLEANUP_POLICY = "cleanup.policy"
 _COMPACT = "compact"
 
@@ -119,6 +121,24 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
         raise ConnectError(f"Error while attempting to describe topics '{topic}': {_text(error)}") from error
     replication_factor = min((len(partition.replicas) for partition in described.partitions), default=0)
     return TopicDescription(topic, len(described.partitions), replication_factor)
+
+
+def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
+    """The ids of topics, which tell one from another that later has its name (KIP-516).
+
+    Those are left out that the brokers do not tell now, or have no id, as before Kafka 2.8.
+    """
+    if not topics:
+        return {}
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_SECONDS)
+    found: dict[str, str] = {}
+    for topic, answer in asked.items():
+        try:
+            found[topic] = str(answer.result().topic_id)
+        except KafkaException as error:
+            logger.debug("The id of topic %s is not told: %s", topic, _text(error))
+    admin.poll(0)
+    return {topic: known for topic, known in found.items() if known != _NO_TOPIC_ID}
 
 
 def create(admin: AdminClient, topic: NewTopic) -> Creation:

@@ -9,14 +9,14 @@ after the commit                            loading continues after them
 ==========================================  ========================================================================
 
 A target that keeps no offsets (``committed`` gives none) is loaded at least once. The group ``connect-NAME`` has no
-members: its offsets only follow, for people and tools that watch them.
-"""
+members: its offsets only follow, for people and tools that watch them."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import confluent_kafka
@@ -27,6 +27,7 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.testing.crash import crash_point
 from worker.connector_config import SinkConnectorConfig
+from worker.kafka.topics import topic_ids
 from worker.runtime.active_topics import ActiveTopics
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -85,11 +86,13 @@ class BulkLoop:
         self._control = control
         self._task = task
         self._consumer: Consumer = clients.sink_consumer()
+        self._admin = clients.admin()
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
         self._uncommitted: dict[TopicPartition, int] = {}
         self._gone: set[TopicPartition] = set()
+        self._topic_ids: dict[str, str] = {}
         self._partitions: tuple[TopicPartition, ...] = ()
         self._refresh_due = 0.0
         self._waiting_since: float | None = None
@@ -152,11 +155,18 @@ class BulkLoop:
             self._gone.add(gone)
         if back := found & self._gone:
             raise ConnectError(_MADE_AGAIN.format(min(back)))
+        self._check_topics(names)
         self._partitions = tuple(sorted(found))
         # A topic that is not there yet is usually about to be created by a source.
         is_complete = bool(names) and (self._choice.is_pattern or len(names) == len(self._choice.names))
         soon = min(_REFRESH_TOPICS, self._task.config.poll_interval_ms / 1000)
         self._refresh_due = time.monotonic() + (_REFRESH_TOPICS if is_complete else soon)
+
+    def _check_topics(self, names: Sequence[str]) -> None:
+        """See that they are the topics of these names that were there before."""
+        for name, topic_id in topic_ids(self._admin, names).items():
+            if self._topic_ids.setdefault(name, topic_id) != topic_id:
+                raise ConnectError(_MADE_AGAIN.format(name))
 
     def _enter(self, marks: Mapping[TopicPartition, tuple[int, int]]) -> None:
         if not marks:
@@ -213,7 +223,7 @@ class BulkLoop:
         ranges = plan_ranges(self._positions, ends, flush_size=config.flush_size, overdue=overdue)
         if ranges:
             self._waiting_since = None
-        return ranges
+        return tuple(replace(item, topic_id=self._topic_ids.get(item.topic)) for item in ranges)
 
     def _load(self, ranges: tuple[OffsetRange, ...]) -> None:
         try:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from worker.kafka import clients
 from worker.kafka.client_kind import ClientProperties
@@ -70,7 +71,11 @@ class Clients:
     def topic_creator(self) -> TopicCreator:
         """What creates the topics of a source task, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
-        return TopicCreator(clients.admin(clients.admin_properties(self._worker, self._props, self._task)), groups)
+        return TopicCreator(self.admin(), groups)
+
+    def admin(self) -> AdminClient:
+        """The admin client of a task."""
+        return clients.admin(clients.admin_properties(self._worker, self._props, self._task))
 
     @property
     def sink_is_cooperative(self) -> bool:

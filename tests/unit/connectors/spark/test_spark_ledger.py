@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -126,6 +127,25 @@ def opened(root: Path) -> tuple[Ledger, LocalFileSystem]:
 def staging_folders(root: Path) -> list[str]:
     folder = root / "_sluice/sink/staging"
     return [entry.name for entry in folder.iterdir()] if folder.exists() else []
+
+
+def test_which_topics_the_offsets_are_of_survives_a_restart(tmp_path: Path) -> None:
+    """It is not known of a ledger of before that was kept."""
+    ledger, files = opened(tmp_path)
+    load(ledger, files)
+    assert ledger.topics == {}
+    ledger.commit(ledger.new_staging(), (), {TopicPartition("t", 0): 4}, {}, {"t": "id"})
+    ledger, _ = opened(tmp_path)
+    assert ledger.topics == {"t": "id"}
+    ledger.commit(ledger.new_staging(), (), {TopicPartition("u", 0): 4}, {}, {"t": "id", "u": "other"})
+    ledger.commit(ledger.new_staging(), (), {TopicPartition("t", 0): 5}, {})
+    assert opened(tmp_path)[0].topics == {"u": "other"}
+    [newest] = sorted((tmp_path / "_sluice/sink/manifests").glob("*.json"))[-1:]
+    before = {key: value for key, value in json.loads(newest.read_bytes()).items() if key != "topics"}
+    newest.write_text(json.dumps(before))
+    ledger, _ = opened(tmp_path)
+    assert ledger.topics == {}
+    assert ledger.offsets[TopicPartition("t", 0)] == 5
 
 
 def test_a_load_is_seen_and_its_offsets_survive_a_restart(tmp_path: Path) -> None:
