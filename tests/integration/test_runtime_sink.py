@@ -416,6 +416,36 @@ def test_a_drain_ends_at_the_end_of_empty_compacted_and_transactional_partitions
     task.stop()
 
 
+@pytest.mark.timeout(180)
+def test_a_drain_ends_at_the_end_of_a_partition_with_compacted_gaps(
+    start: Start, script: Script, bootstrap: str, topic: str, group: str
+) -> None:
+    """At its beginning, in its middle and before the marker that it ends with, offsets have no record any more."""
+    compaction = {"min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0", "max.compaction.lag.ms": "1"}
+    create_topic(bootstrap, topic, **{"cleanup.policy": "compact", "segment.ms": "1", **compaction})
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    written = [("a", b"1"), ("b", b"1"), ("a", b"2"), ("c", b"1"), ("c", None), ("b", b"2"), ("d", b"1"), ("d", None)]
+    for key, value in written:
+        producer.begin_transaction()
+        producer.produce(topic, value, key)
+        producer.commit_transaction(30)
+
+    def offsets() -> list[int]:
+        return [message.offset() for message in read_topic(bootstrap, topic)]
+
+    everything = list(range(0, 16, 2))
+    wait_until("it is compacted", lambda: len(offsets()) <= len(everything) - 3, seconds=120)
+    left = offsets()
+    task = start(worker={"consumer.isolation.level": "read_committed"})
+    task.send(messages.Drain())
+    task.wait_for(messages.Drained)
+    task.stop()
+    assert len(script.values()) == len(left)
+    assert committed(bootstrap, group, topic) == [left[-1] + 1]
+    assert left[-1] + 1 < 16, "the end is a marker"
+
+
 def test_a_drain_is_not_over_before_the_data_is_durable(
     start: Start, script: Script, bootstrap: str, topic: str, group: str
 ) -> None:
