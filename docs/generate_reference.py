@@ -128,7 +128,8 @@ def _title(entry: PluginEntry) -> str:
 def _plugin_section(title: str, entries: list[PluginEntry]) -> str:
     plugin = load_class(entries[0])
     config_class: type[Config] = getattr(plugin, "config_class", Config)
-    facts = [f"- {_class_fact(entry)}" for entry in entries]
+    # What serves keys, values and headers is listed as both kinds of converter.
+    facts = dict.fromkeys(f"- {_class_fact(entry)}" for entry in entries)
     options = _without_introduction(to_markdown(config_class)) if config_class.definitions() else "It has no options.\n"
     return "\n".join([f"## {title}\n", f"{inspect.getdoc(plugin)}\n", *facts, "", options])
 
