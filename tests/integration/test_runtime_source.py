@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from connect.config import Config
 from connect.data import Headers, SourceBatch, SourceRecord
@@ -102,6 +109,14 @@ def record(topic: str) -> Callable[..., SourceRecord]:
 
 def texts(bootstrap: str, topic: str) -> list[str]:
     return [message.value().decode() for message in read_topic(bootstrap, topic)]
+
+
+def lower_limit(bootstrap: str, topic: str, limit: int) -> None:
+    """Have a topic take smaller batches from now on."""
+    entry = ConfigEntry("max.message.bytes", str(limit), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def failing(error: BaseException) -> Callable[[ScriptedTask], Polled]:
@@ -256,11 +271,34 @@ def test_a_record_that_kafka_refuses_fails_the_task_or_is_left_out(
     assert len(texts(bootstrap, topic)) == 1 + (tolerance == "all")
 
 
+@pytest.mark.parametrize("worker", [{}, {"topic.creation.enable": "false"}])
+def test_records_stay_in_order_on_a_topic_that_takes_smaller_batches_than_the_producer_makes(
+    start: Start,
+    script: Script,
+    record: Callable[..., SourceRecord],
+    bootstrap: str,
+    topic: str,
+    worker: Mapping[str, str],
+) -> None:
+    """A batch that is refused would be sent again behind those that went after it; Java's producer divides it."""
+    create_topic(bootstrap, topic, **{"max.message.bytes": "2000"})
+    ends = [100, 3100]
+    script.polls = [
+        lambda task, run=range(*run): [record(number, f"{number:04}" + "x" * 96) for number in run]  # type: ignore[misc]
+        for run in itertools.pairwise([0, *ends])
+    ]
+    task = start(run_until="drained", worker=worker, **{"producer.override.linger.ms": "0"})
+    task.wait_for(messages.Drained)
+    seen = [text[:4] for text in texts(bootstrap, topic)]
+    assert len(seen) == ends[-1]
+    assert seen == sorted(seen)
+
+
 def test_a_record_that_is_sent_again_alone_is_the_same_record(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
 ) -> None:
     """The broker refuses the batch they are in; the client forgets what their headers and timestamps were."""
-    create_topic(bootstrap, topic, **{"max.message.bytes": "300"})
+    create_topic(bootstrap, topic)
     given = [
         record(number, "x" * 100).replace(
             key=str(number), timestamp=1_700_000_000_000 + number, headers=Headers().add("number", number)
@@ -268,10 +306,15 @@ def test_a_record_that_is_sent_again_alone_is_the_same_record(
         for number in range(5)
     ]
     began = int(time.time() * 1000)
-    script.polls = [lambda task: [*given, record(5, "y" * 100), record(6, "z" * 100)]]
+
+    def poll(_: ScriptedTask) -> Polled:
+        lower_limit(bootstrap, topic, 300)
+        return [*given, record(5, "y" * 100), record(6, "z" * 100)]
+
+    script.polls = [lambda task: [record(0)], poll]
     task = start(run_until="drained", **{"producer.override.linger.ms": "100"})
     task.wait_for(messages.Drained)
-    *dated, undated, last = read_topic(bootstrap, topic)
+    _, *dated, undated, last = read_topic(bootstrap, topic)
     seen = [(message.key(), message.timestamp()[1], message.headers()) for message in dated]
     assert seen == [
         (str(number).encode(), 1_700_000_000_000 + number, [("number", str(number).encode())]) for number in range(5)

@@ -86,7 +86,7 @@ class BulkLoop:
         self._control = control
         self._task = task
         self._consumer: Consumer = clients.sink_consumer()
-        self._admin = clients.admin()
+        self._admin = clients.admin
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from worker.kafka import clients
+from worker.kafka.batch_limits import BatchLimits
 from worker.kafka.client_kind import ClientProperties
 from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
 from worker.kafka.topics import TopicCreator, create, describe
@@ -21,6 +22,7 @@ __all__ = ["Clients"]
 
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
+_BATCH_SIZE: Final = 1_000_000
 _RESETS: Final = {
     "beginning": "earliest",
     "smallest": "earliest",
@@ -71,8 +73,14 @@ class Clients:
     def topic_creator(self) -> TopicCreator:
         """What creates the topics of a source task, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
-        return TopicCreator(self.admin(), groups)
+        return TopicCreator(self.admin, groups)
 
+    def batch_limits(self) -> BatchLimits:
+        """What knows which topics take less at once than a source's producer sends."""
+        producer = clients.source_producer_properties(self._worker, self._props, self._task)
+        return BatchLimits(self.admin, int(producer.properties.get("batch.size", _BATCH_SIZE)))
+
+    @cached_property
     def admin(self) -> AdminClient:
         """The admin client of a task."""
         return clients.admin(clients.admin_properties(self._worker, self._props, self._task))

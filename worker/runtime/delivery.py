@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import Constant, TimestampType
+from worker.kafka.batch_limits import BatchLimits
 from worker.runtime.records import EncodedBatch, RawHeaders, client_timestamp
 from worker.runtime.submitted import Submission
 from worker.runtime.tolerance import RawRecord, StopRequested
@@ -40,13 +41,19 @@ _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
 _NO_OFFSET: Final = -1
 _NO_TIMESTAMP: Final = -1
+_BATCH_BYTES: Final = 64
+_RECORD_BYTES: Final = 36
+_HEADER_BYTES: Final = 10
+"""What Kafka's format adds at most to the bytes of a batch, a record and a header."""
 
 
 class Delivery:
     """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks.
 
-    With ``resends`` a record that a broker refused together with others is sent again alone: not in a transaction,
-    which is spoiled by the first that is refused.
+    Where ``limits`` say what a topic takes at once, no more than that is under way to it, unless one record is larger:
+    whatever batches the producer makes, the topic takes them, or refuses that record alone. Where they do not, and
+    with ``resends``, a record that a broker refused together with others is sent again alone, behind what was under
+    way: not in a transaction, which is spoiled by the first that is refused.
     """
 
     def __init__(
@@ -54,14 +61,17 @@ class Delivery:
         producer: Producer,
         on_failure: ProduceFailure,
         is_stopping: Callable[[], bool],
+        limits: BatchLimits,
         *,
         resends: bool = True,
     ) -> None:
         self._producer = producer
         self._on_failure = on_failure
         self._is_stopping = is_stopping
+        self._limits = limits
         self._resends = resends
         self._refused: deque[Refusal] = deque()
+        self._unflushed: dict[str, int] = {}
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
         """Send every record of a batch; their acknowledgements count down ``submission.remaining``.
@@ -69,8 +79,11 @@ class Delivery:
         Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
         """
+        most = self._limits.of(batch.topic)
         produce = self._producer.produce if _has_valid_timestamps(batch) else self._produce_if_valid
         for arguments in _arguments(batch, self._callback(submission)):
+            if most is not None:
+                self._make_room(arguments, most)
             try:
                 produce(*arguments)
             except BufferError:
@@ -93,6 +106,13 @@ class Delivery:
     def forget(self) -> None:
         """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
         self._refused.clear()
+
+    def _make_room(self, arguments: tuple[Any, ...], most: int) -> None:
+        topic, size = arguments[0], _size(*arguments)
+        if self._unflushed.get(topic, _BATCH_BYTES) + size > most:
+            self._flush_or_stop()
+            self._unflushed.clear()
+        self._unflushed[topic] = self._unflushed.get(topic, _BATCH_BYTES) + size
 
     def _produce_later(self, submission: Submission, arguments: tuple[Any, ...]) -> None:
         while True:
@@ -138,6 +158,8 @@ class Delivery:
             refusal: Refusal | None = self._refused.popleft()
             assert refusal is not None
             submission = refusal.submission
+            if refusal.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                self._limits.forget(refusal.record.topic)
             if refusal.sent and self._resends and refusal.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 refusal = self._send_alone(refusal)
             if refusal is not None:
@@ -209,6 +231,21 @@ def _has_valid_timestamps(batch: EncodedBatch) -> bool:
     column = batch.timestamps
     looked_at = (column.value,) if isinstance(column, Constant) else column
     return all(timestamp is None or timestamp >= _NO_TIMESTAMP for timestamp in looked_at)
+
+
+def _size(
+    _topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    _partition: int,
+    _delivered: object = None,
+    _callback: object = None,
+    _timestamp: int = 0,
+    headers: Sequence[tuple[str, bytes | None]] | None = None,
+) -> int:
+    """How many bytes a record takes in a batch, at most."""
+    its_headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in headers or ())
+    return _RECORD_BYTES + len(key or b"") + len(value or b"") + its_headers
 
 
 def _raw(

@@ -100,7 +100,13 @@ class SourceLoop:
         self._until_drained = assembly.config.runs_until_drained
         self._chain = assembly.source_chain(tolerance)
         self._topics = clients.topic_creator()
-        self._delivery = Delivery(guarantee.producer, self._refused, control.is_stopping, resends=guarantee.resends)
+        self._delivery = Delivery(
+            guarantee.producer,
+            self._refused,
+            control.is_stopping,
+            clients.batch_limits(),
+            resends=guarantee.resends,
+        )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
