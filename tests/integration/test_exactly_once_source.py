@@ -13,6 +13,7 @@ import pytest
 
 from connect.config import Config
 from connect.data import SourceRecord
+from connect.errors import DataError
 from connect.source import SourceConnector, SourceTask, TransactionContext
 from equipment.task_processes import TaskProcess
 from equipment.tasks import RunningTask
@@ -453,3 +454,25 @@ def test_a_process_that_comes_back_is_fenced_and_doubles_nothing(
     assert_each_line_once(bootstrap, topic, offsets_topic, lines, position=lines.stat().st_size - len("one more\n"))
     finish(process)
     assert_each_line_once(bootstrap, topic, offsets_topic, lines, "one more")
+
+
+@pytest.mark.parametrize("boundary", ["poll", "interval", "connector"])
+def test_records_that_are_left_out_are_in_the_dead_letter_queue_when_a_task_ends_that_sent_nothing(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str, boundary: str
+) -> None:
+    def poll(task: ScriptedTask) -> list[SourceRecord]:
+        task.context.errant_record_reporter.report(record(0), DataError("no end of line"))
+        return []
+
+    script.polls = [poll]
+    task = start(
+        transaction_boundary=boundary,
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=f"dlq-{topic}",
+        errors_deadletterqueue_topic_replication_factor="1",
+        # Nothing goes before somebody waits for it.
+        producer_override_linger_ms="20000",
+    )
+    wait_until("it is polled", lambda: not script.polls)
+    task.stop()
+    assert len(read_topic(bootstrap, f"dlq-{topic}")) == 1

@@ -361,6 +361,42 @@ def test_records_that_are_left_out_go_to_the_dead_letter_queue_before_offsets_pa
     task.stop()
 
 
+def test_records_that_are_left_out_are_in_the_dead_letter_queue_when_a_task_ends_that_sent_nothing(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+
+    def poll(task: ScriptedTask) -> Polled:
+        for number in range(3):
+            task.context.errant_record_reporter.report(record(number), DataError("no end of line"))
+        return None
+
+    script.polls = [poll]
+    task = start(
+        run_until="drained",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=f"dlq-{topic}",
+        errors_deadletterqueue_topic_replication_factor="1",
+    )
+    task.wait_for(messages.Drained)
+    assert len(read_topic(bootstrap, f"dlq-{topic}")) == 3
+    task.stop()
+
+
+def test_a_dead_letter_queue_that_refuses_a_record_fails_a_task_that_sends_nothing(
+    start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, f"dlq-{topic}", **{"max.message.bytes": "200"})
+
+    def poll(task: ScriptedTask) -> Polled:
+        task.context.errant_record_reporter.report(record(0, "x" * 1000), DataError("no end of line"))
+        return None
+
+    script.polls = [poll]
+    task = start(errors_tolerance="all", errors_deadletterqueue_topic_name=f"dlq-{topic}")
+    assert "did not take a record" in task.trace()
+
+
 def test_offsets_do_not_pass_a_record_that_the_dead_letter_queue_refuses(
     start: Start, script: Script, record: Callable[..., SourceRecord], bootstrap: str, topic: str
 ) -> None:

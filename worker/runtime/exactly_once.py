@@ -169,6 +169,7 @@ class ExactlyOnce:
         """Commit what is whole, where the boundary allows that; the rest is aborted and read again."""
         try:
             if not self._torn:
+                self._flush_reports()
                 self._end(self.boundary.at_end(time.monotonic()))
         except StopRequested:
             logger.info("Stopping while a transaction cannot be committed; its records will be read again.")
@@ -208,6 +209,7 @@ class ExactlyOnce:
     def _commit(self) -> None:
         if not self._producer.is_open and not self._owes_offsets:
             # All that there was is left out: its offsets wait for a transaction with records.
+            self._flush_reports()
             self._tell_records()
             return
         self._torn = True

@@ -124,7 +124,8 @@ def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
 class OffsetCommitter:
     """Commits the offsets of acknowledged records, every ``interval`` seconds and at the end.
 
-    One commit is under way at a time. One that fails, or takes longer than ``timeout`` seconds, is made again with
+    Each time reports are made durable first, also if there are no offsets: nothing else may ever wait for them. One
+    commit is under way at a time. One that fails, or takes longer than ``timeout`` seconds, is made again with
     the next: its offsets are kept. Crash point: between Kafka's acknowledgement and the commit a kill has the records
     read and sent again (invariant I3).
     """
@@ -148,6 +149,7 @@ class OffsetCommitter:
         self._due = time.monotonic() + interval
         self._waiting: dict[bytes, Submission] = {}
         self._under_way = False
+        self._reported = True
         self._deadline = 0.0
 
     def advance(self) -> None:
@@ -166,17 +168,19 @@ class OffsetCommitter:
             self._writer.wait(deadline - time.monotonic())
             if not self._hear():
                 return False
-        return not self._waiting
+        return self._reported and not self._waiting
 
     def _begin(self) -> bool:
         self._due = time.monotonic() + self._interval
         self._waiting |= self._submitted.committable()
-        if not self._waiting:
-            return False
+        self._reported = False
         try:
             self._before_commit()
         except RetriableError as error:
             self._put_off(str(error))
+            return False
+        self._reported = True
+        if not self._waiting:
             return False
         self._under_way = True
         self._deadline = time.monotonic() + self._timeout
