@@ -519,6 +519,28 @@ def test_a_record_that_the_task_reports_goes_to_the_dead_letter_queue(
     }
 
 
+def test_the_record_that_a_task_fails_with_is_in_the_dead_letter_queue(
+    start: Start, script: Script, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b"bad"])
+
+    def put(task: ScriptedTask, records: SinkBatch) -> None:
+        assert task.context.errant_record_reporter is not None
+        task.context.errant_record_reporter.report(next(iter(records)), DataError("too odd"))
+
+    script.put = put
+    task = start(
+        errors_tolerance="none",
+        errors_deadletterqueue_topic_name=f"dlq-{topic}",
+        errors_deadletterqueue_topic_replication_factor="1",
+        # Nothing goes before somebody waits for it.
+        producer_override_linger_ms="20000",
+    )
+    assert "Tolerance exceeded in error handler: too odd" in task.trace()
+    assert [message.value() for message in read_topic(bootstrap, f"dlq-{topic}")] == [b"bad"]
+
+
 def test_offsets_do_not_pass_a_record_that_the_dead_letter_queue_refuses(
     start: Start, script: Script, bootstrap: str, topic: str, group: str
 ) -> None:

@@ -110,7 +110,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
         control.send(messages.Started(assembly.connector_class.version))
         loop.run()
     finally:
-        _stop(task, loop)
+        _stop(task, loop, tolerance)
 
 
 def _reporters(
@@ -161,9 +161,14 @@ def _reports(assembly: Assembly) -> bool:
     return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
 
 
-def _stop(task: Task[Any], loop: Loop) -> None:
+def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance) -> None:
     try:
         task.stop()
     except Exception as error:
         logger.warning("The task failed to stop: %s", error, exc_info=True)
+    try:
+        # What was reported last: the record that the task fails with, or one that it gave up while it closed.
+        tolerance.flush()
+    except Exception as error:
+        logger.warning("The last reports may be lost: %s", error)
     loop.close()
