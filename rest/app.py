@@ -8,9 +8,8 @@ from http import HTTPStatus
 from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
-from werkzeug.exceptions import NotAcceptable
 
-from rest.body import check_content_type
+from rest.body import check_accept, check_content_type
 from rest.errors import register_errors
 from rest.forwarding import Forwarding
 from rest.headers import AnswerHeaders
@@ -91,8 +90,7 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    if request.accept_mimetypes and not request.accept_mimetypes.accept_json:
-        raise NotAcceptable
+    check_accept()
     check_content_type()
     return None
 

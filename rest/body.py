@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from flask import request
-from werkzeug.exceptions import UnsupportedMediaType
+from werkzeug.exceptions import NotAcceptable, UnsupportedMediaType
 
 from worker.errors import BadRequestError
 
-__all__ = ["check_content_type", "config_of", "flag", "json_body", "json_object"]
+__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
 
-_JSON = "application/json"
+_JSON: Final = "application/json"
+_ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
+"""The last is what ``java.net.HttpURLConnection`` sends."""
+
+
+def check_accept() -> None:
+    """Refuse a client that takes no JSON, with 406; parameters of the types that it takes make no difference."""
+    accepted = request.headers.get("Accept", "").split(",")
+    types = {one.partition(";")[0].strip().lower() for one in accepted} - {""}
+    if types and not types & _ACCEPTABLE:
+        raise NotAcceptable
 
 
 def check_content_type() -> None:

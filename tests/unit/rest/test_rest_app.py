@@ -149,3 +149,20 @@ def test_numbers_and_booleans_are_kept_as_they_are_written(client: FlaskClient) 
         "c": "12345678901234567890",
         "name": "n",
     }
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/json; charset=utf-8", 200),
+        ("text/plain, Application/JSON;v=1", 200),
+        ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", 200),
+        ("application/vnd.kafka.v2+json, application/*;q=0.1", 200),
+        ("*", 200),
+        ("", 200),
+        ("text/html", 406),
+        ("application/vnd.api+json", 406),
+    ],
+)
+def test_clients_that_take_json_in_some_way_get_it(client: FlaskClient, accept: str, status: int) -> None:
+    assert client.get("/connectors", headers={"Accept": accept}).status_code == status
