@@ -42,9 +42,13 @@ def json_body(*, numbers_as_text: bool = False) -> Any:
         raise BadRequestError("The request has no body; send a JSON document.")
     as_text = {"parse_float": str, "parse_int": str} if numbers_as_text else {}
     try:
-        return json.loads(data, parse_constant=_no_constant, **as_text)  # type: ignore[arg-type]
+        text = data.decode(json.detect_encoding(data))
+        document = json.loads(text, parse_constant=_no_constant, **as_text)  # type: ignore[arg-type]
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"The body of the request is not JSON: {error}") from error
+    if "\\u" in text:
+        _check_characters(document)
+    return document
 
 
 def json_object(known: frozenset[str] | None = None, *, numbers_as_text: bool = False) -> dict[str, Any]:
@@ -80,6 +84,15 @@ def _text(key: str, value: object) -> str | None:
 def _kind(value: object) -> str:
     kinds = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
+
+
+def _check_characters(document: object) -> None:
+    """Refuse half of a surrogate pair, as ``\\ud800`` alone is: it is no character, and UTF-8 has no bytes for it."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise BadRequestError(f"The body of the request holds {half} alone, which is half of a character.") from error
 
 
 def _no_constant(name: str) -> Any:

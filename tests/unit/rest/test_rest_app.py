@@ -131,12 +131,23 @@ def test_topics_may_not_be_reset_where_that_is_forbidden(client: FlaskClient) ->
         (b'{"config": {"name": "x"}, "initial_state": 1}', "is none of RUNNING, PAUSED, STOPPED"),
         (b"\xff\xfe", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
+        (b'{"name": "\\uD800", "config": {}}', "holds \\ud800 alone"),
+        (b'{"config": {"a": "\\ude00\\ud83d"}}', "holds \\ude00 alone"),
+        (b'{"config": {"\\udfff": "a"}}', "holds \\udfff alone"),
+        (b'{"config": {"a": "\xed\xa0\x80"}}', "is not JSON"),
     ],
 )
 def test_what_is_wrong_with_a_body_is_said(client: FlaskClient, body: bytes, text: str) -> None:
     answer = client.post("/connectors", data=body, content_type="application/json")
     assert answer.status_code == 400
     assert text in answer.get_json()["message"]
+
+
+def test_characters_may_be_escaped(client: FlaskClient) -> None:
+    body = b'{"connector.class": "C", "a": "\\ud83d\\ude00\\u00e4\\\\u"}'
+    for sent in (body, b"\xef\xbb\xbf" + body, body.decode().encode("utf-16")):
+        shown = client.put("/connectors/n/config", data=sent, content_type="application/json").get_json()
+        assert shown["config"]["a"] == "\N{GRINNING FACE}ä\\u"
 
 
 def test_numbers_and_booleans_are_kept_as_they_are_written(client: FlaskClient) -> None:
