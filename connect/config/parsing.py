@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +18,8 @@ __all__ = ["parse_value"]
 # What Java's String.trim takes away: every control character and the space, and no other white space.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 _SEPARATOR: Final = re.compile(r"\s*,\s*", re.ASCII)
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INTEGER: Final = re.compile(r"([+-]?)(?=\d)0*(\d{0,19})")
+"""A number of more digits is wider than any type, and Python reads no more than 4300 of them."""
 _DECIMAL: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
 _HEXADECIMAL: Final = re.compile(
     r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
@@ -48,8 +50,8 @@ def _parse_boolean(key: str, value: object) -> bool:
 
 def _parse_integer(config_type: ConfigType, key: str, value: object) -> int:
     bits = _BITS[config_type]
-    if isinstance(value, str) and _INTEGER.fullmatch(value.strip(_TRIMMED)):
-        number = int(value.strip(_TRIMMED))
+    if isinstance(value, str) and (match := _INTEGER.fullmatch(value.strip(_TRIMMED))):
+        number = int(match[1] + (match[2] or "0"))
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif isinstance(value, str):
@@ -72,8 +74,16 @@ def _parse_double(key: str, value: object) -> float:
     if match := _DECIMAL.fullmatch(text):
         return float(match[1])
     if match := _HEXADECIMAL.fullmatch(text):
-        return float.fromhex(match[1])
+        return _from_hexadecimal(match[1])
     raise invalid_value(key, value, f"Not a number of type {ConfigType.DOUBLE}")
+
+
+def _from_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        # As Java's: what is too large is infinite.
+        return -math.inf if text.startswith("-") else math.inf
 
 
 def _parse_list(key: str, value: object) -> tuple[str, ...]:

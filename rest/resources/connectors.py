@@ -18,6 +18,7 @@ from worker.stores.config import TargetState
 __all__ = ["connectors"]
 
 _FIELDS: Final = frozenset({"name", "config", "initial_state"})
+_MOST_DIGITS: Final = 10
 _VIEWS: Final = ("status", "info")
 
 
@@ -150,6 +151,6 @@ def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
 
 
 def _task(name: str, number: str) -> int:
-    if not (number.isascii() and number.isdigit()):
+    if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
         raise NotFoundError(f"{number!r} is not the number of a task of connector {name}")
     return int(number)

@@ -24,9 +24,9 @@ _INITIAL_STATES: Final = {
 
 
 def named(name: str, config: GivenConfig) -> dict[str, str | None]:
-    """The configuration with its connector's name, which it may say already but not otherwise."""
-    said = config.get(_NAME, name)
-    if said != name:
+    """The configuration with its connector's name, which it may say already but not otherwise; null says nothing."""
+    said = config.get(_NAME)
+    if said is not None and said != name:
         raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
     return {**config, _NAME: name}
 

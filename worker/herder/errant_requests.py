@@ -44,7 +44,7 @@ def read_limit(text: str | None) -> int:
     """How many records are to be listed at most."""
     if text is None:
         return _DEFAULT_LISTED
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:10]) <= MOST_LISTED:
+    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
         raise BadRequestError(f"limit {text!r} is not a number from 1 to {MOST_LISTED}.")
     return int(text)
 

@@ -37,9 +37,16 @@ def test_integers_have_a_width(config_type: ConfigType, number: int) -> None:
     if -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         assert parse_value("k", f"{number:+}", config_type) == number
         return
-    for value in (number, str(number)):
+    for value in (number, str(number), "9" * 5000):
         with pytest.raises(ConfigError, match=f"Not a number of type {config_type}"):
             parse_value("k", value, config_type)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0", 0), ("-000", 0), ("+007", 7), ("0" * 5000 + "1", 1), (str(2**31 - 1), 2**31 - 1)]
+)
+def test_integers_may_have_zeros_before_them(text: str, number: int) -> None:
+    assert parse_value("k", text, ConfigType.INT) == number
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,7 @@ def test_integers_have_a_width(config_type: ConfigType, number: int) -> None:
         ("0x1.8p1", 3.0),
         ("-Infinity", float("-inf")),
         ("1e400", float("inf")),
+        ("-0x1p9999", float("-inf")),
     ],
 )
 def test_doubles_are_those_of_java(text: str, number: float) -> None:

@@ -177,3 +177,21 @@ def test_numbers_and_booleans_are_kept_as_they_are_written(client: FlaskClient) 
 )
 def test_clients_that_take_json_in_some_way_get_it(client: FlaskClient, accept: str, status: int) -> None:
     assert client.get("/connectors", headers={"Accept": accept}).status_code == status
+
+
+def test_numbers_in_addresses_may_be_of_any_length(client: FlaskClient) -> None:
+    digits = "1" * 5000
+    assert make(client, "a") == 201
+    assert client.get(f"/connectors/a/tasks/{digits}/status").status_code == 404
+    assert client.post(f"/connectors/a/tasks/{digits}/restart").status_code == 404
+    assert client.get(f"/connectors/a/dlq?limit=0000000001{digits}").status_code == 400
+    offsets = f'{{"offsets": [{{"partition": {{}}, "offset": {{"at": {digits}}}}}]}}'
+    answer = client.patch("/connectors/a/offsets", data=offsets, content_type="application/json")
+    assert answer.status_code == 400
+
+
+def test_a_name_of_null_is_none(client: FlaskClient) -> None:
+    config = {"connector.class": "C", "name": None}
+    made = client.put("/connectors/n/config", json=config)
+    assert (made.status_code, made.get_json()["config"]["name"]) == (201, "n")
+    assert client.post("/connectors", json={"name": "m", "config": config}).get_json()["name"] == "m"

@@ -14,6 +14,7 @@ OTHER = PluginEntry(PluginKind.CONNECTOR, "a.OtherConnector", "sink")
 
 def test_a_configuration_has_its_connectors_name() -> None:
     assert named("c", {"a": "b"}) == {"a": "b", "name": "c"}
+    assert named("c", {"a": "b", "name": None}) == {"a": "b", "name": "c"}
     with pytest.raises(BadRequestError, match=r"\(d\) doesn't match connector name in the URL \(c\)"):
         named("c", {"name": "d"})
 
