@@ -65,6 +65,8 @@ class Peers:
         """The answer to one request; :class:`~worker.errors.ForwardingError` if there is none."""
         try:
             prepared = requests.Request(method, url, headers=dict(headers), data=body or None).prepare()
+            # It would leave out the segment of a connector whose name is a dot or two.
+            prepared.url = url
             answer = self._adapter.send(prepared, timeout=(_CONNECT_TIMEOUT, self._timeout + _LONGER), verify=True)
             content = answer.content
         except (requests.RequestException, OSError) as error:

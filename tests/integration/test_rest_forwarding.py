@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from equipment.waiting import wait_until
 from rest.app import create_app
 from rest.forwarding import MOST_FORWARDS, Forwarding, Peers
 from rest.leader_client import LeaderClient
+from rest.paths import escaped
 from rest.server import RestServer
 from rest.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
@@ -148,6 +151,18 @@ def test_a_request_that_only_the_owner_may_do_goes_over_two_workers(worker: Any)
     owner.herder.owner_url = leader.url
     answer = requests.post(f"{first.url}connectors/a/tasks/3/restart", timeout=30)
     assert answer.status_code == 409, "they send it in a circle"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_is_passed_on_as_it_is(worker: Any, name: str) -> None:
+    _, follower = worker(), worker()
+    assert create(follower, name=name).status_code == 201
+    path = f"/connectors/{escaped(name)}"
+    connection = http.client.HTTPConnection("127.0.0.1", follower.server.port, timeout=10)
+    with closing(connection):
+        connection.request("DELETE", path)
+        with connection.getresponse() as answer:
+            assert answer.status == 204
 
 
 def test_a_leader_that_is_gone(worker: Any) -> None:
