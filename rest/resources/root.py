@@ -14,6 +14,9 @@ from worker.herder.herder import Herder
 __all__ = ["root"]
 
 _HEALTH_TIMEOUT: Final = 10.0
+_API_VERSION: Final = "4.3.1"
+"""The Kafka Connect whose API this is. Clients look here whether there are ``/offsets``, ``/stop`` and the like: kcctl
+asks for nothing that is newer than the version."""
 _HEALTHY: Final = {
     "status": "healthy",
     "message": "Worker has completed startup and is ready to handle requests.",
@@ -27,7 +30,7 @@ def root(herder: Herder, version: str, cluster_id: str, *, with_admin: bool) -> 
 
     @blueprint.get("/")
     def server_info() -> dict[str, str]:
-        return {"version": version, "commit": "unknown", "kafka_cluster_id": cluster_id}
+        return {"version": _API_VERSION, "commit": f"sluice-{version}", "kafka_cluster_id": cluster_id}
 
     @blueprint.get("/health")
     def health() -> tuple[Response, int]:

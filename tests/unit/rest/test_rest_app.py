@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterator
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
@@ -195,3 +196,10 @@ def test_a_name_of_null_is_none(client: FlaskClient) -> None:
     made = client.put("/connectors/n/config", json=config)
     assert (made.status_code, made.get_json()["config"]["name"]) == (201, "n")
     assert client.post("/connectors", json={"name": "m", "config": config}).get_json()["name"] == "m"
+
+
+def test_clients_that_look_at_the_version_find_that_of_the_api(client: FlaskClient) -> None:
+    told = client.get("/").get_json()
+    assert told["version"] == "4.3.1"
+    assert told["commit"] == f"sluice-{importlib.metadata.version('sluice')}"
+    assert client.get("/openapi.json").get_json()["info"]["version"] == importlib.metadata.version("sluice")
