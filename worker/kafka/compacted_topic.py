@@ -328,7 +328,9 @@ class CompactedTopic:
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
         kind = RetriableError if passes(error) else ConnectError
-        _fail(write.future, kind(f"Topic '{self._topic}' could not be written to: {error.str()}"))
+        failed = kind(f"Topic '{self._topic}' could not be written to: {error.str()}")
+        failed.__cause__ = KafkaException(error)
+        _fail(write.future, failed)
 
     def _take_fetched(self, messages: list[Any]) -> None:
         self._room.release()

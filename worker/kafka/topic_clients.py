@@ -1,4 +1,4 @@
-"""How the clients of a compacted topic are set, and which of their errors pass."""
+"""How the clients of a compacted topic are set, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from worker.kafka.client_kind import ClientProperties, PropertyValue
 
-__all__ = ["asking", "passes", "reading", "writing"]
+__all__ = ["asking", "is_too_large", "passes", "reading", "writing"]
 
 _ISOLATION: Final = "isolation.level"
 
@@ -71,6 +71,15 @@ def writing(producer: ClientProperties) -> ClientProperties:
 def passes(error: KafkaError) -> bool:
     """Whether an error is to be waited out."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
+
+
+def is_too_large(error: BaseException | None) -> bool:
+    """Whether it comes of a record that is larger than a producer or topic takes, which no patience mends."""
+    while error is not None:
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return True
+        error = error.__cause__
+    return False
 
 
 def _patience(properties: Mapping[str, PropertyValue]) -> dict[str, PropertyValue]:

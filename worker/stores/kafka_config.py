@@ -17,12 +17,13 @@ from typing import Final
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, DataError, RetriableError
 from worker.config import DistributedConfig
-from worker.errors import FencedError
+from worker.errors import BadRequestError, FencedError
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import internal_properties
 from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
 from worker.kafka.fencing_producer import FencingProducer
 from worker.kafka.internal_topic import ensure_internal_topic
+from worker.kafka.topic_clients import is_too_large
 from worker.stores import config_records as records
 from worker.stores.config import (
     ConfigChange,
@@ -251,7 +252,12 @@ def _unwritten(error: BaseException) -> ConnectError:
     failed: ConnectError = RetriableError(
         "Failed to write to config topic; this may be due to a transient error and the request can be safely retried"
     )
-    if isinstance(error, ConnectError) and not isinstance(error, RetriableError):
+    if is_too_large(error):
+        failed = BadRequestError(
+            "This is larger than a record of the config topic may be. Make it smaller, or raise max.message.bytes of "
+            "the topic and producer.max.request.size of the workers."
+        )
+    elif isinstance(error, ConnectError) and not isinstance(error, RetriableError):
         failed = ConnectError(f"Failed to write to config topic: {error}")
     failed.__cause__ = error
     return failed

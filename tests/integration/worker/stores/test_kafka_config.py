@@ -17,7 +17,7 @@ from equipment.inbox import Inbox
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from worker.config import DistributedConfig
-from worker.errors import FencedError
+from worker.errors import BadRequestError, FencedError
 from worker.stores import config_records as records
 from worker.stores.config import (
     ConfigChange,
@@ -134,6 +134,18 @@ def test_what_one_worker_writes_all_see_in_order(props: dict[str, str], worker: 
         "connector-c",
         "target-state-c",
     ]
+
+
+@pytest.mark.parametrize("support", ["disabled", "enabled"])
+def test_what_is_larger_than_a_record_is_refused_and_nothing_else_harmed(
+    support: str, worker: Callable[..., Worker]
+) -> None:
+    one = worker(exactly_once_source_support=support).start()
+    one.done(one.store.claim_writes)
+    with pytest.raises(BadRequestError, match="larger than a record of the config topic may be"):
+        one.done(lambda: one.store.put_connector("c", CONFIG | {"a": "a" * 2**20}, None))
+    one.done(lambda: one.store.put_connector("c", CONFIG, None))
+    assert one.entries()["c"].config == CONFIG
 
 
 def test_a_restart_reads_all_there_is_and_tells_nobody(worker: Callable[..., Worker]) -> None:
