@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import request
-from werkzeug.exceptions import NotAcceptable, UnsupportedMediaType
+from werkzeug.exceptions import NotAcceptable, RequestEntityTooLarge, UnsupportedMediaType
 
 from worker.errors import BadRequestError
 
@@ -38,6 +39,9 @@ def check_content_type() -> None:
 def json_body(*, numbers_as_text: bool = False) -> Any:
     """The body of the request; numbers stay as they are written where a configuration is read."""
     data = request.get_data()
+    if request.content_length is None and len(data) >= (request.max_content_length or math.inf):
+        # Of a body that does not say its length before no more than this is read.
+        raise RequestEntityTooLarge
     if not data.strip():
         raise BadRequestError("The request has no body; send a JSON document.")
     as_text = {"parse_float": str, "parse_int": str} if numbers_as_text else {}

@@ -153,6 +153,15 @@ def test_a_request_that_only_the_owner_may_do_goes_over_two_workers(worker: Any)
     assert answer.status_code == 409, "they send it in a circle"
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_that_is_too_large_is_refused_as_such(worker: Any, is_chunked: bool) -> None:
+    body = b'{"name": "lines", "config": {"a": "' + b"a" * (16 * 1024 * 1024) + b'"}}'
+    sent: Any = (body[at : at + 2**20] for at in range(0, len(body), 2**20)) if is_chunked else body
+    headers = {"Content-Type": "application/json"}
+    answer = requests.post(f"{worker().url}connectors", data=sent, headers=headers, timeout=30)
+    assert (answer.status_code, answer.json()["message"]) == (413, "HTTP 413 Request Entity Too Large")
+
+
 @pytest.mark.parametrize("name", [".", ".."])
 def test_a_name_of_dots_is_passed_on_as_it_is(worker: Any, name: str) -> None:
     _, follower = worker(), worker()
