@@ -9,7 +9,7 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from rest.body import check_accept, check_content_type
+from rest.body import check_accept, check_content_type, read_chunks
 from rest.errors import register_errors
 from rest.forwarding import Forwarding
 from rest.headers import AnswerHeaders
@@ -77,6 +77,7 @@ def _app(resources: Iterable[Blueprint], headers: AnswerHeaders) -> Flask:
     for resource in resources:
         app.register_blueprint(resource)
     register_errors(app)
+    app.before_request(read_chunks)
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)

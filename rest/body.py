@@ -12,7 +12,7 @@ from werkzeug.exceptions import NotAcceptable, RequestEntityTooLarge, Unsupporte
 
 from worker.errors import BadRequestError
 
-__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
+__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object", "read_chunks"]
 
 _JSON: Final = "application/json"
 _ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
@@ -36,12 +36,18 @@ def check_content_type() -> None:
         raise UnsupportedMediaType
 
 
+def read_chunks() -> None:
+    """Read a body that comes in chunks, whoever wants it: what is left would be taken for the next request.
+
+    One that is larger than bodies may be is refused with 413, and its connection ends.
+    """
+    if "Transfer-Encoding" in request.headers and len(request.get_data()) >= (request.max_content_length or math.inf):
+        raise RequestEntityTooLarge
+
+
 def json_body(*, numbers_as_text: bool = False) -> Any:
     """The body of the request; numbers stay as they are written where a configuration is read."""
     data = request.get_data()
-    if request.content_length is None and len(data) >= (request.max_content_length or math.inf):
-        # Of a body that does not say its length before no more than this is read.
-        raise RequestEntityTooLarge
     if not data.strip():
         raise BadRequestError("The request has no body; send a JSON document.")
     as_text = {"parse_float": str, "parse_int": str} if numbers_as_text else {}

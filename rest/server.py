@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
 import threading
 import time
@@ -29,6 +30,9 @@ THREADS: Final = 32
 thread for up to 90 s; :mod:`rest.forwarding` takes no more than half of them, so that reads are answered meanwhile."""
 
 _KEPT_CONNECTIONS: Final = 128
+_BACKLOG: Final = 128
+"""So many clients may come at once; of more than Cheroot's five some would wait for a second."""
+
 _CLOSE_SECONDS: Final = 5
 _MARGIN_SECONDS: Final = 1.0
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
@@ -49,7 +53,7 @@ class RestServer:
         self._listeners = parse_listeners(key, listeners)
         wants_tls = any(listener.scheme == "https" for listener in self._listeners)
         self._context = (tls or TlsSettings({})).server_context() if wants_tls else None
-        self._servers: list[Server] = []
+        self._servers: list[_Server] = []
         try:
             for listener in self._listeners:
                 self._servers.append(self._server(listener, key))
@@ -99,10 +103,11 @@ class RestServer:
         for thread in (*stops, *self._threads):
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _server(self, listener: Listener, key: str) -> Server:
+    def _server(self, listener: Listener, key: str) -> _Server:
         host = listener.host or _every_interface()
-        server = Server((host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
+        server = _Server((host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
         server.keep_alive_conn_limit = _KEPT_CONNECTIONS
+        server.request_queue_size = _BACKLOG
         server.shutdown_timeout = _CLOSE_SECONDS
         server.error_log = _log  # type: ignore[method-assign,assignment]
         if listener.scheme == "https" and self._context is not None:
@@ -118,6 +123,26 @@ class RestServer:
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         answered: Iterable[bytes] = self._app(environ, start_response)
         return answered
+
+
+class _Server(Server):
+    """Cheroot's server, for which a connection takes a thread only when something has come over it.
+
+    Browsers and load balancers open connections in advance: as many as there are threads kept everybody out.
+    """
+
+    def process_conn(self, conn: Any) -> None:
+        """Have a thread answer what has come, or wait for it among the connections that are kept."""
+        if conn.rfile.has_data() or _has_come(conn.socket):
+            super().process_conn(conn)
+        else:
+            self.put_conn(conn)
+
+
+def _has_come(connection: socket.socket) -> bool:
+    looked = select.poll()
+    looked.register(connection, select.POLLIN)
+    return bool(looked.poll(0))
 
 
 def _every_interface() -> str:
