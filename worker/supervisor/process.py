@@ -32,6 +32,8 @@ LeasedMain = Callable[[Connection, str | None], None]
 
 _REAPED: Final = 5.0
 _UNKNOWN_STATUS: Final = 255
+_PIPES_OF_A_START: Final = 8
+"""A start takes seven descriptors at most, and other threads open some meanwhile."""
 
 
 class Child(Protocol):
@@ -232,6 +234,7 @@ class ForkServerLauncher:
 
     def _start(self, label: str) -> _Process | _Stillborn:
         try:
+            _make_sure_of_descriptors()
             ours, theirs = Pipe()
         except OSError as error:
             return _Stillborn(error)
@@ -244,6 +247,18 @@ class ForkServerLauncher:
             return _Stillborn(error)
         finally:
             theirs.close()
+
+
+def _make_sure_of_descriptors() -> None:
+    """Raise ``OSError`` unless there are as many as a start takes.
+
+    A fork server ends if whoever asks for a child runs out of them in the middle of that, and with it goes the word of
+    how all its other children ended.
+    """
+    with contextlib.ExitStack() as stack:
+        for _ in range(_PIPES_OF_A_START):
+            for descriptor in os.pipe():
+                stack.callback(os.close, descriptor)
 
 
 class _Thread(_Piped):
