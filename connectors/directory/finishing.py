@@ -23,11 +23,13 @@ _log = logging.getLogger(__name__)
 class FinishedFile:
     """A file that was read to its end, as it was then, and the last place given of each source partition.
 
-    A partition of which no row was given is not among them: nothing of it has to be committed.
+    A partition of which no row was given is not among them: nothing of it has to be committed. The reports of its
+    malformed rows are kept with the next commit, which may be without offsets; ``has_reports`` until then.
     """
 
     file: SourceFile
     places: Sequence[tuple[Offset, Bookmark]]
+    has_reports: bool
 
     def is_committed(self, offsets: Sequence[Offset | None]) -> bool:
         """Whether the offsets that are kept, one for each place, are those of the last rows."""

@@ -31,6 +31,8 @@ class FileState:
     is_refused: bool = False
     is_new: bool = False
     """Whether a file of this name was finished before, so that the offset that is kept is that one's."""
+    has_reports: bool = False
+    """Whether malformed rows of it were reported since the last commit."""
     places: dict[str | None, Bookmark] = field(default_factory=dict)
     opened: dict[str | None, Opened] = field(default_factory=dict)
 

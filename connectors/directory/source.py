@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.errors import ConnectError, DataError
@@ -27,9 +28,9 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
     """Reads its share of the files, one after the other, and looks for more when it is through.
 
     Crash points: a file is read on from the last committed offset, so rows that were published after it come
-    again. A file is moved or deleted only when the offsets that are kept are those of its last rows (I1); a
-    kill between the commit and the move leaves it in the folder, and the next start moves it without reading
-    it again.
+    again. A file is moved or deleted only when the offsets that are kept are those of its last rows (I1), and the
+    reports of its malformed ones are kept (I4); a kill between the commit and the move leaves it in the folder, and
+    the next start moves it without reading it again.
     """
 
     def start(self) -> None:
@@ -64,7 +65,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
                 return None
 
     def commit(self) -> None:
-        """Move or delete the files whose last offsets are committed now."""
+        """Move or delete the files whose last offsets are committed now: all that was reported is kept."""
+        for name, finished in self._finished.items():
+            self._finished[name] = replace(finished, has_reports=False)
+        for state in self._waiting:
+            state.has_reports = False
         self._finish()
 
     def drained(self) -> bool:
@@ -123,6 +128,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._rows = rows.slice(0, stop) if stop else None
 
     def _report(self, record: SourceRecord, state: FileState, member: str | None, error: DataError) -> None:
+        state.has_reports = True
         record = record.replace(source_partition=source_partition(state, member))
         self.context.errant_record_reporter.report(record, error)
 
@@ -154,7 +160,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             self._finished.clear()
             return
         now, settle_seconds = time.time(), self.config.settle_ms / 1000
-        ready = [each for each in self._finished.values() if each.file.is_settled(now, settle_seconds)]
+        ready = [
+            each
+            for each in self._finished.values()
+            if each.file.is_settled(now, settle_seconds) and not each.has_reports
+        ]
         partitions = [partition for each in ready for partition, _ in each.places]
         kept = iter(self.context.offset_storage_reader.offsets(partitions) if partitions else ())
         for finished in ready:
@@ -166,7 +176,8 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
 
 def _finished(state: FileState) -> FinishedFile:
     places = [(source_partition(state, member), place) for member, place in state.places.items()]
-    return FinishedFile(state.file, places)
+    has_reports, state.has_reports = state.has_reports, False
+    return FinishedFile(state.file, places, has_reports)
 
 
 class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):

@@ -115,6 +115,32 @@ def test_keys_that_are_written_wrong_are_asked_about(standalone: MakeWorker, top
     assert "Client setting linger.msec has no effect: no such setting is known" in worker.log()
 
 
+def test_a_file_of_malformed_rows_alone_is_finished_when_they_are_kept(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    """No offset is committed for it."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_text("n\nx\ny\n")
+    worker = standalone()
+    worker.connector(
+        "rows",
+        connector_class="DirectorySource",
+        path=str(folder),
+        topic=topic,
+        types="n:int64",
+        settle_ms="0",
+        finished_action="delete",
+        run_until="drained",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=f"{topic}-dlq",
+        errors_deadletterqueue_topic_replication_factor="1",
+    )
+    assert worker.run() == 0
+    assert [message.value() for message in read_topic(bootstrap, f"{topic}-dlq")] == [b"x", b"y"]
+    assert list(folder.iterdir()) == []
+
+
 def test_a_reference_that_nothing_replaces_is_told_of(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
     worker = standalone(config_providers="env", **{"config.providers.env.class": "EnvVarConfigProvider"})
     source, sink = tmp_path / "in.txt", tmp_path / "${vault:db:password}"

@@ -211,6 +211,7 @@ class ExactlyOnce:
             # All that there was is left out: its offsets wait for a transaction with records.
             self._flush_reports()
             self._tell_records()
+            self._tell_committed()
             return
         self._torn = True
         self._flush_reports()

@@ -124,10 +124,10 @@ def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
 class OffsetCommitter:
     """Commits the offsets of acknowledged records, every ``interval`` seconds and at the end.
 
-    Each time reports are made durable first, also if there are no offsets: nothing else may ever wait for them. One
-    commit is under way at a time. One that fails, or takes longer than ``timeout`` seconds, is made again with
-    the next: its offsets are kept. Crash point: between Kafka's acknowledgement and the commit a kill has the records
-    read and sent again (invariant I3).
+    Each time reports are made durable first, and the task is told after it, also if there are no offsets, as in Java:
+    what was left out may be all that there was. One commit is under way at a time. One that fails, or takes longer
+    than ``timeout`` seconds, is made again with the next: its offsets are kept. Crash point: between Kafka's
+    acknowledgement and the commit a kill has the records read and sent again (invariant I3).
     """
 
     def __init__(
@@ -181,6 +181,7 @@ class OffsetCommitter:
             return False
         self._reported = True
         if not self._waiting:
+            self._tell_committed()
             return False
         self._under_way = True
         self._deadline = time.monotonic() + self._timeout

@@ -494,6 +494,23 @@ def test_every_member_of_an_archive_must_be_committed(folder: Any, context: Any,
     assert not file.exists()
 
 
+@pytest.mark.parametrize("text", ["n\nx\n", "n\n1\nx\n"], ids=["all", "the last"])
+def test_a_file_is_there_until_the_reports_of_its_malformed_rows_are_kept(
+    text: str, folder: Any, source_context: Any, start: Start, rows: Read
+) -> None:
+    """A commit keeps them, before the task is told of it; a kill before that is to find the rows again."""
+    file = folder.write("a.csv", text)
+    context = source_context(tolerate=True)
+    task = start(context, types="n:int64", **{"finished.action": "delete"})
+    for record in rows(task):
+        commit(context, record)
+    assert rows(task) == []
+    assert len(context.errant_record_reporter.reported) == 1
+    assert file.exists()
+    task.commit()
+    assert not file.exists()
+
+
 def test_a_finished_folder_inside_is_not_read(folder: Any, context: Any, start: Start, rows: Read) -> None:
     folder.write("a.txt", "1\n")
     done = folder.path / "done"
