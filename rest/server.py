@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, Final
 
 from cheroot.wsgi import Server
@@ -121,7 +122,10 @@ class RestServer:
         return server
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        answered: Iterable[bytes] = self._app(environ, start_response)
+        def start(status: str, *rest: Any) -> Any:
+            return start_response(_as_java_says(status), *rest)
+
+        answered: Iterable[bytes] = self._app(environ, start)
         return answered
 
 
@@ -137,6 +141,12 @@ class _Server(Server):
             super().process_conn(conn)
         else:
             self.put_conn(conn)
+
+
+def _as_java_says(status: str) -> str:
+    """A status line's code with the words that Kafka Connect's server has for it, for clients that show them."""
+    code = int(status.partition(" ")[0])
+    return f"{code} {'Server Error' if code == HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus(code).phrase}"
 
 
 def _has_come(connection: socket.socket) -> bool:

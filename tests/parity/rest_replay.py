@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -32,6 +33,7 @@ class Answer:
     """What is compared of an answer."""
 
     status: int
+    reason: str
     content_type: str | None
     body: Any
 
@@ -55,7 +57,7 @@ class Call:
         text = body if isinstance(body, str) or body is None else json.dumps(body)
         query = f"?{document['query']}" if document["query"] else ""
         kind = document["request_content_type"]
-        recorded = Answer(document["status"], document["content_type"], document["response"])
+        recorded = Answer(document["status"], document["reason"], document["content_type"], document["response"])
         headers = {"Content-Type": kind} if kind else {}
         if document["name"] == "root_accept_xml":
             headers["Accept"] = "application/xml"
@@ -143,19 +145,21 @@ class Replay:
 
     def expected(self, call: Call) -> Answer:
         """What was recorded, with the differences that are known of this call and of all."""
-        status, kind, body = call.recorded.status, call.recorded.content_type, self._alike(call.recorded.body)
+        status, reason, kind = call.recorded.status, call.recorded.reason, call.recorded.content_type
+        body = self._alike(call.recorded.body)
         difference = call.difference
         if status >= 400:
             # TYPED: Java leaves the type of some errors out.
             kind = "application/json"
         if difference is not None:
             status = difference.status or status
+            reason = reason if status == call.recorded.status else HTTPStatus(status).phrase
             kind = kind if difference.content_type is None else difference.content_type or None
             if difference.message is not None:
                 body = {"error_code": status, "message": difference.message}
             if difference.adjust is not None:
                 body = difference.adjust(copy.deepcopy(body))
-        return Answer(status, kind, body)
+        return Answer(status, reason, kind, body)
 
     def _once(self, call: Call) -> Answer:
         body = call.body and call.body.replace(b"/data/", f"{self._data}/".encode())
@@ -170,7 +174,7 @@ class Replay:
             document = json.loads(text)
         except ValueError:
             document = text
-        return Answer(answer.status_code, answer.headers.get("Content-Type"), self._alike(document))
+        return Answer(answer.status_code, answer.reason, answer.headers.get("Content-Type"), self._alike(document))
 
     def _alike(self, body: Any) -> Any:
         match body:
