@@ -72,7 +72,7 @@ def avro(registry: RegistryInfo) -> Iterator[Make]:
 @pytest.fixture
 def theirs(registry: RegistryInfo) -> Iterator[SchemaRegistryClient]:
     """Confluent's own client of the same registry."""
-    with SchemaRegistryClient({"url": registry.url}) as client:
+    with SchemaRegistryClient({"url": registry.url, "timeout": 20}) as client:
         yield client
 
 
