@@ -76,8 +76,8 @@ class Schedules:
         """Say once of each schedule that cannot be read that nothing comes of it."""
         entries = self._configs.connectors().items()
         unreadable = {name: error for name, entry in entries if (error := _next(entry)) and isinstance(error, str)}
-        for name in sorted(unreadable.items() - self._unreadable.items()):
-            logger.warning("Connector %s does not run by its schedule, which cannot be read: %s", *name)
+        for name, error in sorted(unreadable.items() - self._unreadable.items()):
+            logger.warning("Connector %s does not run by its schedule, which cannot be read: %s", name, error)
         self._unreadable = unreadable
 
     def _start(self, name: str) -> None:
