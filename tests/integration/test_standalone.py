@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
 
 from equipment.standalone import StandaloneWorker, descendants, runs
 from equipment.topics import committed, create_topic, produce, read_topic
@@ -324,6 +326,37 @@ def test_a_worker_that_dies_takes_its_children_with_it(standalone: MakeWorker, t
     assert len(descendants(worker.pid)) >= 5, "a process for each of two connectors and two tasks, and the fork server"
     worker.kill()
     assert "Traceback" not in worker.log()
+
+
+def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    """Until a member that was killed is missed, nobody else gets in."""
+    create_topic(bootstrap, topic)
+    silent = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "connect-lines", "partition.assignment.strategy": "range"}
+    )
+    silent.subscribe([topic])
+    wait_until("it is a member", lambda: silent.poll(0.1) is None and bool(silent.assignment()))
+    worker = standalone(task_shutdown_graceful_timeout_ms="60000")
+    worker.connector(
+        "lines",
+        connector_class="FileStreamSink",
+        file=str(tmp_path / "out"),
+        topics=topic,
+        consumer_override_partition_assignment_strategy="org.apache.kafka.clients.consumer.RangeAssignor",
+    )
+    worker.start().wait_for_states("lines", "RUNNING", "RUNNING")
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def state() -> str:
+        return str(admin.describe_consumer_groups(["connect-lines"])["connect-lines"].result().state)
+
+    wait_until("the task asks to be let in", lambda: "REBALANCING" in state())
+    worker.signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    assert "is killed" not in worker.log()
+    silent.close()
 
 
 def test_a_stuck_task_is_killed_after_the_graceful_timeout(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ class SinkLoop:
 
     def close(self) -> None:
         """Leave the group and release the plugins."""
-        self._consumer.close()
+        self._subscription.leave()
         self._chain.close()
 
     def _move(self) -> None:

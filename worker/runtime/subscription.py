@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
@@ -18,6 +19,7 @@ __all__ = ["Assigned", "Subscription"]
 
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
+_LEAVE_SECONDS: Final = 1.0
 _MOMENT: Final = 0.005
 _MANY: Final = 10
 """So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
@@ -89,6 +91,19 @@ class Subscription:
             # Its new owner delivers what was consumed of a partition that went meanwhile.
             found = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._assignment]
         return found
+
+    def leave(self) -> None:
+        """Leave the group and close the consumer.
+
+        A member that waits to be let in can leave only then, which may take until the session of another has ended.
+        That is not waited for: the process ends, and the group misses it after its session.
+        """
+        if self._assignment:
+            self._consumer.close()
+            return
+        closing = threading.Thread(target=self._consumer.close, name="leave", daemon=True)
+        closing.start()
+        closing.join(_LEAVE_SECONDS)
 
     @property
     def only_partition(self) -> int | None:
