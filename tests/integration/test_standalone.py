@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from equipment.standalone import StandaloneWorker, descendants, runs
@@ -328,35 +327,40 @@ def test_a_worker_that_dies_takes_its_children_with_it(standalone: MakeWorker, t
     assert "Traceback" not in worker.log()
 
 
+KILLED_MEMBER = """
+import os, signal, sys
+from confluent_kafka import Consumer
+
+bootstrap, group, topic = sys.argv[1:]
+consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+consumer.subscribe([topic])
+while not consumer.assignment():
+    consumer.poll(0.1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 def test_a_sink_that_waits_to_be_let_into_its_group_stops_at_once(
     standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:
     """Until a member that was killed is missed, nobody else gets in."""
     create_topic(bootstrap, topic)
-    silent = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "connect-lines", "partition.assignment.strategy": "range"}
-    )
-    silent.subscribe([topic])
-    wait_until("it is a member", lambda: silent.poll(0.1) is None and bool(silent.assignment()))
-    worker = standalone(task_shutdown_graceful_timeout_ms="60000")
-    worker.connector(
-        "lines",
-        connector_class="FileStreamSink",
-        file=str(tmp_path / "out"),
-        topics=topic,
-        consumer_override_partition_assignment_strategy="org.apache.kafka.clients.consumer.RangeAssignor",
-    )
-    worker.start().wait_for_states("lines", "RUNNING", "RUNNING")
+    killed = subprocess.run([sys.executable, "-c", KILLED_MEMBER, bootstrap, f"connect-{topic}", topic], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    worker = standalone(task_shutdown_graceful_timeout_ms="3000")
+    worker.connector(topic, connector_class="FileStreamSink", file=str(tmp_path / "out"), topics=topic)
+    worker.start().wait_for_states(topic, "RUNNING", "RUNNING")
     admin = AdminClient({"bootstrap.servers": bootstrap})
+    group = f"connect-{topic}"
 
-    def state() -> str:
-        return str(admin.describe_consumer_groups(["connect-lines"])["connect-lines"].result().state)
+    def asks() -> bool:
+        return "REBALANCING" in str(admin.describe_consumer_groups([group])[group].result().state)
 
-    wait_until("the task asks to be let in", lambda: "REBALANCING" in state())
+    wait_until("the task asks to be let in", asks)
     worker.signal(signal.SIGTERM)
     assert worker.wait(20) == 0
     assert "is killed" not in worker.log()
-    silent.close()
+    assert asks(), "the killed member is still waited for"
 
 
 def test_a_stuck_task_is_killed_after_the_graceful_timeout(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
