@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
@@ -36,6 +35,10 @@ class Refusal:
 
 ProduceFailure: TypeAlias = Callable[[Refusal], None]
 """Called with a record that Kafka did not take; raises to fail the task."""
+
+_Delivered: TypeAlias = Callable[[KafkaError | None, Any], None]
+_Callbacks: TypeAlias = Callable[..., _Delivered]
+"""Makes what the client calls for a record with this timestamp and these headers."""
 
 _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
@@ -138,20 +141,22 @@ class Delivery:
         record = _raw(*arguments)
         self._refused.append(Refusal(submission, record, error.args[0], sent=False))
 
-    def _callback(self, submission: Submission) -> Callable[..., None]:
+    def _callback(self, submission: Submission) -> _Callbacks:
         refused = self._refused
 
-        def delivered(
-            error: KafkaError | None, message: Any, timestamp: int = 0, headers: RawHeaders | None = None
-        ) -> None:
-            if error is None:
-                submission.remaining -= 1
-            else:
-                where = message.topic(), message.value(), message.key(), message.partition()
-                record = _raw(*where, timestamp=timestamp, headers=headers)
-                refused.append(Refusal(submission, record, error, sent=True))
+        def callback(timestamp: int = 0, headers: RawHeaders | None = None) -> _Delivered:
+            # The client does not tell of a record that is refused what its timestamp and headers were.
+            def delivered(error: KafkaError | None, message: Any) -> None:
+                if error is None:
+                    submission.remaining -= 1
+                else:
+                    where = message.topic(), message.value(), message.key(), message.partition()
+                    record = _raw(*where, timestamp=timestamp, headers=headers)
+                    refused.append(Refusal(submission, record, error, sent=True))
 
-        return delivered
+            return delivered
+
+        return callback
 
     def _raise_refused(self) -> None:
         while self._refused:
@@ -193,26 +198,22 @@ class Delivery:
                 raise StopRequested
 
 
-def _arguments(batch: EncodedBatch, delivered: Callable[..., None]) -> Iterator[tuple[Any, ...]]:
+def _arguments(batch: EncodedBatch, callback: _Callbacks) -> Iterator[tuple[Any, ...]]:
     """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is."""
     topics = repeat(batch.topic)
     partitions = _given(batch.partitions, _ANY_PARTITION)
     if all(_is_null(column) for column in (batch.timestamps, batch.headers)):
-        return zip(topics, batch.values, batch.keys, partitions, repeat(delivered), strict=False)
+        return zip(topics, batch.values, batch.keys, partitions, repeat(callback()), strict=False)
     no_headers = _is_null(batch.headers)
     headers = repeat(None) if no_headers else [None if item is None else list(item) for item in batch.headers]
     timestamps: Iterable[int]
-    callbacks: Iterable[Callable[..., None]]
-    # The client does not tell of a record that is refused what its timestamp and headers were.
+    callbacks: Iterable[_Delivered]
     if no_headers and isinstance(batch.timestamps, Constant):
         timestamp = client_timestamp(batch.timestamps.value)
-        timestamps, callbacks = repeat(timestamp), repeat(partial(delivered, timestamp=timestamp))
+        timestamps, callbacks = repeat(timestamp), repeat(callback(timestamp))
     else:
         timestamps = list(map(client_timestamp, batch.timestamps))
-        callbacks = (
-            partial(delivered, timestamp=timestamp, headers=raw)
-            for timestamp, raw in zip(timestamps, headers, strict=False)
-        )
+        callbacks = map(callback, timestamps, headers)
     return zip(topics, batch.values, batch.keys, partitions, callbacks, repeat(None), timestamps, headers, strict=False)
 
 
