@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from connect.jvm.java import find_java
@@ -36,6 +37,17 @@ class ProxiedBroker:
         self._ports = list(self._relayed)
         self._process: subprocess.Popen[bytes] | None = None
         self.proxy = Proxy(self._relayed)
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path, jars: Sequence[Path], clients: int) -> Iterator[ProxiedBroker]:
+        """One that is started, and closed in the end."""
+        broker = cls(folder, jars, clients)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.close()
 
     @property
     def bootstrap(self) -> str:

@@ -23,12 +23,8 @@ SOON = 20.0
 
 @pytest.fixture(scope="module")
 def broker_behind(tmp_path_factory: pytest.TempPathFactory, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
-    broker = ProxiedBroker(tmp_path_factory.mktemp("start") / "broker", broker_jars, 1)
-    try:
-        broker.start()
+    with ProxiedBroker.running(tmp_path_factory.mktemp("start") / "broker", broker_jars, 1) as broker:
         yield broker
-    finally:
-        broker.close()
 
 
 @pytest.fixture

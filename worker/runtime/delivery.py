@@ -86,7 +86,7 @@ class Delivery:
         produce = self._producer.produce if _has_valid_timestamps(batch) else self._produce_if_valid
         for arguments in _arguments(batch, self._callback(submission)):
             if most is not None:
-                self._make_room(arguments, most)
+                self._make_room(_raw(*arguments), most)
             try:
                 produce(*arguments)
             except BufferError:
@@ -110,8 +110,8 @@ class Delivery:
         """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
         self._refused.clear()
 
-    def _make_room(self, arguments: tuple[Any, ...], most: int) -> None:
-        topic, size = arguments[0], _size(*arguments)
+    def _make_room(self, record: RawRecord, most: int) -> None:
+        topic, size = record.topic, _size(record)
         if self._unflushed.get(topic, _BATCH_BYTES) + size > most:
             self._flush_or_stop()
             self._unflushed.clear()
@@ -234,19 +234,10 @@ def _has_valid_timestamps(batch: EncodedBatch) -> bool:
     return all(timestamp is None or timestamp >= _NO_TIMESTAMP for timestamp in looked_at)
 
 
-def _size(
-    _topic: str,
-    value: bytes | None,
-    key: bytes | None,
-    _partition: int,
-    _delivered: object = None,
-    _callback: object = None,
-    _timestamp: int = 0,
-    headers: Sequence[tuple[str, bytes | None]] | None = None,
-) -> int:
+def _size(record: RawRecord) -> int:
     """How many bytes a record takes in a batch, at most."""
-    its_headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in headers or ())
-    return _RECORD_BYTES + len(key or b"") + len(value or b"") + its_headers
+    headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in record.headers)
+    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _raw(

@@ -86,25 +86,14 @@ def seed() -> int:
 
 
 @pytest.fixture
-def broker(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
-    """A broker that may be killed."""
-    own = ProxiedBroker(tmp_path / "broker", broker_jars, 0)
-    try:
-        own.start()
-        yield own
-    finally:
-        own.close()
-
-
-@pytest.fixture
-def scene(broker: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
+def scene(mortal: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
     """Two clusters of two workers each, with five pipelines under way."""
-    exact = Cluster(tmp_path / "exact", broker.bootstrap, 2, exactly_once_source_support="enabled", **SHORT)
-    plain = Cluster(tmp_path / "plain", broker.bootstrap, 2, **SHORT)
+    exact = Cluster(tmp_path / "exact", mortal.bootstrap, 2, exactly_once_source_support="enabled", **SHORT)
+    plain = Cluster(tmp_path / "plain", mortal.bootstrap, 2, **SHORT)
     files = tmp_path / "files"
     files.mkdir()
-    pipelines = Pipelines(files, broker.bootstrap, exact, plain)
-    conductor = Conductor(broker, {"exact": exact, "plain": plain}, pipelines.reconfigure)
+    pipelines = Pipelines(files, mortal.bootstrap, exact, plain)
+    conductor = Conductor(mortal, {"exact": exact, "plain": plain}, pipelines.reconfigure)
     try:
         exact.start()
         plain.start()
@@ -135,10 +124,10 @@ def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed:
 
 @pytest.mark.spark
 @pytest.mark.timeout(LONGEST)
-def test_spark_loads_everything_once(broker: ProxiedBroker, tmp_path: Path, seed: int) -> None:
-    cluster = Cluster(tmp_path / "lake", broker.bootstrap, 2, **SHORT)
-    lake = Lake(tmp_path / "store", broker.bootstrap, cluster, RECORDS)
-    conductor = Conductor(broker, {"lake": cluster}, lake.reconfigure)
+def test_spark_loads_everything_once(mortal: ProxiedBroker, tmp_path: Path, seed: int) -> None:
+    cluster = Cluster(tmp_path / "lake", mortal.bootstrap, 2, **SHORT)
+    lake = Lake(tmp_path / "store", mortal.bootstrap, cluster, RECORDS)
+    conductor = Conductor(mortal, {"lake": cluster}, lake.reconfigure)
     try:
         cluster.start()
         lake.create()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,17 +18,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(
 
 LONG_MS = "600000"
 """Kafka aborts what is left open only after the test has given up."""
-
-
-@pytest.fixture
-def mortal(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
-    """A broker that may be killed."""
-    own = ProxiedBroker(tmp_path / "broker", broker_jars, 0)
-    try:
-        own.start()
-        yield own
-    finally:
-        own.close()
 
 
 def test_a_cluster_comes_back_although_a_transaction_was_left_open(

@@ -20,12 +20,8 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def proxied(tmp_path: Path, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
-    broker = ProxiedBroker(tmp_path / "broker", broker_jars, 1)
-    try:
-        broker.start()
+    with ProxiedBroker.running(tmp_path / "broker", broker_jars, 1) as broker:
         yield broker
-    finally:
-        broker.close()
 
 
 def test_after_a_write_that_was_not_ended_in_time_the_next_claim_makes_it_write_again(proxied: ProxiedBroker) -> None:
