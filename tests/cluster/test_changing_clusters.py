@@ -135,25 +135,41 @@ def test_older_protocols(cluster: Callable[..., Cluster], bootstrap: str, protoc
     pipelines.check()
 
 
-def test_workers_that_restart_get_their_work_back(cluster: Callable[..., Cluster], bootstrap: str) -> None:
-    trio = cluster(3, scheduled_rebalance_max_delay_ms="12000").start()
+def test_a_follower_that_restarts_gets_its_work_back(cluster: Callable[..., Cluster], bootstrap: str) -> None:
+    """The delay is longer than a restart takes on a busy machine; the work waits it out in any case, as in Java."""
+    trio = cluster(3, scheduled_rebalance_max_delay_ms="25000").start()
     pipelines = Pipelines(trio, bootstrap, 2, 8)
     pipelines.create()
     trio.wait_until_balanced()
     with pipelines:
-        for worker in [*trio.followers(), trio.leader()]:
-            leads = worker is trio.leader()
-            before, processes = trio.placed(), trio.holders()
-            assert worker.terminate() == 0
-            worker.start()
-            wait_until("it is back", worker.answers, 60)
-            trio.wait_until_balanced()
-            if not leads:
-                assert trio.placed() == before
-                stayed = set().union(*(before[other] for other in trio.workers if other is not worker))
-                after = trio.holders()
-                assert {unit: after[unit] for unit in stayed} == {unit: processes[unit] for unit in stayed}
+        worker = trio.followers()[0]
+        before, processes = trio.placed(), trio.holders()
+        restart(worker)
+        trio.wait_until_balanced()
+        assert trio.placed() == before
+        stayed = set().union(*(before[other] for other in trio.workers if other is not worker))
+        after = trio.holders()
+        assert {unit: after[unit] for unit in stayed} == {unit: processes[unit] for unit in stayed}
     pipelines.check()
+
+
+def test_a_leader_that_restarts_loses_nothing(cluster: Callable[..., Cluster], bootstrap: str) -> None:
+    """The next leader does not know what the former one ran, so the work comes to rest only after the delay."""
+    trio = cluster(3, scheduled_rebalance_max_delay_ms="5000").start()
+    pipelines = Pipelines(trio, bootstrap, 2, 8)
+    pipelines.create()
+    trio.wait_until_balanced()
+    with pipelines:
+        restart(trio.leader())
+        trio.wait_until_balanced()
+    pipelines.check()
+
+
+def restart(worker: ClusterWorker) -> None:
+    """Stop a worker in good order and start it again."""
+    assert worker.terminate() == 0
+    worker.start()
+    wait_until("it is back", worker.answers, 60)
 
 
 def test_static_members_that_restart_move_nothing(cluster: Callable[..., Cluster], bootstrap: str) -> None:

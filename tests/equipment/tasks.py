@@ -32,10 +32,11 @@ class RunningTask:
         worker: Mapping[str, str] | None = None,
         task: int = 0,
         paused: bool = False,
+        commit_error: str | None = None,
     ) -> None:
         self.reports: list[Report] = []
         self.offsets: dict[str, dict[str, Any] | None] = {}
-        self.commit_error: str | None = None
+        self.commit_error = commit_error
         self._worker = {
             "bootstrap.servers": bootstrap,
             "key.converter": "StringConverter",

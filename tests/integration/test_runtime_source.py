@@ -82,13 +82,15 @@ def script() -> Script:
 def start(bootstrap: str, topic: str, script: Script) -> Iterator[Start]:
     running: list[RunningTask] = []
 
-    def start_task(*, worker: Mapping[str, str] | None = None, **props: str) -> RunningTask:
+    def start_task(
+        *, worker: Mapping[str, str] | None = None, commit_error: str | None = None, **props: str
+    ) -> RunningTask:
         connector = {
             "name": topic,
             "connector.class": f"{__name__}.ScriptedConnector",
             **{key.replace("_", "."): value for key, value in props.items()},
         }
-        running.append(RunningTask(bootstrap, connector, worker=worker))
+        running.append(RunningTask(bootstrap, connector, worker=worker, commit_error=commit_error))
         return running[-1]
 
     yield start_task
@@ -168,8 +170,7 @@ def test_a_commit_that_fails_is_made_again_and_the_task_not_told_before(
 ) -> None:
     create_topic(bootstrap, topic)
     script.polls = [lambda task: [record(0)]]
-    task = start()
-    task.commit_error = "the disk is full"
+    task = start(commit_error="the disk is full")
     task.wait_for(messages.CommitOffsets, 3)
     assert script.commits == 0
     task.commit_error = None
