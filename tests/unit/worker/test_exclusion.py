@@ -71,7 +71,7 @@ class Offsets:
 
 
 class Leader:
-    """The leader of a cluster. Its children are ``asked`` whether offsets may be set, and say so once they may ``agree``."""
+    """The leader of a cluster. Its children are ``asked`` whether offsets may be set, and wait until they ``agree``."""
 
     def __init__(self) -> None:
         self.agree, self.asked, self.ended = threading.Event(), threading.Event(), threading.Event()
