@@ -220,13 +220,14 @@ def test_a_thawed_worker_does_not_undo_a_reset(quick: Cluster, bootstrap: str) -
     quick.freeze(owner)
     # What it commits meanwhile waits in the pipe of its worker.
     wait_until("its process has ended with the lease", lambda: not runs(task), TAKEN_OVER)
+    wait_until("the other leads", lambda: leads(other), TAKEN_OVER)
     quick.ask("PUT", f"connectors/{ticks.name}/stop", worker=other)
     done = quick.ask("DELETE", f"connectors/{ticks.name}/offsets", worker=other)
     assert "reset successfully" in done["message"]
     before = ticks.kept()
     assert before[-1] is None
-    quick.thaw(owner)
     joined = owner.log().count("Generation ")
+    quick.thaw(owner)
     wait_until("it is part of its cluster again", lambda: owner.log().count("Generation ") > joined, TAKEN_OVER)
     quick.create("after", "Ticks", 2, topic=ticks.name)
     wait_until("both run something", lambda: all(quick.placed().values()), TAKEN_OVER)
