@@ -34,6 +34,7 @@ from worker.herder.parts import ClusterSettings
 from worker.kafka.client_keys import CLIENT_KEYS
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
+from worker.kafka.compacted_topic import WriteLimit
 from worker.kafka.retries import until_answered
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
@@ -67,6 +68,8 @@ FAILED: Final = 3
 _CLUSTER_TIMEOUT: Final = 30.0
 _REQUEST_TIMEOUT: Final = 90.0
 _OWNER_TIMEOUT: Final = 1.0
+_WRITING: Final = 0.5
+"""Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
 
 
 def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
@@ -191,7 +194,8 @@ def _distributed_herder(
     stack: ExitStack,
 ) -> Herder:
     inbox, lease = Inbox(), Lease()
-    store = KafkaOffsetStore(config, resolved)
+    limit = WriteLimit(config.session_timeout_ms / 1000 * _WRITING, lease.lasts)
+    store = KafkaOffsetStore(config, resolved, limit)
     stack.callback(store.close)
     store.start()
     offsets = OffsetService(store)
@@ -206,7 +210,7 @@ def _distributed_herder(
         props,
         web.address.worker_id,
         inbox,
-        KafkaConfigStore(config, resolved, inbox.post),
+        KafkaConfigStore(config, resolved, inbox.post, limit),
         KafkaStatusStore(web.address.worker_id, config, resolved, inbox.post),
         _membership(config, resolved, web.address.url, lease),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),

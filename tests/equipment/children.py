@@ -133,6 +133,19 @@ def _thread_that_never_ends(connection: Connection, config: dict[str, str]) -> N
 
 
 def _asks_and_dies(connection: Connection, config: dict[str, str]) -> None:
+    say(connection, messages.ReadOffsets(0, [{"p": 1}]))
+
+
+def _commits(connection: Connection, config: dict[str, str]) -> None:
+    """Commit once, and end when asked to, with or without an answer."""
+    _note(config, os.getpid())
+    say(connection, messages.Started("1"))
+    say(connection, messages.CommitOffsets(0, [({"p": 1}, {"o": 1})]))
+    serve(connection, lambda _: None)
+
+
+def _commits_and_dies(connection: Connection, config: dict[str, str]) -> None:
+    _note(config, os.getpid())
     say(connection, messages.CommitOffsets(0, [({"p": 1}, {"o": 1})]))
 
 
@@ -167,6 +180,8 @@ _DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
         _print,
         _thread_that_never_ends,
         _asks_and_dies,
+        _commits,
+        _commits_and_dies,
         _asks,
     )
 }

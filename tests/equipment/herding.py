@@ -52,6 +52,7 @@ class Place:
         self.held: frozenset[Unit] | None = None
         self.rejoined: list[tuple[str, int | None]] = []
         self.left: list[float | None] = []
+        self.run_elsewhere: set[str] = set()
         self.tell: Callable[[Event], None] = lambda _: None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
@@ -59,6 +60,9 @@ class Place:
 
     def owner_url(self, unit: Unit) -> str | None:
         return f"http://owner-of-{unit.connector}:8083/"
+
+    def may_run_tasks(self, connector: str) -> bool:
+        return connector in self.run_elsewhere
 
     def start(self, tell: Callable[[Event], None], snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
         self.tell = tell

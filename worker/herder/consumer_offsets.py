@@ -91,7 +91,9 @@ class ConsumerOffsets:
         entry = self._connectors.entry(name)
         if entry.target is not TargetState.STOPPED:
             raise not_stopped(name)
-        self._stopped.hold(request, name, lambda: self._move(request, name, entry, reset, dry_run=False))
+        self._stopped.hold(
+            request, name, not_stopped, lambda entry: self._move(request, name, entry, reset, dry_run=False)
+        )
 
     def _move(
         self, request: Request[list[Document]], name: str, entry: ConnectorEntry, reset: Reset, *, dry_run: bool

@@ -17,6 +17,8 @@ from typing import Final
 from worker.herder.draining import Drainable, draining
 from worker.herder.inbox import Inbox, Later
 from worker.herder.leadership import Leadership
+from worker.herder.request import Request
+from worker.herder.turns import Turns
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
 from worker.supervisor.lifecycle import Phase
@@ -47,6 +49,7 @@ class Drains:
         configs: ConfigStore,
         statuses: StatusStore,
         leadership: Leadership,
+        turns: Turns,
         inbox: Inbox,
         is_source: Callable[[str], bool],
         *,
@@ -55,11 +58,11 @@ class Drains:
         self._configs = configs
         self._statuses = statuses
         self._leadership = leadership
+        self._turns = turns
         self._inbox = inbox
         self._is_source = is_source
         self._together = together
         self._all_created = False
-        self._stopping: set[str] = set()
         self._later: Later | None = None
 
     def all_created(self) -> None:
@@ -80,13 +83,11 @@ class Drains:
         bounded = self._bounded()
         self._look_later(bounded)
         self._remove_leftovers(bounded)
-        for name in draining(self._drainable(bounded)).stop - self._stopping:
-            self._stopping.add(name)
+        for name in filter(self._turns.is_free, draining(self._drainable(bounded)).stop):
             self._stop(name)
         for name, entry in self._configs.connectors().items():
-            if entry.target is TargetState.STOPPED and entry.task_configs and name not in self._stopping:
+            if entry.target is TargetState.STOPPED and entry.task_configs and self._turns.is_free(name):
                 # A connector published tasks while it was being stopped; or another runtime left it so.
-                self._stopping.add(name)
                 self._clear(name, entry.drained)
 
     def outcome(self) -> Outcome | None:
@@ -114,7 +115,7 @@ class Drains:
         """Forget drained tasks that a connector does not have; when it has them again they are yet to run."""
         for unit, status in self._statuses.statuses().items():
             entry = bounded.get(unit.connector)
-            if entry is None or not (unit.is_task and status.drained) or unit.connector in self._stopping:
+            if entry is None or not (unit.is_task and status.drained) or not self._turns.is_free(unit.connector):
                 continue
             if entry.target is not TargetState.STOPPED and unit.task >= len(entry.task_configs):
                 self._statuses.remove(unit)
@@ -124,11 +125,13 @@ class Drains:
         self._clear(name, time.time_ns() // 1_000_000)
 
     def _clear(self, name: str, drained: int | None) -> None:
-        done = stop_connector(self._configs, name, self._inbox, drained)
-        done.add_done_callback(lambda _: self._inbox.post(lambda: self._stopped(name, done)))
+        stopped: Request[None] = Request()
+        stopped.add_done_callback(lambda done: self._inbox.post(lambda: self._stopped(name, done)))
+        self._turns.take(
+            name, stopped, lambda: stopped.follow(stop_connector(self._configs, name, self._inbox, drained))
+        )
 
     def _stopped(self, name: str, done: Future[None]) -> None:
-        self._stopping.discard(name)
         if (error := done.exception()) is not None:
             logger.warning("Connector %s could not be stopped yet: %s", name, error)
 

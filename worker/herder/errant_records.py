@@ -79,7 +79,9 @@ class ErrantRecords:
         self._replaying.add(name)
         request.add_done_callback(lambda _: self._replaying.discard(name))
         if replay.to == "task":
-            self._stopped.hold(request, name, lambda: self._replay(request, name, entry, replay))
+            self._stopped.hold(
+                request, name, task_not_stopped, lambda entry: self._replay(request, name, entry, replay)
+            )
         else:
             self._replay(request, name, entry, replay)
 

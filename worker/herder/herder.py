@@ -119,6 +119,7 @@ class Herder:
         self._schedules, self._rebalancing, self._writes = parts.schedules, parts.rebalancing, parts.writes
         self._offsets, self._consumer_offsets, self._ownership = parts.offsets, parts.consumer_offsets, parts.ownership
         self._errant_records, self._restarts = parts.errant_records, parts.restarts
+        self._turns, self._stopped = parts.turns, parts.stopped
 
     def start(self) -> None:
         """Read what is stored and begin to work. Waits for the stores.
@@ -367,6 +368,7 @@ class Herder:
 
     def _begin_to_close(self) -> None:
         self._closing = True
+        self._turns.end("this worker is stopping")
 
     def _refused(self, message: str) -> None:
         if not self.drained.done():
@@ -392,7 +394,8 @@ class Herder:
             case Measured(unit, values):
                 self._measurements.take(unit, values)
             case TopicsUsed(unit, topics):
-                self._connectors.uses_topics(unit, topics)
+                if self._units.speaks_for(unit):
+                    self._connectors.uses_topics(unit, topics)
             case Answered():
                 self._inquiries.answered(notice)
             case OwnershipAsked():
@@ -416,8 +419,11 @@ class Herder:
             case ConnectorRemoved(name):
                 self._connectors.forget(name)
                 self._units.forget(name, with_statuses=self._membership.is_leader)
-            case TargetStateChanged(name) if self._configs.connectors()[name].target is TargetState.STOPPED:
-                self._units.stop_all(name)
+                self._stopped.changed(name)
+            case TargetStateChanged(name):
+                if self._configs.connectors()[name].target is TargetState.STOPPED:
+                    self._units.stop_all(name)
+                self._stopped.changed(name)
         # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
         self._follow_soon.post()
 

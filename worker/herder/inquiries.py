@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
+from worker.herder.inbox import Action
 from worker.herder.request import Request
 from worker.supervisor import messages
 from worker.supervisor.messages import Inquiry, Report
@@ -20,23 +21,34 @@ OnAnswer: TypeAlias = Callable[[Report | ConnectError], None]
 
 
 class Inquiries:
-    """Asks through ``ask`` and calls back when the answer has come."""
+    """Asks through ``ask`` and calls back when the answer has come. ``give_up`` ends the process that is asked."""
 
-    def __init__(self, ask: Callable[[int, Inquiry], None]) -> None:
+    def __init__(self, ask: Callable[[int, Inquiry], None], give_up: Callable[[int], None]) -> None:
         self._ask = ask
+        self._give_up = give_up
         self._numbers = itertools.count()
         self._waiting: dict[int, OnAnswer] = {}
+        self._abandoned: set[int] = set()
+        self._when_done: list[Action] = []
 
-    def put(self, inquiry: Inquiry, on_answer: OnAnswer) -> None:
-        """Ask, and go on with ``on_answer``."""
+    def put(self, inquiry: Inquiry, on_answer: OnAnswer) -> int:
+        """Ask, and go on with ``on_answer``; the number of the inquiry."""
         number = next(self._numbers)
         self._waiting[number] = on_answer
         self._ask(number, inquiry)
+        return number
 
     def answer(self, inquiry: Inquiry, request: Request[Any], go_on: Callable[[Report], None]) -> None:
-        """Ask, and go on with the answer; where there is none, or ``go_on`` raises, the request fails."""
+        """Ask, and go on with the answer; where there is none, or ``go_on`` raises, the request fails.
+
+        Once the request is broken off nothing more is done for it, and a process that does is ended.
+        """
+        if request.done():
+            return
 
         def on_answer(outcome: Report | ConnectError) -> None:
+            if request.done():
+                return
             try:
                 if isinstance(outcome, ConnectError):
                     raise outcome
@@ -44,11 +56,30 @@ class Inquiries:
             except ConnectError as error:
                 request.set_exception(error)
 
-        self.put(inquiry, on_answer)
+        number = self.put(inquiry, on_answer)
+        request.add_done_callback(lambda _: self._abandon(number))
 
     def answered(self, notice: Answered) -> None:
         """Pass an answer on to who waits for it."""
         self._waiting.pop(notice.request)(_outcome(notice.report))
+        self._look_what_is_done()
+
+    def when_done(self, action: Action) -> None:
+        """Do this once no process is left of those that were asked for requests that are broken off."""
+        self._when_done.append(action)
+        self._look_what_is_done()
+
+    def _abandon(self, number: int) -> None:
+        if number in self._waiting:
+            self._abandoned.add(number)
+            self._give_up(number)
+
+    def _look_what_is_done(self) -> None:
+        self._abandoned &= self._waiting.keys()
+        if not self._abandoned:
+            actions, self._when_done = self._when_done, []
+            for action in actions:
+                action()
 
 
 def _outcome(report: Report) -> Report | ConnectError:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.errors import ConnectError
-from worker.errors import NotLeaderError
+from worker.errors import NotLeaderError, RebalanceInProgressError
 from worker.herder.inbox import Action, Inbox, Later
 from worker.herder.request import Request
 from worker.membership.membership import Membership
 from worker.session_keys import new_key
 from worker.stores.config import ConfigStore
+from worker.supervisor.lease import Lease
 
 __all__ = ["KeyRotation", "Leadership"]
 
@@ -39,7 +40,8 @@ class KeyRotation:
 class Leadership:
     """Lets only the leader write. Without a ``rotation`` there are no session keys.
 
-    ``on_ready`` is called when this worker has taken the lead.
+    ``on_ready`` is called when this worker has taken the lead. One whose ``lease`` is over may not write either: it was
+    frozen, or has not heard of its cluster, and another may lead by now.
     """
 
     def __init__(
@@ -49,12 +51,15 @@ class Leadership:
         inbox: Inbox,
         rotation: KeyRotation | None = None,
         on_ready: Action | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self._membership = membership
         self._configs = configs
         self._inbox = inbox
         self._rotation = rotation
         self._on_ready = on_ready
+        self._when_lost: list[Action] = []
+        self._lease = lease
         self._ready = False
         self._taking = False
         self._waiting: list[tuple[Request[Any], Action]] = []
@@ -63,7 +68,13 @@ class Leadership:
     @property
     def is_ready(self) -> bool:
         """Whether this worker is the leader and may write."""
-        return self._ready
+        return self._ready and not self._is_over()
+
+    def refusal(self) -> ConnectError:
+        """Why this worker does not write as the leader."""
+        if self._membership.is_leader:
+            return RebalanceInProgressError("This worker is not sure to lead the cluster at the moment; ask again.")
+        return NotLeaderError("Another worker leads the cluster now.", self._membership.leader_url)
 
     def as_leader(self, request: Request[Any], action: Action) -> None:
         """Do this as the leader, as soon as this worker may; one that has yet to join its cluster is waited for.
@@ -78,10 +89,16 @@ class Leadership:
         if not self._membership.is_leader:
             raise NotLeaderError("Only the leader of the cluster may do this.", self._membership.leader_url)
         if self._ready:
+            if self._is_over():
+                raise self.refusal()
             action()
         else:
             request.enter("taking over the lead of the cluster")
             self._waiting.append((request, action))
+
+    def when_lost(self, action: Action) -> None:
+        """Do this each time this worker has led and may not write any more."""
+        self._when_lost.append(action)
 
     def changed(self) -> None:
         """Look whether this worker is the leader now, and get ready for that."""
@@ -97,7 +114,7 @@ class Leadership:
     def writes_lost(self) -> None:
         """Claim the topic again if this worker still leads: one that no longer does may have claimed it meanwhile."""
         if self._ready:
-            self._ready = False
+            self._lose()
             self.changed()
 
     def _has_yet_to_join(self) -> bool:
@@ -119,12 +136,22 @@ class Leadership:
             self._on_ready()
 
     def _give_up(self) -> None:
-        self._taking = self._ready = False
+        self._taking = False
+        if self._ready:
+            self._lose()
         if self._next_key is not None:
             self._next_key.cancel()
         waiting, self._waiting = self._waiting, []
         for request, _ in waiting:
-            request.set_exception(NotLeaderError("Another worker leads the cluster now.", self._membership.leader_url))
+            request.set_exception(self.refusal())
+
+    def _lose(self) -> None:
+        self._ready = False
+        for action in self._when_lost:
+            action()
+
+    def _is_over(self) -> bool:
+        return self._lease is not None and self._lease.is_over()
 
     def _then(self, future: Future[None], go_on: Action) -> None:
         """Go on when this is done, as long as this worker is still taking the lead."""
@@ -152,6 +179,9 @@ class Leadership:
     def _renew_key(self) -> None:
         """Write a new key: each leader uses its own, and none for longer than it is to be."""
         if self._rotation is None or not self._ready:
+            return
+        if not self.is_ready:
+            self._next_key = self._inbox.after(_RETRY, self._renew_key)
             return
         key = new_key(self._rotation.algorithm, self._rotation.bits, time.time_ns() // 1_000_000)
         written = self._configs.put_session_key(key)

@@ -115,11 +115,15 @@ class OffsetLayers:
 
     def _then(self, request: Request[Any], future: Future[T], go_on: Callable[[T], None]) -> None:
         def arrived() -> None:
+            if request.done():
+                return
             if (error := future.exception()) is not None:
                 request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
             else:
                 go_on(future.result())
 
+        # One that is broken off wants nothing any more: what is not begun by then is not done.
+        request.add_done_callback(lambda _: future.cancel())
         future.add_done_callback(lambda _: self._post(arrived))
 
 

@@ -85,14 +85,14 @@ class ConnectorOffsets:
         """Alter offsets of a stopped connector, or reset all of them where none are ``given``."""
         if entry.target is not TargetState.STOPPED:
             raise not_stopped(name)
-        begin: Callable[[], None]
+        begin: Callable[[ConnectorEntry], None]
         if is_source:
             pairs = None if given is None else source_offsets(given)
-            begin = lambda: self._alter_source(request, name, entry, pairs)  # noqa: E731
+            begin = lambda entry: self._alter_source(request, name, entry, pairs)  # noqa: E731
         else:
             sink = None if given is None else sink_offsets(given)
-            begin = lambda: self._alter_sink(request, name, entry, sink)  # noqa: E731
-        self._stopped.hold(request, name, begin)
+            begin = lambda entry: self._alter_sink(request, name, entry, sink)  # noqa: E731
+        self._stopped.hold(request, name, not_stopped, begin)
 
     def _alter_sink(
         self,
@@ -117,6 +117,8 @@ class ConnectorOffsets:
         fenced = self._fence(name)
 
         def go_on() -> None:
+            if request.done():
+                return
             if (error := fenced.exception()) is not None:
                 request.set_exception(
                     ConnectError(

@@ -23,6 +23,7 @@ from worker.herder.rebalancing import Rebalancing
 from worker.herder.restarts import Restarts
 from worker.herder.schedules import Schedules
 from worker.herder.stopped import StoppedConnectors
+from worker.herder.turns import Turns
 from worker.herder.units import Units
 from worker.herder.writes import Writes
 from worker.membership.membership import Membership
@@ -85,13 +86,15 @@ class Parts:
         props, configs, statuses, inbox, membership = on.worker_props, on.configs, on.statuses, on.inbox, on.membership
         cluster = on.cluster
         leader = cluster.leader if cluster is not None else None
-        self.inquiries = Inquiries(supervisor.inquire)
+        lease = cluster.lease if cluster is not None else None
+        self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(on.worker_id, statuses, membership, inbox, owners)
         self.connectors = Connectors(configs, statuses, on.plugins, on.tracking, self.measurements)
         is_source = self.connectors.is_source
         keys = cluster.keys if cluster is not None else None
-        self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs)
+        self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs, lease)
+        self.turns = Turns(self.leadership, inbox.post)
         self.publishing = Publishing(configs, membership, self.leadership, inbox, leader)
         self.fencing = Fencing(
             props,
@@ -114,22 +117,23 @@ class Parts:
             self.publishing,
             inbox,
             self.fencing.may_start,
-            cluster.lease if cluster is not None else None,
+            lease,
         )
-        self.drains = Drains(configs, statuses, self.leadership, inbox, is_source, together=cluster is None)
-        self.schedules = Schedules(configs, self.leadership, inbox)
+        self.drains = Drains(configs, statuses, self.leadership, self.turns, inbox, is_source, together=cluster is None)
+        self.schedules = Schedules(configs, self.leadership, self.turns, inbox)
         self.rebalancing = Rebalancing(
             membership,
             configs,
             self.units,
             self.leadership,
+            self.inquiries,
             inbox,
             calls.reconcile,
             calls.refused,
             cluster.sync_timeout if cluster is not None else 0.0,
             cluster.unsync_backoff if cluster is not None else 0.0,
         )
-        stopped = StoppedConnectors(self.units, inbox.post, calls.reconcile)
+        self.stopped = stopped = StoppedConnectors(configs, self.units, membership, self.turns, inbox, calls.reconcile)
         layers = OffsetLayers(props, on.source_offsets, self.inquiries, inbox.post)
         fence = self.fencing.former_fenced
         self.offsets = ConnectorOffsets(props, layers, self.inquiries, stopped, fence, inbox.post)
@@ -147,5 +151,5 @@ class Parts:
             self.leadership,
             self.inquiries,
             inbox,
-            self.units.when_free,
+            self.turns,
         )

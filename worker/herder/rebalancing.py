@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from worker.herder.inbox import Action, Inbox
+from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
 from worker.herder.units import Units
 from worker.membership.events import Event, Joined, Lost, Refused
@@ -42,6 +43,7 @@ class Rebalancing:
         configs: ConfigStore,
         units: Units,
         leadership: Leadership,
+        inquiries: Inquiries,
         inbox: Inbox,
         reconcile: Action,
         refused: Callable[[str], None],
@@ -52,6 +54,7 @@ class Rebalancing:
         self._configs = configs
         self._units = units
         self._leadership = leadership
+        self._inquiries = inquiries
         self._inbox = inbox
         self._reconcile = reconcile
         self._refused = refused
@@ -130,7 +133,7 @@ class Rebalancing:
         self._membership.happened(event)
         self._leadership.changed()
         self._units.lost(event.within)
-        self._units.when_gone(None, lambda: event.stopped.set_result(None))
+        self._units.when_gone(None, lambda: self._inquiries.when_done(lambda: event.stopped.set_result(None)))
 
     def _caught_up(self, event: Joined, go_on: Action) -> None:
         """Read the configurations to their end and go on, as long as nothing else has happened meanwhile."""

@@ -18,6 +18,8 @@ from cronsim import CronSim
 from connect.errors import ConfigError
 from worker.herder.inbox import Inbox, Later
 from worker.herder.leadership import Leadership
+from worker.herder.request import Request
+from worker.herder.turns import Turns
 from worker.restart_config import RestartConfig
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 
@@ -43,12 +45,12 @@ def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
 class Schedules:
     """Starts connectors by their ``schedule``, as long as this worker leads."""
 
-    def __init__(self, configs: ConfigStore, leadership: Leadership, inbox: Inbox) -> None:
+    def __init__(self, configs: ConfigStore, leadership: Leadership, turns: Turns, inbox: Inbox) -> None:
         self._configs = configs
         self._leadership = leadership
+        self._turns = turns
         self._inbox = inbox
         self._later: Later | None = None
-        self._starting: set[str] = set()
         self._unreadable: dict[str, str] = {}
 
     def look(self) -> None:
@@ -62,10 +64,12 @@ class Schedules:
         now = datetime.now(UTC)
         waits = []
         for name, entry in self._configs.connectors().items():
-            if (at := due(entry)) is None or name in self._starting:
+            if (at := due(entry)) is None:
                 continue
-            if at <= now:
+            if at <= now and self._turns.is_free(name):
                 self._start(name)
+            elif at <= now:
+                waits.append(_RETRY)
             else:
                 waits.append((at - now).total_seconds())
         if waits:
@@ -82,12 +86,13 @@ class Schedules:
 
     def _start(self, name: str) -> None:
         logger.info("Connector %s runs by its schedule", name)
-        self._starting.add(name)
-        written = self._configs.put_target_state(name, TargetState.STARTED)
-        written.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
+        started: Request[None] = Request()
+        started.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
+        self._turns.take(
+            name, started, lambda: started.follow(self._configs.put_target_state(name, TargetState.STARTED))
+        )
 
     def _started(self, name: str, done: Future[None]) -> None:
-        self._starting.discard(name)
         if (error := done.exception()) is not None:
             logger.warning("Connector %s could not be started by its schedule yet: %s", name, error)
             self._inbox.after(_RETRY, self.look)

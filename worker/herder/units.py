@@ -37,8 +37,6 @@ _AT_REST: Final[Mapping[TargetState, State]] = {
     TargetState.PAUSED: State.PAUSED,
     TargetState.STOPPED: State.STOPPED,
 }
-_PATIENCE: Final = 10.0
-_LOOK_AGAIN: Final = 0.1
 
 
 class Units:
@@ -74,8 +72,6 @@ class Units:
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
-        self._held: set[str] = set()
-        self._when_released: dict[str, list[Action]] = {}
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
         self._reloads = Reloads(self.restart, inbox)
 
@@ -96,6 +92,9 @@ class Units:
         name = notice.connector
         entry, connector = self._configs.connectors().get(name), self._running.get(Unit(name))
         if entry is None or entry.target is TargetState.STOPPED or connector is None:
+            return
+        if not self.speaks_for(Unit(name)):
+            # Whoever runs it says what it wants, and that may be something else by now.
             return
         if connector.phase is Phase.STOPPING or connector.command.config != entry.config:
             # Of a configuration that is no more; the connector is about to say it again.
@@ -128,7 +127,7 @@ class Units:
     def is_current(self, unit: Unit) -> bool:
         """Whether this worker is to run a unit, and the process of it has the configuration it is to have."""
         entry, running = self._configs.connectors().get(unit.connector), self._running.get(unit)
-        if entry is None or running is None or not (self._may_tell(unit) and self.assigned(unit)):
+        if entry is None or running is None or not (self.speaks_for(unit) and self.assigned(unit)):
             return False
         wanted = desired_units({unit.connector: entry}, self._worker_props, frozenset()).get(unit)
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
@@ -158,43 +157,9 @@ class Units:
             self._put_status(unit, State.RESTARTING, status.trace if status is not None else None)
             self._act(Stop(unit))
 
-    def hold(self, connector: str, when_gone: Action) -> None:
-        """Start nothing of this connector until :meth:`release`; ``when_gone`` is called once nothing of it runs."""
-        self._held.add(connector)
-        self._await(
-            lambda: not any(unit.connector == connector for unit in self._running),
-            lambda: self._when_gone_elsewhere(connector, when_gone, _PATIENCE),
-        )
-
-    def _when_gone_elsewhere(self, connector: str, action: Action, patience: float) -> None:
-        """Do this once no other worker says that it runs a task; one that was killed says so for ever."""
-        if patience > 0 and any(
-            unit.connector == connector
-            and unit.is_task
-            and status.worker_id != self._worker_id
-            and status.state in (State.RUNNING, State.PAUSED)
-            for unit, status in self._statuses.statuses().items()
-        ):
-            self._inbox.after(_LOOK_AGAIN, lambda: self._when_gone_elsewhere(connector, action, patience - _LOOK_AGAIN))
-        else:
-            action()
-
-    def release(self, connector: str) -> None:
-        """Let the connector start again, with the next :meth:`reconcile`."""
-        self._held.discard(connector)
-        for action in self._when_released.pop(connector, []):
-            action()
-
-    def when_free(self, connector: str, action: Action) -> None:
-        """Do this now, or once the connector is released."""
-        if connector in self._held:
-            self._when_released.setdefault(connector, []).append(action)
-        else:
-            action()
-
-    def holds(self, connector: str) -> bool:
-        """Whether the connector is held."""
-        return connector in self._held
+    def when_connector_gone(self, connector: str, action: Action) -> None:
+        """Do this once nothing of a connector runs here."""
+        self._await(lambda: not any(unit.connector == connector for unit in self._running), action)
 
     def when_gone(self, units: Collection[Unit] | None, action: Action) -> None:
         """Do this once none of these runs here, or nothing at all."""
@@ -208,6 +173,7 @@ class Units:
         """Stop everything, by force what has not ended after so many seconds, and say nothing of it any more."""
         self._is_part = False
         for unit in list(self._running):
+            self._publishing.forget(unit.connector)
             self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
             self._supervisor.stop(unit, within)
 
@@ -233,7 +199,7 @@ class Units:
         self._tell_of_rest(connectors)
 
     def _may_run(self, unit: Unit) -> bool:
-        return unit.connector not in self._held and (unit in self._running or self._may_start(unit))
+        return unit in self._running or self._may_start(unit)
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
@@ -322,12 +288,13 @@ class Units:
             if unit not in statuses or statuses[unit].state is not resting[unit]:
                 self._put_status(unit, resting[unit], None)
 
-    def _may_tell(self, unit: Unit) -> bool:
+    def speaks_for(self, unit: Unit) -> bool:
+        """Whether what this worker says of a unit that it runs counts: it is part of its cluster yet."""
         is_ours = self._is_part and not (self._lease is not None and self._lease.is_over())
         return is_ours and unit.connector in self._configs.connectors()
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
-        if not self._may_tell(unit):
+        if not self.speaks_for(unit):
             return
         running, before = self._running.get(unit), self._statuses.statuses().get(unit)
         version = running.version if running is not None else None

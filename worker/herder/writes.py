@@ -16,11 +16,12 @@ from worker.errors import ConflictError
 from worker.herder.changes import GivenConfig, check_infos, merged, named, required_class
 from worker.herder.connectors import Connectors
 from worker.herder.drains import stop_connector
-from worker.herder.inbox import Action, Inbox
+from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
 from worker.herder.request import Request
 from worker.herder.restart import restart_plan, restarting
+from worker.herder.turns import Turns
 from worker.stores.config import ConfigStore, TargetState
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
@@ -33,7 +34,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 class Writes:
-    """Writes configurations. ``when_free`` has something done once the offsets of a connector are not being altered."""
+    """Writes configurations. What may start a connector, or end it, takes a turn of it."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Writes:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        when_free: Callable[[str, Action], None],
+        turns: Turns,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._configs = configs
@@ -53,7 +54,7 @@ class Writes:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._when_free = when_free
+        self._turns = turns
         self._creating: set[str] = set()
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
@@ -92,6 +93,10 @@ class Writes:
 
         def begin() -> None:
             self._connectors.entry(name)
+            self._turns.take(name, request, remove)
+
+        def remove() -> None:
+            self._connectors.entry(name)
             self._written(request, f"deleting connector {name}", self._configs.remove_connector(name), _nothing)
 
         self._leadership.as_leader(request, begin)
@@ -100,12 +105,15 @@ class Writes:
         """Pause, resume or stop a connector."""
 
         def begin() -> None:
+            look()
+            self._turns.take(name, request, write)
+
+        def look() -> None:
             if not self._connectors.exists(name):
                 raise NotFoundError(f"Unknown connector {name}")
-            request.enter(f"waiting until the offsets of connector {name} are modified")
-            self._when_free(name, write)
 
         def write() -> None:
+            look()
             if target is TargetState.STOPPED:
                 written = stop_connector(self._configs, name, self._inbox)
             else:
@@ -162,11 +170,11 @@ class Writes:
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_infos(report.infos)
-            if must_be_new and self._connectors.exists(name):
-                raise AlreadyExistsError(f"Connector {name} already exists")
             kept = {key: value for key, value in config.items() if value is not None}
 
             def write() -> None:
+                if must_be_new and self._connectors.exists(name):
+                    raise AlreadyExistsError(f"Connector {name} already exists")
                 self._connectors.learn_type(name, report.type)
                 begin, drained = target, None
                 if target is None and kept.get("schedule") and not self._connectors.exists(name):
@@ -175,7 +183,7 @@ class Writes:
                 written = self._configs.put_connector(name, kept, begin, drained)
                 self._written(request, f"writing the configuration of connector {name}", written, result)
 
-            self._leadership.as_leader(request, write)
+            self._leadership.as_leader(request, lambda: self._turns.take(name, request, write))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)

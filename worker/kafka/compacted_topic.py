@@ -25,7 +25,7 @@ from worker.kafka import clients
 from worker.kafka.client_kind import ClientProperties
 from worker.kafka.topic_clients import asking, passes, reading, writing
 
-__all__ = ["CompactedTopic", "TopicRecord"]
+__all__ = ["CompactedTopic", "TopicRecord", "WriteLimit"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,18 @@ class TopicRecord:
     key: bytes | None
     value: bytes | None
     timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLimit:
+    """Has a worker write only what it may: each record is delivered within so many ``seconds``, or never.
+
+    ``lasts`` tells, in the topic's thread, whether the worker may write for so many seconds yet. Kafka may have got a
+    record in that time whose acknowledgement was lost.
+    """
+
+    seconds: float
+    lasts: Callable[[float], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -93,14 +105,16 @@ class CompactedTopic:
         consumer: ClientProperties,
         producer: ClientProperties,
         on_record: Callable[[TopicRecord], None],
+        limit: WriteLimit | None = None,
     ) -> None:
         self._topic = topic
         self._on_record = on_record
+        self._limit = limit or WriteLimit(math.inf, lambda _: True)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._consumer = clients.consumer(reading(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
         self._ends_consumer = clients.consumer(asking(consumer), self._report_others)
-        self._producer = clients.producer(writing(producer), self._report_others)
+        self._producer = clients.producer(writing(producer, self._limit.seconds), self._report_others)
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
@@ -296,6 +310,14 @@ class CompactedTopic:
     def _produce(self) -> None:
         while self._unsent:
             write, key, value = self._unsent[0]
+            if write not in self._writes:
+                # It was given up. Written now, it could come after what was written because it had failed.
+                self._unsent.popleft()
+                continue
+            if not self._limit.lasts(self._limit.seconds):
+                self._writes.discard(write)
+                _fail(write.future, self._unsure())
+                continue
             try:
                 self._producer.produce(self._topic, value=value, key=key, on_delivery=partial(self._delivered, write))
             except BufferError:
@@ -303,8 +325,6 @@ class CompactedTopic:
             except KafkaException as error:
                 # Such as a record that is too large: what follows it in its write would count without it.
                 self._fail(write, error.args[0])
-                while self._unsent and self._unsent[0][0] is write:
-                    self._unsent.popleft()
             else:
                 self._unsent.popleft()
 
@@ -412,6 +432,12 @@ class CompactedTopic:
 
     def _closed(self) -> ConnectError:
         return ConnectError(f"Topic '{self._topic}' is closed here: the worker is stopping")
+
+    def _unsure(self) -> RetriableError:
+        return RetriableError(
+            f"Nothing is written to topic '{self._topic}': this worker has not heard of its cluster for a while, and "
+            "another may do its work by now"
+        )
 
     def _late(self, what: str) -> RetriableError:
         return RetriableError(f"Topic '{self._topic}' {what} in time; are its brokers up and can they be reached?")

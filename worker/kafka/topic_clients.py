@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -63,9 +64,10 @@ def asking(consumer: ClientProperties) -> ClientProperties:
     return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
 
 
-def writing(producer: ClientProperties) -> ClientProperties:
-    """Of what writes to the topic."""
-    return replace(producer, properties={**producer.properties, **_PRODUCER})
+def writing(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
+    """Of what writes to the topic; a record that was not delivered ``within`` so many seconds never is."""
+    limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
+    return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 
 
 def passes(error: KafkaError) -> bool:

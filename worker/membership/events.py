@@ -18,7 +18,8 @@ class Joined:
 
     When the revoked units are gone the herder calls ``rejoin(reason)`` without an offset: the member takes part in no
     other round before, so that nobody is given what still runs here. With ``mismatch`` the leader knew older
-    configurations than a member, and nothing changed. ``owners`` is who runs what, by URL; only the leader knows.
+    configurations than a member, and nothing changed. Only the leader knows ``owners``, who is to run what, by URL, and
+    ``reported``, what the members still held when the round began.
     """
 
     generation: int
@@ -32,6 +33,7 @@ class Joined:
     revoked: frozenset[Unit]
     protocol_version: int
     owners: Mapping[Unit, str] = field(default_factory=dict)
+    reported: frozenset[Unit] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

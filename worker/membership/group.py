@@ -333,6 +333,7 @@ class GroupMember:
                 revoked=revoked,
                 protocol_version=version,
                 owners=self._leader.owners if is_leader else {},
+                reported=self._leader.reported if is_leader else frozenset(),
             )
         )
 

@@ -35,7 +35,10 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 
 
 class Leader:
-    """Assigns work to the members while this worker leads; ``owners`` has who runs what, by URL, since then."""
+    """Assigns work to the members while this worker leads; ``owners`` has who runs what, by URL, since then.
+
+    ``reported`` is what the members of the last round said that they held when it began.
+    """
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
         self._max_delay = config.scheduled_rebalance_max_delay_ms
@@ -45,6 +48,7 @@ class Leader:
         self._state = AssignorState()
         self._last_generation = -1
         self.owners: Mapping[Unit, str] = {}
+        self.reported: frozenset[Unit] = _NOTHING
 
     def completed(self, generation: int) -> None:
         """This worker has got its share of that generation, from whoever led it."""
@@ -56,6 +60,7 @@ class Leader:
         """The assignment of each member, encoded. Waits a moment if this worker has yet to read configurations."""
         version = VERSIONS[protocol]
         metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
+        self.reported = _NOTHING.union(*(_held(item) for item in metadata.values()))
         newest = max(item.config_offset for item in metadata.values())
         snapshot = self._read(newest)
         blank = Assignment(leader, metadata[leader].url, newest)

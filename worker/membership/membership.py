@@ -42,6 +42,9 @@ class Membership(Protocol):
     def owner_url(self, unit: Unit) -> str | None:
         """Where the worker listens that runs this unit. Only the leader knows of others'."""
 
+    def may_run_tasks(self, connector: str) -> bool:
+        """Whether some worker may run a task of a connector yet. Only the leader knows; others say yes."""
+
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
         """Take part in the cluster; ``tell`` is given what happens, for :meth:`happened` to be called with."""
 
@@ -86,6 +89,7 @@ class GroupMembership:
         self._member: Member | None = None
         self._joined: Joined | None = None
         self._generation = -1
+        self._asked_offset = -1
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
         """Begin to join the group."""
@@ -100,6 +104,8 @@ class GroupMembership:
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
         """Take part in another round; see :meth:`~worker.membership.group.GroupMember.rejoin`."""
+        if config_offset is not None:
+            self._asked_offset = max(self._asked_offset, config_offset)
         if self._member is not None:
             self._member.rejoin(reason, config_offset)
 
@@ -143,3 +149,15 @@ class GroupMembership:
         if self._joined is None:
             return None
         return self._url if unit in self._joined.held else self._joined.owners.get(unit)
+
+    def may_run_tasks(self, connector: str) -> bool:
+        """Whether a task was given to a worker in the last round, or was still held by one that came into it.
+
+        So may be what is given in a round that is to come, of newer configurations than the last. A worker that is not
+        in the round has been out of the group for a session: what it ran has ended with its lease.
+        """
+        joined = self._joined
+        if joined is None or not joined.is_leader or joined.mismatch or joined.config_offset < self._asked_offset:
+            return True
+        known = (joined.reported, joined.owners, joined.held)
+        return any(unit.connector == connector and unit.is_task for units in known for unit in units)

@@ -26,6 +26,10 @@ class SoloMembership:
         """No other worker needs to be asked."""
         return None
 
+    def may_run_tasks(self, _connector: str) -> bool:
+        """There is no other worker."""
+        return False
+
     def start(self, _tell: Tell, _snapshot: Snapshot) -> None:
         """There is nobody to join."""
 

@@ -20,7 +20,7 @@ from worker.config import DistributedConfig
 from worker.errors import BadRequestError, FencedError
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import internal_properties
-from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
+from worker.kafka.compacted_topic import CompactedTopic, TopicRecord, WriteLimit
 from worker.kafka.fencing_producer import FencingProducer
 from worker.kafka.internal_topic import ensure_internal_topic
 from worker.kafka.topic_clients import is_too_large
@@ -54,11 +54,14 @@ class KafkaConfigStore(ConfigStore):
 
     ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
     the view belongs to, in order; records are applied and futures completed there. Nothing may wait in that thread
-    for a future of this store. Every worker reads; only the leader writes, save for target states and levels of
-    loggers. A future that takes longer than 30 s fails.
+    for a future of this store. Every worker reads; only the leader writes, save for levels of loggers. A future
+    that takes longer than 30 s fails, and so does what is put beyond the ``limit``, which is not written later either:
+    another worker may lead by then.
     """
 
-    def __init__(self, config: DistributedConfig, props: Mapping[str, str], post: Post) -> None:
+    def __init__(
+        self, config: DistributedConfig, props: Mapping[str, str], post: Post, limit: WriteLimit | None = None
+    ) -> None:
         self._config = config
         self._props = props
         self._post = post
@@ -71,6 +74,7 @@ class KafkaConfigStore(ConfigStore):
             internal_properties(props, ClientKind.CONSUMER, "configs", isolation),
             producer,
             self._arrive,
+            limit,
         )
         self._leader: FencingProducer | None = None
         if support != "disabled":
@@ -143,7 +147,7 @@ class KafkaConfigStore(ConfigStore):
         return self._write_as_leader(records.task_records(name, configs))
 
     def put_target_state(self, name: str, target: TargetState, drained: int | None = None) -> Future[None]:
-        return self._write([records.target_state_record(name, target, drained)])
+        return self._write_as_leader([records.target_state_record(name, target, drained)])
 
     def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Future[None]:
         record = records.restart_record(name, include_tasks=include_tasks, only_failed=only_failed)

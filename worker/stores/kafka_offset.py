@@ -18,7 +18,7 @@ from connect.errors import DataError
 from worker.config import DistributedConfig
 from worker.kafka.client_kind import ClientKind, ClientProperties
 from worker.kafka.clients import internal_properties
-from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
+from worker.kafka.compacted_topic import CompactedTopic, TopicRecord, WriteLimit
 from worker.kafka.internal_topic import ensure_internal_topic
 from worker.stores.offset import OffsetKey, OffsetStore
 
@@ -86,8 +86,14 @@ class TopicOffsetStore(OffsetStore):
     when the topic has acknowledged everything, raise :class:`~connect.errors.ConnectError` after 30 s.
     """
 
-    def __init__(self, topic: str, consumer: ClientProperties, producer: ClientProperties) -> None:
-        self._topic = CompactedTopic(topic, consumer, producer, self._read)
+    def __init__(
+        self,
+        topic: str,
+        consumer: ClientProperties,
+        producer: ClientProperties,
+        limit: WriteLimit | None = None,
+    ) -> None:
+        self._topic = CompactedTopic(topic, consumer, producer, self._read, limit)
         self._name = topic
         self._lock = threading.Lock()  # between the topic's thread, which fills the view, and that of the callers
         self._view = OffsetView()
@@ -136,16 +142,18 @@ class TopicOffsetStore(OffsetStore):
 class KafkaOffsetStore(TopicOffsetStore):
     """The worker's own offsets topic; Kafka Connect's workers may share it.
 
-    ``props`` are the worker's properties with their references resolved.
+    ``props`` are the worker's properties with their references resolved. What is put beyond the ``limit`` fails and is
+    not written later either: the partition may be another worker's by then, or its offset have been altered.
     """
 
-    def __init__(self, config: DistributedConfig, props: Mapping[str, str]) -> None:
+    def __init__(self, config: DistributedConfig, props: Mapping[str, str], limit: WriteLimit | None = None) -> None:
         committed = config.exactly_once_source_support.lower() == "enabled"
         isolation = {"isolation.level": "read_committed"} if committed else {}
         super().__init__(
             config.offset_storage_topic,
             internal_properties(props, ClientKind.CONSUMER, "offsets", isolation),
             internal_properties(props, ClientKind.PRODUCER, "offsets"),
+            limit,
         )
         self._config = config
         self._props = props

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _MOST_AT_ONCE: Final = 1_000
 
 T = TypeVar("T")
-_Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Callable[[Command], None]]
+_Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Future[Command]]
 
 
 class OffsetService:
@@ -45,9 +45,11 @@ class OffsetService:
         self._inbox.put(None)
         self._thread.join()
 
-    def submit(self, request: ReadOffsets | CommitOffsets, connector: str, answer: Callable[[Command], None]) -> None:
-        """Take a request of a connector's process; ``answer`` is called from the thread of this service."""
+    def submit(self, request: ReadOffsets | CommitOffsets, connector: str) -> Future[Command]:
+        """Take a request of a connector's process; one that is cancelled before it is begun is not done."""
+        answer: Future[Command] = Future()
         self._inbox.put((request, connector, answer))
+        return answer
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:
         """Every source partition that is kept for a connector, with its offset."""
@@ -68,7 +70,8 @@ class OffsetService:
                 except Empty:
                     break
             open_ = None not in items
-            self._serve([item for item in items if isinstance(item, tuple)])
+            asked = [item for item in items if isinstance(item, tuple)]
+            self._serve([item for item in asked if item[2].set_running_or_notify_cancel()])
             for item in items:
                 if callable(item):
                     item()
@@ -77,6 +80,8 @@ class OffsetService:
         future: Future[T] = Future()
 
         def attempt() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
             try:
                 future.set_result(answer())
             except Exception as error:
@@ -96,9 +101,9 @@ class OffsetService:
         error = self._commit(commits) if commits else None
         for request, connector, answer in requests:
             if isinstance(request, CommitOffsets):
-                answer(OffsetsCommitted(request.request, error))
+                answer.set_result(OffsetsCommitted(request.request, error))
             else:
-                answer(self._read(request, connector))
+                answer.set_result(self._read(request, connector))
 
     def _commit(self, commits: list[_Request]) -> str | None:
         try:

@@ -47,6 +47,10 @@ class Lease:
         """Whether it has run out."""
         return time.monotonic() > self._until[0]
 
+    def lasts(self, seconds: float) -> bool:
+        """Whether it lasts for so long yet: what is begun now and ends by then is done by right."""
+        return time.monotonic() + seconds <= self._until[0]
+
 
 class LeaseView:
     """The end of a child. Raises ``OSError`` if the worker is gone, and its lease with it."""

@@ -14,7 +14,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
@@ -114,6 +115,8 @@ class _Running:
     version: str | None = None
     deadline: float | None = None
     within: float = 0.0
+    commits: set[Future[Command]] = field(default_factory=set)
+    when_settled: list[Callable[[], None]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -127,14 +130,15 @@ class Supervisor:
     """Runs units in child processes. Its methods may be called from any thread and return at once.
 
     ``notify`` is called from the supervisor's thread and must not block. ``on_offsets`` is given the reads and
-    commits of source offsets with the means to answer.
+    commits of source offsets, with the name of their connector. A commit that is not begun when its process is gone is
+    cancelled, and a unit is not gone before one that was begun has ended: what is written afterwards is another's.
     """
 
     def __init__(
         self,
         launcher: Launcher,
         notify: Callable[[Notice], None],
-        on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str, Callable[[Command], None]], None],
+        on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str], Future[Command]],
         graceful_timeout: float,
         inquiry_timeout: float = 90.0,
     ) -> None:
@@ -176,6 +180,10 @@ class Supervisor:
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
         """Have a process of its own answer this; ``Answered`` brings the answer, or that there is none in time."""
         self._do(lambda: self._inquire(request, inquiry))
+
+    def give_up(self, request: int) -> None:
+        """End the process of an inquiry whose answer nobody waits for; ``Answered`` tells that it is gone."""
+        self._do(lambda: self._give_up(request))
 
     def set_log_level(self, name: str, level: int) -> None:
         """Set the level of a logger in every process, those that are started later too."""
@@ -257,7 +265,7 @@ class Supervisor:
             if not _is_reaped(running):
                 running.child.kill()
                 running.child.join()
-            self._advance(unit, running, Event.STOP_ASKED)
+            self._settle(running, lambda: self._clear(unit, running))
             return
         running.deadline = deadline
         self._advance(unit, running, Event.STOP_ASKED)
@@ -283,6 +291,10 @@ class Supervisor:
             return
         if child.gone():
             self._answered(request, messages.Failed(f"The process for it {child.join()}"))
+
+    def _give_up(self, request: int) -> None:
+        if request in self._asked:
+            self._answered(request, messages.Failed("It was given up."))
 
     def _set_log_level(self, name: str, level: int) -> None:
         below = f"{name}."
@@ -336,7 +348,25 @@ class Supervisor:
         running.deadline = None
         if running.phase is not Phase.STOPPING:
             running.trace = running.trace or f"The process of {unit} {how}."
-        self._advance(unit, running, Event.EXITED)
+        self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+
+    def _clear(self, unit: Unit, running: _Running) -> None:
+        """Have a unit that has failed, and whose process is gone, be gone."""
+        if running.phase is Phase.FAILED:
+            self._advance(unit, running, Event.STOP_ASKED)
+
+    def _settle(self, running: _Running, action: Callable[[], None]) -> None:
+        """Do this when nothing is written any more for a process that is gone."""
+        running.when_settled.append(action)
+        for commit in list(running.commits):
+            commit.cancel()
+        self._look_whether_settled(running)
+
+    def _look_whether_settled(self, running: _Running) -> None:
+        if not running.commits:
+            actions, running.when_settled = running.when_settled, []
+            for action in actions:
+                action()
 
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
         match report:
@@ -349,7 +379,7 @@ class Supervisor:
             case messages.ConfigExpires(ttl_ms):
                 self._notify(Expires(unit, ttl_ms / 1000))
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
-                self._pass_on(unit, running.child, report)
+                self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
             case messages.Started(version):
@@ -369,19 +399,25 @@ class Supervisor:
     def _pass_on(
         self,
         unit: Unit,
-        child: Child,
+        running: _Running,
         report: messages.ReadOffsets | messages.CommitOffsets | messages.ConfirmOwnership,
     ) -> None:
         """Have a request of a process answered: of this one, for the next of the unit counts from 0 again."""
-
-        def answer(command: Command) -> None:
-            self._do(lambda: child.send(command))
-
+        child = running.child
         if isinstance(report, messages.ConfirmOwnership):
             confirmed = messages.OwnershipConfirmed(report.request)
-            self._notify(OwnershipAsked(unit, lambda: answer(confirmed)))
-        else:
-            self._on_offsets(report, unit.connector, answer)
+            self._notify(OwnershipAsked(unit, lambda: self._do(lambda: child.send(confirmed))))
+            return
+        answer = self._on_offsets(report, unit.connector)
+        if isinstance(report, messages.CommitOffsets):
+            running.commits.add(answer)
+        answer.add_done_callback(lambda done: self._do(lambda: self._answer(running, done)))
+
+    def _answer(self, running: _Running, answer: Future[Command]) -> None:
+        running.commits.discard(answer)
+        if not answer.cancelled():
+            running.child.send(answer.result())
+        self._look_whether_settled(running)
 
     def _advance(self, unit: Unit, running: _Running, event: Event) -> None:
         before = running.phase

@@ -11,10 +11,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from connect.config import HIGH, LOW, Config, option
-from connect.data import Schema, SourceRecord
+from connect.data import Schema, SinkBatch, SourceRecord
 from connect.sink import SinkConnector, SinkTask
 from connect.source import SourceConnector, SourceTask
 from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig
@@ -46,6 +46,7 @@ class WriterConfig(FileStreamSinkConfig, Watch):
     """Where to write."""
 
 
+_LOOK_SECONDS: Final = 0.02
 _LOCKS: list[IO[str]] = []
 """Held as long as the process lives."""
 
@@ -132,3 +133,26 @@ class WriterConnector(SinkConnector[WriterConfig]):
     """Appends values to a file."""
 
     task_class = WriterTask
+
+
+class GatedConfig(WriterConfig):
+    """When to write."""
+
+    gate_file: str = option(importance=HIGH, doc="While there is this file, nothing is written.")
+
+
+class GatedTask(WriterTask, SinkTask[GatedConfig]):
+    """The file sink, watched, which waits at its gate with the records in its hands."""
+
+    config: GatedConfig
+
+    def put(self, records: SinkBatch) -> None:
+        while os.path.exists(self.config.gate_file):  # noqa: PTH110 - asked often
+            time.sleep(_LOOK_SECONDS)
+        super().put(records)
+
+
+class GatedConnector(SinkConnector[GatedConfig]):
+    """Appends values to a file, when it may."""
+
+    task_class = GatedTask

@@ -54,7 +54,7 @@ class Cluster:
         place = Place(is_leader=is_leader)
         leadership = Leadership(place, self.store, self.inbox)
         self.inquiries: list[tuple[int, Inquiry]] = []
-        self.answering = Inquiries(lambda number, inquiry: self.inquiries.append((number, inquiry)))
+        self.answering = Inquiries(lambda number, inquiry: self.inquiries.append((number, inquiry)), lambda _: None)
         self.fencing = Fencing(
             {},
             self.store,

@@ -75,7 +75,7 @@ def child(connection: Connection) -> None:
         return
 
 
-def ignore_offsets(_request: object, _connector: str, _answer: Callable[[messages.Command], None]) -> None:
+def ignore_offsets(_request: object, _connector: str) -> Future[messages.Command]:
     raise AssertionError("these children keep no offsets")
 
 

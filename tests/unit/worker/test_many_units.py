@@ -52,6 +52,9 @@ class Processes:
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
         """Nobody asks."""
 
+    def give_up(self, request: int) -> None:
+        """Nor waits."""
+
     def close(self) -> None:
         """Nothing runs."""
 

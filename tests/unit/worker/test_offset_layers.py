@@ -28,7 +28,7 @@ class Layers:
         self.inbox, self.done = WorkedInbox(), list[Any]()
         self.own, self.copy = own, copy
         self.refuses: Callable[[OffsetPairs], bool] = lambda _: False
-        self.inquiries = Inquiries(self._ask)
+        self.inquiries = Inquiries(self._ask, lambda _: None)
         self.layers = OffsetLayers({}, self, self.inquiries, self.inbox.post)
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:

@@ -8,7 +8,8 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -28,8 +29,6 @@ TASK, OTHER = Unit("c", 0), Unit("c", 1)
 DEADLINE = 20.0
 GRACE = 0.3
 
-Answer = Callable[[Command], None]
-
 
 class World:
     """A supervisor of processes, and what it has told."""
@@ -37,14 +36,19 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "pid"
         self.notices: SimpleQueue[Notice] = SimpleQueue()
-        self.asked: SimpleQueue[tuple[messages.ReadOffsets | messages.CommitOffsets, Answer]] = SimpleQueue()
+        self.asked: SimpleQueue[tuple[messages.ReadOffsets | messages.CommitOffsets, Future[Command]]] = SimpleQueue()
         self.supervisor = Supervisor(
             ForkServerLauncher(children.main),
             self.notices.put,
-            lambda request, connector, answer: self.asked.put((request, answer)),
+            self._serve,
             GRACE,
         )
         self.supervisor.start_thread()
+
+    def _serve(self, request: messages.ReadOffsets | messages.CommitOffsets, _connector: str) -> Future[Command]:
+        answer: Future[Command] = Future()
+        self.asked.put((request, answer))
+        return answer
 
     def start(self, does: str, unit: Unit = TASK, **config: str) -> None:
         props = {"does": does, "file": str(self.file), **config}
@@ -61,6 +65,19 @@ class World:
         while (change := self.change(unit)).phase is not phase:
             pass
         return change
+
+    def phases_until_another_has_come_and_gone(self) -> list[Phase]:
+        """What became of the task until another was started and stopped."""
+        self.supervisor.start(OTHER, messages.RunTask("c", 1, {"does": "well"}, {}, {}, paused=False))
+        phases = []
+        while True:
+            notice = self.notices.get(timeout=DEADLINE)
+            if isinstance(notice, Changed) and notice.unit == TASK:
+                phases.append(notice.phase)
+            elif isinstance(notice, Changed) and notice.phase is Phase.RUNNING:
+                self.supervisor.stop(OTHER)
+            elif isinstance(notice, Changed) and notice.phase is Phase.GONE:
+                return phases
 
     def still_serves(self) -> None:
         """The supervisor lives, and starts and stops another unit."""
@@ -157,10 +174,31 @@ def test_an_answer_for_a_process_that_is_gone_does_not_reach_the_next_one(world:
     world.start("asks")
     new, answer_new = world.asked.get(timeout=DEADLINE)
     assert (old.request, new.request) == (0, 0), "each process counts from 0"
-    answer_old(messages.OffsetsCommitted(0, None))
-    answer_new(messages.OffsetsRead(0, [{"o": 5}], None))
+    answer_old.set_result(messages.OffsetsRead(0, [{"o": 3}], None))
+    answer_new.set_result(messages.OffsetsRead(0, [{"o": 5}], None))
     published = wait_until("the answer is here", lambda: _published(world.notices.get(timeout=DEADLINE)))
     assert published.configs == ({"answer": str(messages.OffsetsRead(0, [{"o": 5}], None))},)
+
+
+@pytest.mark.parametrize("does", ["commits", "commits_and_dies"])
+def test_a_commit_that_is_not_begun_is_not_made_when_its_process_is_gone(world: World, does: str) -> None:
+    world.start(does)
+    _, commit = world.asked.get(timeout=DEADLINE)
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+    assert commit.cancelled(), "another process of the unit may have committed what is newer"
+
+
+@pytest.mark.parametrize("does", ["commits", "commits_and_dies"])
+def test_a_unit_is_not_gone_before_a_commit_that_was_begun_has_ended(world: World, does: str) -> None:
+    world.start(does)
+    _, commit = world.asked.get(timeout=DEADLINE)
+    assert commit.set_running_or_notify_cancel()
+    world.supervisor.stop(TASK)
+    wait_until("its process is gone", lambda: not runs(int(world.file.read_text())))
+    assert Phase.GONE not in world.phases_until_another_has_come_and_gone()
+    commit.set_result(messages.OffsetsCommitted(0, None))
+    world.wait_for(Phase.GONE)
 
 
 def test_without_open_files_for_it_a_unit_has_failed_and_the_others_are_served(world: World) -> None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
 
 import pytest
 
+from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
-from equipment.herding import Place
+from equipment.herding import Clock, Place
 from equipment.waiting import wait_until
 from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.parts import ClusterSettings
 from worker.membership.events import Joined, Lost, Refused
-from worker.stores.config import ConfigSnapshot, MemoryConfigStore
+from worker.stores.config import ConfigSnapshot, MemoryConfigStore, SessionKey
 from worker.stores.status import MemoryStatusStore, State
 from worker.supervisor import messages
 from worker.supervisor.lease import Lease
@@ -31,14 +32,22 @@ CONNECTOR, TASK = Unit("source"), Unit("source", 0)
 
 
 def child(connection: Connection) -> None:
-    """Starts, and stops when it is told to."""
+    """Starts, says something when a level is set, and stops when it is told to."""
     first = decode(connection.recv_bytes())
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(encode(messages.Started("1.0")))
         if isinstance(first, messages.RunConnector):
             connection.send_bytes(encode(messages.TaskConfigs([{"n": "0"}])))
-        while not isinstance(decode(connection.recv_bytes()), messages.Stop):
-            pass
+        while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
+            if isinstance(command, messages.SetLogLevel):
+                say_all(connection, isinstance(first, messages.RunConnector))
+
+
+def say_all(connection: Connection, is_connector: bool) -> None:
+    """Say what counts only as long as this process is the one that runs its unit; the metrics come last."""
+    reports = [messages.TaskConfigs([{"n": "1"}])] if is_connector else [messages.ActiveTopics(["late"])]
+    for report in (*reports, messages.Metrics({"connector" if is_connector else "task": 1.0})):
+        connection.send_bytes(encode(report))
 
 
 class OffsetStore(MemoryConfigStore):
@@ -56,14 +65,31 @@ class OffsetStore(MemoryConfigStore):
         return super().read_to_end()
 
 
+class FarLeader:
+    """The leader, elsewhere, which answers when the test says."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Future[None]]] = []
+
+    def post_task_configs(
+        self, url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
+    ) -> Future[None]:
+        self.asked.append((connector, Future()))
+        return self.asked[-1][1]
+
+    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
+        raise AssertionError("nothing is fenced here")
+
+
 class Member:
     """A worker whose group is the test."""
 
     def __init__(self) -> None:
         self.configs, self.statuses, self.place, self.lease = OffsetStore(), MemoryStatusStore(), Place(), Lease()
+        self.leader, self.clock = FarLeader(), Clock()
         self.place.held, self.place.is_leader, self.place.leader_url = frozenset(), False, None
         settings = ClusterSettings(
-            leader=None,  # type: ignore[arg-type] - nothing is asked of it here
+            leader=self.leader,
             owners=None,  # type: ignore[arg-type] - nor of the others
             keys=None,
             verification_algorithms=(),
@@ -75,7 +101,7 @@ class Member:
         self.herder = Herder(
             {},
             "here:8083",
-            Inbox(),
+            Inbox(self.clock),
             self.configs,
             self.statuses,
             self.place,
@@ -155,6 +181,8 @@ def test_an_assignment_of_newer_configurations_waits_until_they_are_read(member:
 
 def test_a_worker_that_cannot_read_them_stays_away(member: Member) -> None:
     member.join(CONNECTOR, offset=20)
+    assert member.place.left == []
+    member.clock.now += 1.0
     wait_until("the worker leaves", lambda: member.place.left == [300.0])
     assert member.state(CONNECTOR) is None
 
@@ -183,6 +211,38 @@ def test_a_worker_whose_lease_is_over_says_nothing(member: Member) -> None:
     member.join(CONNECTOR, revoked=(TASK,))
     wait_until("the task is gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)
     assert member.state(TASK) is State.RUNNING
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_over: bool) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    if is_over:
+        member.lease.renew(0.0)
+    member.herder.set_logger_level("a.plugin", "DEBUG").result(DEADLINE)
+    both = {"connector": 1.0, "task": 1.0}
+    wait_until("they have said all", lambda: member.herder.totals().result(DEADLINE) == both)
+    member.settle()
+    kept = member.configs.connectors()["source"].task_configs
+    assert (kept, member.statuses.topics("source")) == (
+        (({"n": "0"},), []) if is_over else (({"n": "1"},), ["late"])
+    ), "others may run them, and say something else, by now"
+
+
+def test_a_worker_that_is_lost_does_not_try_on_to_have_task_configs_kept(member: Member) -> None:
+    member.configs.put_task_configs("source", [])
+    member.join(CONNECTOR, leads=False)
+    wait_until("the leader is asked", lambda: member.leader.asked)
+    stopped: Future[None] = Future()
+    member.place.tell(Lost(stopped, 5.0))
+    stopped.result(DEADLINE)
+    member.join(leads=False)
+    member.leader.asked[0][1].set_exception(ConnectError("no answer"))
+    member.settle()
+    member.clock.now += 100.0
+    member.settle()
+    member.settle()
+    assert len(member.leader.asked) == 1, "whoever runs the connector now says what it wants"
 
 
 def test_writes_are_for_the_leader_and_restarts_for_who_runs_the_unit(member: Member) -> None:

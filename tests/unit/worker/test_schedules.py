@@ -11,6 +11,7 @@ from equipment.herding import Place, WorkedInbox
 from worker.connector_config import SourceConnectorConfig
 from worker.herder.leadership import Leadership
 from worker.herder.schedules import Schedules, due, next_run
+from worker.herder.turns import Turns
 from worker.stores.config import ConnectorEntry, MemoryConfigStore, TargetState
 
 CONFIG = {"name": "nightly", "connector.class": "C", "run.until": "drained", "schedule": "0 2 * * *"}
@@ -61,7 +62,7 @@ def schedules(store: MemoryConfigStore, inbox: WorkedInbox, *, is_leader: bool =
     leadership = Leadership(Place(is_leader=is_leader), store, inbox)
     leadership.changed()
     inbox.work()
-    return Schedules(store, leadership, inbox)
+    return Schedules(store, leadership, Turns(leadership, inbox.post), inbox)
 
 
 def target(store: MemoryConfigStore) -> TargetState:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 
@@ -77,10 +78,11 @@ class World:
         self,
         request: messages.ReadOffsets | messages.CommitOffsets,
         connector: str,
-        answer: Callable[[Command], None],
-    ) -> None:
+    ) -> Future[Command]:
         self.offset_requests.append(connector)
-        answer(messages.OffsetsRead(request.request, [None], None))
+        answer: Future[Command] = Future()
+        answer.set_result(messages.OffsetsRead(request.request, [None], None))
+        return answer
 
     def start(self, does: str) -> None:
         self.supervisor.start(TASK, messages.RunTask("c", 0, {"does": does}, {}, {}, paused=False))

@@ -116,3 +116,26 @@ def test_alone_a_worker_runs_everything() -> None:
     assert solo.is_leader
     assert solo.assigned([A, B]) == {A, B}
     assert solo.owner_url(A) is None
+
+
+def test_who_may_run_tasks_yet() -> None:
+    """Whoever was given one in the last round, and whoever held one when it began; after that nobody does."""
+    membership = made()
+    assert membership.may_run_tasks("a"), "nothing is known yet"
+    membership.happened(JOINED)
+    assert membership.may_run_tasks("a")
+    assert not membership.may_run_tasks("b")
+    stopped = replace(JOINED, held=frozenset((A,)), owners={A: OWN}, config_offset=9)
+    membership.happened(replace(stopped, reported=frozenset((C,))))
+    assert membership.may_run_tasks("a"), "a member has it to stop"
+    membership.happened(stopped)
+    assert not membership.may_run_tasks("a")
+    membership.rejoin("there are other connectors or tasks", 12)
+    assert membership.may_run_tasks("a"), "others may have been given what was made and stopped since"
+    membership.happened(replace(stopped, config_offset=12))
+    assert not membership.may_run_tasks("a")
+    membership.happened(replace(stopped, config_offset=12, mismatch=True))
+    assert membership.may_run_tasks("a"), "another round has to follow"
+    membership.happened(replace(stopped, config_offset=12, is_leader=False))
+    assert membership.may_run_tasks("a"), "only the leader knows"
+    assert not SoloMembership().may_run_tasks("a")

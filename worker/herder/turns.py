@@ -1,0 +1,112 @@
+"""One thing at a time is done to a connector, and the leader keeps the order. The herder's thread alone.
+
+Whatever may start a connector is a write of the leader: a target state, a configuration, a removal, a run by the
+clock. So whoever needs a connector to stay stopped takes a turn of it, and no worker starts any of it meanwhile.
+
+========================================  ==============================================================================
+kill -9 here                              then
+========================================  ==============================================================================
+a turn is under way                       the leader's processes end with it; whoever asked has no answer. The next
+                                          leader knows of no turn, and may start the connector
+this worker ceases to lead                what needs the connector stopped is broken off, its process is killed, and
+                                          whoever asked is told that some of it may be done; who waits is told who leads
+this worker is frozen                     its processes end with its lease, before another leads; thawed, it leads no
+                                          more
+========================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from connect.errors import ConnectError
+from worker.herder.inbox import Action
+from worker.herder.leadership import Leadership
+from worker.herder.request import Request
+
+__all__ = ["Turns"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Turn:
+    """What is done until ``request`` is answered; ``exclusive`` if the connector has to stay as it is for that."""
+
+    request: Request[Any]
+    begin: Action
+    exclusive: bool
+
+
+class Turns:
+    """The turns of each connector, first come, first served. ``post`` has something done in the herder's thread."""
+
+    def __init__(self, leadership: Leadership, post: Callable[[Action], None]) -> None:
+        self._leadership = leadership
+        self._post = post
+        self._lines: dict[str, deque[_Turn]] = {}
+        leadership.when_lost(lambda: self.end("this worker ceased to lead the cluster"))
+
+    def is_free(self, connector: str) -> bool:
+        """Whether nothing is done to a connector now."""
+        return connector not in self._lines
+
+    def is_held(self, connector: str) -> bool:
+        """Whether somebody has a connector stay as it is, or waits to."""
+        return any(turn.exclusive for turn in self._lines.get(connector, ()))
+
+    def take(self, connector: str, request: Request[Any], begin: Action, *, exclusive: bool = False) -> None:
+        """Begin as soon as all that came before is done; what follows waits until ``request`` is answered.
+
+        What ``begin`` raises fails the request, as does another worker's lead.
+        """
+        turn = _Turn(request, begin, exclusive)
+        line = self._lines.setdefault(connector, deque())
+        line.append(turn)
+        request.add_done_callback(lambda _: self._post(lambda: self._over(connector, turn)))
+        if line[0] is turn:
+            self._begin(turn)
+        else:
+            request.enter(f"waiting until this is done to connector {connector}: {line[0].request.stage[0]}")
+
+    def end(self, reason: str) -> None:
+        """This worker leads no more, or another has led meanwhile: begin nothing that waits, and break off."""
+        for connector, line in list(self._lines.items()):
+            self.break_off(connector, reason)
+            for turn in list(line)[1:]:
+                turn.request.break_off(self._leadership.refusal())
+
+    def break_off(self, connector: str, reason: str) -> None:
+        """End what needs a connector to stay as it is, if it is under way, for it will not."""
+        line = self._lines.get(connector)
+        if not line or not line[0].exclusive:
+            # A write is on its way, and is refused or not.
+            return
+        request = line[0].request
+        request.break_off(
+            ConnectError(
+                f"This was broken off while {request.stage[0]}, because {reason}. Some of it may be done: look at GET "
+                f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and ask again."
+            )
+        )
+
+    def _begin(self, turn: _Turn) -> None:
+        if turn.request.done():
+            # Refused while it waited; what follows it begins when that is noticed.
+            return
+        try:
+            if not self._leadership.is_ready:
+                raise self._leadership.refusal()
+            turn.begin()
+        except Exception as error:
+            turn.request.set_exception(error)
+
+    def _over(self, connector: str, turn: _Turn) -> None:
+        line = self._lines[connector]
+        was_first = line[0] is turn
+        line.remove(turn)
+        if not line:
+            del self._lines[connector]
+        elif was_first:
+            self._begin(line[0])
