@@ -28,8 +28,10 @@ from worker.herder.writes import Writes
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore
 from worker.stores.status import StatusStore
+from worker.supervisor import messages
 from worker.supervisor.lease import Lease
 from worker.supervisor.supervisor import Supervisor
+from worker.unit import Unit
 
 __all__ = ["Calls", "ClusterSettings", "Parts", "Standing"]
 
@@ -92,7 +94,14 @@ class Parts:
         is_source = self.connectors.is_source
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs)
-        self.publishing = Publishing(configs, membership, self.leadership, inbox, leader)
+        self.publishing = Publishing(
+            configs,
+            membership,
+            self.leadership,
+            inbox,
+            leader,
+            lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
+        )
         self.fencing = Fencing(
             props,
             configs,
@@ -143,6 +152,7 @@ class Parts:
             props,
             configs,
             statuses,
+            membership,
             self.connectors,
             self.leadership,
             self.inquiries,

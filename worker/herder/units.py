@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from worker.herder.inbox import Action, Inbox
-from worker.herder.publishing import Publishing, is_applied
+from worker.herder.publishing import Publishing
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.herder.reloads import Reloads
@@ -102,8 +102,7 @@ class Units:
             return
         if not notice.configs:
             self._put_status(Unit(name), State.RUNNING, None, drained=True)
-        if not is_applied(entry, notice.configs):
-            self._publishing.publish(name, notice.configs)
+        self._publishing.publish(name, entry.config, notice.configs)
 
     def _changed(self, change: Changed) -> None:
         unit = change.unit
@@ -204,12 +203,20 @@ class Units:
         """This worker is part of its cluster, and what it says of units counts."""
         self._is_part = True
 
+    def divided(self) -> None:
+        """The work is divided anew, and what is not to run here any more is stopped, or about to be."""
+        self._publishing.joined()
+
     def lost(self, within: float) -> None:
         """Stop everything, by force what has not ended after so many seconds, and say nothing of it any more."""
         self._is_part = False
         for unit in list(self._running):
             self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
             self._supervisor.stop(unit, within)
+
+    def tasks_changed(self, connector: str) -> None:
+        """The task configs of a connector are others than before."""
+        self._publishing.look(connector)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
         """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""

@@ -19,8 +19,11 @@ from worker.herder.drains import stop_connector
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
+from worker.herder.publication import Publication, Publications
 from worker.herder.request import Request
 from worker.herder.restart import restart_plan, restarting
+from worker.loggers import level_named
+from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore, TargetState
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
@@ -40,6 +43,7 @@ class Writes:
         worker_props: Mapping[str, str],
         configs: ConfigStore,
         statuses: StatusStore,
+        membership: Membership,
         connectors: Connectors,
         leadership: Leadership,
         inquiries: Inquiries,
@@ -49,12 +53,14 @@ class Writes:
         self._worker_props = dict(worker_props)
         self._configs = configs
         self._statuses = statuses
+        self._membership = membership
         self._connectors = connectors
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
         self._when_free = when_free
         self._creating: set[str] = set()
+        self._publications = Publications()
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
         """Check a configuration and make a connector of it."""
@@ -114,17 +120,29 @@ class Writes:
 
         self._leadership.as_leader(request, begin)
 
-    def put_task_configs(self, request: Request[None], name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Keep the task configs that the worker of a connector heard of it."""
+    def put_task_configs(
+        self,
+        request: Request[None],
+        name: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication | None,
+    ) -> None:
+        """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
 
         def begin() -> None:
             entry = self._connectors.entry(name)
             if entry.target is TargetState.STOPPED:
                 raise ConflictError(f"Connector {name} is stopped and has no tasks")
+            if publication is not None:
+                self._publications.take(name, publication, self._membership.generation)
             written = self._configs.put_task_configs(name, configs)
             self._written(request, f"writing the task configs of connector {name}", written, _nothing)
 
         self._leadership.as_leader(request, begin)
+
+    def forget(self, name: str) -> None:
+        """The connector is no more."""
+        self._publications.forget(name)
 
     def restart(self, request: Request[Document], name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
@@ -142,9 +160,9 @@ class Writes:
 
     def set_logger_level(self, request: Request[None], namespace: str, level: str) -> None:
         """Have every worker set the level of a logger. Any worker may ask for that."""
-        self._written(
-            request, "writing the level of a logger", self._configs.put_logger_level(namespace, level), _nothing
-        )
+        level_named(level)
+        written = self._configs.put_logger_level(namespace, level.upper())
+        self._written(request, "writing the level of a logger", written, _nothing)
 
     def _validated(
         self,

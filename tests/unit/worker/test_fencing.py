@@ -11,6 +11,7 @@ from equipment.herding import Place, WorkedInbox
 from worker.herder.fencing import Fencing, producers_to_fence
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
+from worker.herder.publication import Publication
 from worker.herder.request import Request
 from worker.stores.config import MemoryConfigStore, SessionKey
 from worker.supervisor import messages
@@ -36,7 +37,12 @@ class FarLeader:
         self.answers: list[Future[None]] = []
 
     def post_task_configs(
-        self, url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
     ) -> Future[None]:
         raise AssertionError(f"nobody publishes tasks of {connector} here")
 
