@@ -17,6 +17,7 @@ from typing import Final
 from worker.herder.draining import Drainable, draining
 from worker.herder.inbox import Inbox, Later
 from worker.herder.leadership import Leadership
+from worker.herder.turns import Turns
 from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
 from worker.supervisor.lifecycle import Phase
@@ -36,7 +37,7 @@ class Outcome:
 
 
 class Drains:
-    """Looks how far such connectors are. ``is_source`` tells the kind of one.
+    """Looks how far such connectors are. ``is_source`` tells the kind of one, ``turns`` are for what it writes of one.
 
     In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
     connectors have nothing to do with each other (``together`` is false), each sink drains from its start.
@@ -48,6 +49,7 @@ class Drains:
         statuses: StatusStore,
         leadership: Leadership,
         inbox: Inbox,
+        turns: Turns,
         is_source: Callable[[str], bool],
         *,
         together: bool,
@@ -56,6 +58,7 @@ class Drains:
         self._statuses = statuses
         self._leadership = leadership
         self._inbox = inbox
+        self._turns = turns
         self._is_source = is_source
         self._together = together
         self._all_created = False
@@ -124,8 +127,15 @@ class Drains:
         self._clear(name, time.time_ns() // 1_000_000)
 
     def _clear(self, name: str, drained: int | None) -> None:
-        done = stop_connector(self._configs, name, self._inbox, drained)
-        done.add_done_callback(lambda _: self._inbox.post(lambda: self._stopped(name, done)))
+        def turn() -> Future[None] | None:
+            if name not in self._configs.connectors():
+                self._stopping.discard(name)
+                return None
+            done = stop_connector(self._configs, name, self._inbox, drained)
+            done.add_done_callback(lambda _: self._inbox.post(lambda: self._stopped(name, done)))
+            return done
+
+        self._turns.take(name, turn)
 
     def _stopped(self, name: str, done: Future[None]) -> None:
         self._stopping.discard(name)

@@ -23,6 +23,7 @@ from worker.herder.rebalancing import Rebalancing
 from worker.herder.restarts import Restarts
 from worker.herder.schedules import Schedules
 from worker.herder.stopped import StoppedConnectors
+from worker.herder.turns import Turns
 from worker.herder.units import Units
 from worker.herder.writes import Writes
 from worker.membership.membership import Membership
@@ -125,7 +126,8 @@ class Parts:
             self.fencing.may_start,
             cluster.lease if cluster is not None else None,
         )
-        self.drains = Drains(configs, statuses, self.leadership, inbox, is_source, together=cluster is None)
+        turns = Turns(inbox)
+        self.drains = Drains(configs, statuses, self.leadership, inbox, turns, is_source, together=cluster is None)
         self.schedules = Schedules(configs, self.leadership, inbox)
         self.rebalancing = Rebalancing(
             membership,
@@ -157,5 +159,6 @@ class Parts:
             self.leadership,
             self.inquiries,
             inbox,
+            turns,
             self.units.when_free,
         )

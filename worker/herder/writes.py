@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
@@ -22,6 +23,7 @@ from worker.herder.leadership import Leadership
 from worker.herder.publication import Publication, Publications
 from worker.herder.request import Request
 from worker.herder.restart import restart_plan, restarting
+from worker.herder.turns import Turns
 from worker.loggers import level_named
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore, TargetState
@@ -35,8 +37,20 @@ T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A configuration that is right, and what it makes: ``source`` or ``sink``."""
+
+    config: Mapping[str, str]
+    type: str
+
+
 class Writes:
-    """Writes configurations. ``when_free`` has something done once the offsets of a connector are not being altered."""
+    """Writes configurations, of one connector one after the other.
+
+    ``turns`` are those of everybody in this worker who writes of connectors, ``when_free`` has something done once the
+    offsets of a connector are not being altered.
+    """
 
     def __init__(
         self,
@@ -48,6 +62,7 @@ class Writes:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
+        turns: Turns,
         when_free: Callable[[str, Action], None],
     ) -> None:
         self._worker_props = dict(worker_props)
@@ -61,63 +76,104 @@ class Writes:
         self._when_free = when_free
         self._creating: set[str] = set()
         self._publications = Publications()
+        self._turns = turns
+        self._patches = Turns(inbox)
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
         """Check a configuration and make a connector of it."""
 
         def begin() -> None:
-            if self._connectors.exists(name) or name in self._creating:
-                raise AlreadyExistsError(f"Connector {name} already exists")
+            self._check_new(name, is_new=name not in self._creating)
             given = named(name, config)
             self._creating.add(name)
             request.add_done_callback(lambda _: self._creating.discard(name))
-            self._validated(request, name, given, lambda: self._connectors.info(name), target, must_be_new=True)
+            self._validated(request, name, given, lambda checked: self._configure(request, name, write, checked))
+
+        def write(checked: _Checked) -> Future[None]:
+            self._check_new(name)
+            return self._put(name, checked, target)
 
         self._leadership.as_leader(request, begin)
 
     def put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
         """Check a configuration and give it to a connector, new or not."""
+        is_new = False
 
-        def begin() -> None:
+        def write(checked: _Checked) -> Future[None]:
+            nonlocal is_new
             is_new = not self._connectors.exists(name)
-            self._validated(request, name, named(name, config), lambda: (is_new, self._connectors.info(name)))
+            return self._put(name, checked)
 
-        self._leadership.as_leader(request, begin)
+        def go_on(checked: _Checked) -> None:
+            self._change(
+                request,
+                name,
+                f"writing the configuration of connector {name}",
+                lambda: write(checked),
+                lambda: (is_new, self._connectors.info(name)),
+            )
+
+        self._leadership.as_leader(request, lambda: self._validated(request, name, named(name, config), go_on))
 
     def patch(self, request: Request[Document], name: str, patch: GivenConfig) -> None:
-        """Change some keys of a connector's configuration."""
+        """Change some keys of a connector's configuration, whatever else changes while that is checked."""
+        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, has_turn=False))
 
-        def begin() -> None:
-            config = named(name, merged(self._connectors.entry(name).config, patch))
-            self._validated(request, name, config, lambda: self._connectors.info(name))
+    def _patch(self, request: Request[Document], name: str, patch: GivenConfig, *, has_turn: bool) -> None:
+        """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
 
-        self._leadership.as_leader(request, begin)
+        The first attempts of several patches go on at the same time. Those that were overtaken follow one after the
+        other, so that each change that is written costs at most two of them their check.
+        """
+        config = self._patched(name, patch)
+
+        def write(checked: _Checked) -> Future[None] | None:
+            if self._patched(name, patch) == config:
+                return self._put(name, checked)
+            if has_turn:
+                self._inbox.post(again)
+            else:
+                self._patches.take(name, in_turn)
+            return None
+
+        def again() -> None:
+            self._leading(request, lambda: self._patch(request, name, patch, has_turn=True))
+
+        def in_turn() -> Future[Any]:
+            again()
+            return request
+
+        self._validated(request, name, config, lambda checked: self._configure(request, name, write, checked))
+
+    def _patched(self, name: str, patch: GivenConfig) -> dict[str, str | None]:
+        return named(name, merged(self._connectors.entry(name).config, patch))
 
     def delete(self, request: Request[None], name: str) -> None:
         """Forget a connector."""
 
-        def begin() -> None:
+        def write() -> Future[None]:
             self._connectors.entry(name)
-            self._written(request, f"deleting connector {name}", self._configs.remove_connector(name), _nothing)
+            return self._configs.remove_connector(name)
 
-        self._leadership.as_leader(request, begin)
+        self._leadership.as_leader(
+            request, lambda: self._change(request, name, f"deleting connector {name}", write, _nothing)
+        )
 
     def set_target_state(self, request: Request[None], name: str, target: TargetState) -> None:
         """Pause, resume or stop a connector."""
 
         def begin() -> None:
-            if not self._connectors.exists(name):
-                raise NotFoundError(f"Unknown connector {name}")
+            self._check_known(name)
             request.enter(f"waiting until the offsets of connector {name} are modified")
-            self._when_free(name, write)
+            self._when_free(name, lambda: self._change(request, name, stage, write, _nothing))
 
-        def write() -> None:
+        def write() -> Future[None]:
+            self._check_known(name)
             if target is TargetState.STOPPED:
-                written = stop_connector(self._configs, name, self._inbox)
-            else:
-                written = self._configs.put_target_state(name, target)
-            self._written(request, f"writing the target state of connector {name}", written, _nothing)
+                return stop_connector(self._configs, name, self._inbox)
+            return self._configs.put_target_state(name, target)
 
+        stage = f"writing the target state of connector {name}"
         self._leadership.as_leader(request, begin)
 
     def put_task_configs(
@@ -129,16 +185,15 @@ class Writes:
     ) -> None:
         """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
 
-        def begin() -> None:
-            entry = self._connectors.entry(name)
-            if entry.target is TargetState.STOPPED:
+        def write() -> Future[None]:
+            if self._connectors.entry(name).target is TargetState.STOPPED:
                 raise ConflictError(f"Connector {name} is stopped and has no tasks")
             if publication is not None:
                 self._publications.take(name, publication, self._membership.generation)
-            written = self._configs.put_task_configs(name, configs)
-            self._written(request, f"writing the task configs of connector {name}", written, _nothing)
+            return self._configs.put_task_configs(name, configs)
 
-        self._leadership.as_leader(request, begin)
+        stage = f"writing the task configs of connector {name}"
+        self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
 
     def forget(self, name: str) -> None:
         """The connector is no more."""
@@ -165,39 +220,77 @@ class Writes:
         self._written(request, "writing the level of a logger", written, _nothing)
 
     def _validated(
-        self,
-        request: Request[T],
-        name: str,
-        config: GivenConfig,
-        result: Callable[[], T],
-        target: TargetState | None = None,
-        *,
-        must_be_new: bool = False,
+        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
     ) -> None:
-        """Give a connector this configuration once it is found to be right."""
+        """Go on with a configuration once it is found to be right."""
         required_class(config)
 
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_infos(report.infos)
-            if must_be_new and self._connectors.exists(name):
-                raise AlreadyExistsError(f"Connector {name} already exists")
-            kept = {key: value for key, value in config.items() if value is not None}
-
-            def write() -> None:
-                self._connectors.learn_type(name, report.type)
-                begin, drained = target, None
-                if target is None and kept.get("schedule") and not self._connectors.exists(name):
-                    # It runs when its time has come, and not because it was made.
-                    begin, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
-                written = self._configs.put_connector(name, kept, begin, drained)
-                self._written(request, f"writing the configuration of connector {name}", written, result)
-
-            self._leadership.as_leader(request, write)
+            go_on(_Checked({key: value for key, value in config.items() if value is not None}, report.type))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
         self._inquiries.answer(inquiry, request, decide)
+
+    def _configure(
+        self, request: Request[Document], name: str, write: Callable[[_Checked], Future[None] | None], checked: _Checked
+    ) -> None:
+        stage = f"writing the configuration of connector {name}"
+        self._change(request, name, stage, lambda: write(checked), lambda: self._connectors.info(name))
+
+    def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
+        self._connectors.learn_type(name, checked.type)
+        drained = None
+        if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
+            # It runs when its time has come, and not because it was made.
+            target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
+        return self._configs.put_connector(name, checked.config, target, drained)
+
+    def _change(
+        self,
+        request: Request[T],
+        name: str,
+        stage: str,
+        write: Callable[[], Future[None] | None],
+        result: Callable[[], T],
+    ) -> None:
+        """Write when the view has what was written of the connector before, and answer when it has this.
+
+        So ``write`` may look at the view for what it depends on; it gives ``None`` if it is not to be written.
+        """
+
+        def turn() -> Future[None] | None:
+            if not self._leadership.is_ready:
+                self._leading(request, lambda: self._turns.take(name, turn))
+                return None
+            try:
+                written = write()
+            except Exception as error:
+                request.set_exception(error)
+                return None
+            if written is not None:
+                self._written(request, stage, written, result)
+            return written
+
+        request.enter(f"waiting for other changes of connector {name} to be written")
+        self._leading(request, lambda: self._turns.take(name, turn))
+
+    def _leading(self, request: Request[Any], action: Action) -> None:
+        """Do this as the leader; what it raises fails the request."""
+        try:
+            self._leadership.as_leader(request, action)
+        except Exception as error:
+            request.set_exception(error)
+
+    def _check_new(self, name: str, *, is_new: bool = True) -> None:
+        if not is_new or self._connectors.exists(name):
+            raise AlreadyExistsError(f"Connector {name} already exists")
+
+    def _check_known(self, name: str) -> None:
+        if not self._connectors.exists(name):
+            raise NotFoundError(f"Unknown connector {name}")
 
     def _written(self, request: Request[T], stage: str, written: Future[None], result: Callable[[], T]) -> None:
         """Answer once a write is in the store's view."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipment.herding import Place, WorkedInbox
 from worker.herder.drains import Drains
 from worker.herder.leadership import Leadership
+from worker.herder.turns import Turns
 from worker.stores.config import MemoryConfigStore, TargetState
 from worker.stores.status import MemoryStatusStore, State, Status
 from worker.unit import Unit
@@ -20,7 +21,8 @@ class Leader:
     def __init__(self) -> None:
         self.inbox, self.configs, self.statuses = WorkedInbox(), MemoryConfigStore(), MemoryStatusStore()
         leadership = Leadership(Place(), self.configs, self.inbox)
-        self.drains = Drains(self.configs, self.statuses, leadership, self.inbox, lambda _: True, together=False)
+        turns = Turns(self.inbox)
+        self.drains = Drains(self.configs, self.statuses, leadership, self.inbox, turns, lambda _: True, together=False)
         leadership.changed()
         self.inbox.work()
         self.configs.put_connector("c", CONFIG, None)

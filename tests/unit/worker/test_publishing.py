@@ -13,6 +13,7 @@ from worker.herder.leadership import Leadership
 from worker.herder.publication import Publication, Publications
 from worker.herder.publishing import Publishing
 from worker.herder.request import Request
+from worker.herder.turns import Turns
 from worker.herder.writes import Writes
 from worker.stores.config import MemoryConfigStore, SessionKey, TargetState
 
@@ -31,8 +32,8 @@ class FarLeader:
         self.inbox, self.place = inbox, Place()
         leadership = Leadership(self.place, store, inbox)
         leadership.changed()
-        nothing = None
-        self.writes = Writes({}, store, nothing, self.place, _Known(store), leadership, nothing, inbox, nothing)  # type: ignore[arg-type]
+        turns, nothing = Turns(inbox), None
+        self.writes = Writes({}, store, nothing, self.place, _Known(store), leadership, nothing, inbox, turns, nothing)  # type: ignore[arg-type]
 
     def post_task_configs(
         self,
