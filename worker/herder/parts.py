@@ -92,7 +92,8 @@ class Parts:
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(on.worker_id, statuses, membership, inbox, owners)
         self.connectors = Connectors(configs, statuses, on.plugins, on.tracking, self.measurements)
-        is_source = self.connectors.is_source
+        type_of = self.connectors.type
+        is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs)
         self.publishing = Publishing(
@@ -111,7 +112,7 @@ class Parts:
             self.inquiries,
             inbox,
             leader,
-            is_source,
+            is_sink,
             enabled=cluster is not None and cluster.exactly_once,
         )
         self.units = Units(
@@ -125,6 +126,7 @@ class Parts:
             inbox,
             self.fencing.may_start,
             cluster.lease if cluster is not None else None,
+            calls.reconcile,
         )
         turns = Turns(inbox)
         self.drains = Drains(configs, statuses, self.leadership, inbox, turns, is_source, together=cluster is None)
@@ -144,7 +146,7 @@ class Parts:
         layers = OffsetLayers(props, on.source_offsets, self.inquiries, inbox.post)
         fence = self.fencing.former_fenced
         self.offsets = ConnectorOffsets(props, layers, self.inquiries, stopped, fence, inbox.post)
-        self.ownership = Ownership(configs, self.units, inbox)
+        self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.consumer_offsets = ConsumerOffsets(
             props, self.connectors, self.leadership, self.inquiries, stopped, statuses, self.measurements
         )

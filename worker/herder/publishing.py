@@ -88,7 +88,6 @@ class Publishing:
         self._numbers = itertools.count(1)
         self._wanted: dict[str, _Wanted] = {}
         self._under_way: dict[str, Publication] = {}
-        self._unsure: set[str] = set()
         self._later: dict[str, Later] = {}
 
     def publish(self, connector: str, config: Mapping[str, str], configs: TaskConfigs) -> None:
@@ -102,22 +101,21 @@ class Publishing:
             self._attempt_in(_LOOK_AGAIN, connector, _FIRST_BACKOFF)
 
     def joined(self) -> None:
-        """The cluster has a new generation: what is not known to be kept is said to its leader.
+        """The cluster has a new generation: what is not kept yet is said to its leader.
 
         A former leader may take long to answer, or for ever, and what it has is refused by now.
         """
-        for connector in self._unsure & self._wanted.keys():
-            publication = self._under_way.get(connector)
-            if publication is not None and publication.generation != self._membership.generation:
-                del self._under_way[connector]
+        generation = self._membership.generation
+        former = {name for name, publication in self._under_way.items() if publication.generation != generation}
+        for connector in former:
+            del self._under_way[connector]
+        for connector in former | self._later.keys():
             self._attempt(connector, _FIRST_BACKOFF)
 
     def forget(self, connector: str) -> None:
         """The connector does not run here any more; whoever runs it says what it wants."""
         self._wanted.pop(connector, None)
         self._cancel(connector)
-        if connector not in self._configs.connectors():
-            self._unsure.discard(connector)
 
     def _attempt(self, connector: str, backoff: float) -> None:
         self._cancel(connector)
@@ -128,12 +126,10 @@ class Publishing:
         if entry is None or entry.target is TargetState.STOPPED or entry.config != wanted.config:
             self.forget(connector)
             return
-        if is_applied(entry, wanted.configs) and connector not in self._unsure:
+        if is_applied(entry, wanted.configs):
             return
         publication = Publication(self._membership.generation, self._process, next(self._numbers))
         self._under_way[connector] = publication
-        # Until it is known to be kept, what is seen to be kept may be what it is about to replace.
-        self._unsure.add(connector)
 
         def answered(done: Future[None]) -> None:
             if self._under_way.get(connector) is publication:
@@ -175,8 +171,7 @@ class Publishing:
         return seen
 
     def _done(self, connector: str, published: _Wanted, done: Future[None], backoff: float) -> None:
-        if (error := done.exception()) is None:
-            self._unsure.discard(connector)
+        error = done.exception()
         if self._wanted.get(connector) is not published:
             self._attempt(connector, _FIRST_BACKOFF)
         elif isinstance(error, BadRequestError) and self._can_sign():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
 from worker.herder.publishing import Publishing
 from worker.herder.reconcile import Action as Step
@@ -19,7 +20,7 @@ from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Drain, RunTask
+from worker.supervisor.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
 from worker.unit import Unit
 
@@ -59,6 +60,7 @@ class Units:
         inbox: Inbox,
         may_start: Callable[[Unit], bool],
         lease: Lease | None,
+        reconcile: Action,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._worker_id = worker_id
@@ -77,6 +79,7 @@ class Units:
         self._held: set[str] = set()
         self._when_released: dict[str, list[Action]] = {}
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
+        self._false_starts = FalseStarts(inbox, reconcile)
         self._reloads = Reloads(self.restart, inbox)
 
     # -- what happens ------------------------------------------------------------------------------------------------
@@ -116,6 +119,7 @@ class Units:
             self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)
+            self._false_starts.forget(unit)
             self._put_status(unit, state, change.trace, drained=change.phase is Phase.DRAINED)
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
@@ -137,6 +141,19 @@ class Units:
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._act(Stop(unit))
+
+    def turn_away(self, unit: Unit) -> None:
+        """Stop this, whose process may not go on as it was started; if it is to run as before, it is tried again."""
+        running = self._running.get(unit)
+        if running is not None and running.phase is not Phase.STOPPING:
+            self._false_starts.add(unit, running.command)
+            self._act(Stop(unit))
+
+    def fail(self, unit: Unit, reason: str) -> None:
+        """Have this fail, if it runs."""
+        running = self._running.get(unit)
+        if running is not None and running.phase is not Phase.STOPPING:
+            self._supervisor.command(unit, Fail(reason))
 
     def stop_all(self, connector: str) -> None:
         """Stop a connector and its tasks at once: by the next :meth:`reconcile` they may be wanted again.
@@ -234,13 +251,17 @@ class Units:
         connectors = self._configs.connectors()
         desired = desired_units(connectors, self._worker_props, drain)
         assigned = self._membership.assigned(desired)
-        wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit)}
+        wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit, item)}
         for step in reconcile(wanted, self._running):
             self._act(step)
         self._tell_of_rest(connectors)
 
-    def _may_run(self, unit: Unit) -> bool:
-        return unit.connector not in self._held and (unit in self._running or self._may_start(unit))
+    def _may_run(self, unit: Unit, desired: Desired) -> bool:
+        if unit.connector in self._held:
+            return False
+        if unit in self._running:
+            return True
+        return not self._false_starts.hold_back(unit, desired.command) and self._may_start(unit)
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
@@ -302,6 +323,7 @@ class Units:
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
             self._restarts.pop(unit, None)
+            self._false_starts.forget(unit)
             if self._is_part:
                 self._statuses.remove(unit)
         elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:

@@ -241,12 +241,11 @@ class Writes:
         self._change(request, name, stage, lambda: write(checked), lambda: self._connectors.info(name))
 
     def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
-        self._connectors.learn_type(name, checked.type)
         drained = None
         if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
             # It runs when its time has come, and not because it was made.
             target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
-        return self._configs.put_connector(name, checked.config, target, drained)
+        return self._configs.put_connector(name, checked.config, target, drained, checked.type)
 
     def _change(
         self,

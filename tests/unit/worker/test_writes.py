@@ -37,9 +37,14 @@ class SlowStore(MemoryConfigStore):
         self.under_way: list[Callable[[], None]] = []
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target: TargetState | None,
+        drained: int | None = None,
+        plugin_type: str | None = None,
     ) -> Future[None]:
-        return self._later(lambda: super(SlowStore, self).put_connector(name, config, target, drained))
+        return self._later(lambda: super(SlowStore, self).put_connector(name, config, target, drained, plugin_type))
 
     def remove_connector(self, name: str) -> Future[None]:
         return self._later(lambda: super(SlowStore, self).remove_connector(name))
