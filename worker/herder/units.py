@@ -234,6 +234,21 @@ class Units:
     def tasks_changed(self, connector: str) -> None:
         """The task configs of a connector are others than before."""
         self._publishing.look(connector)
+        self._remove_leftovers(connector)
+
+    def _remove_leftovers(self, connector: str) -> None:
+        """Forget the statuses of tasks that are no more and that nobody runs who would say so.
+
+        Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
+        """
+        entry = self._configs.connectors().get(connector)
+        if entry is None or not self._is_part:
+            return
+        for unit, status in self._statuses.statuses().items():
+            is_left = unit.connector == connector and unit.is_task and unit.task >= len(entry.task_configs)
+            is_ours = self._membership.is_leader or status.worker_id == self._worker_id
+            if is_left and is_ours and unit not in self._running:
+                self._statuses.remove(unit)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
         """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""

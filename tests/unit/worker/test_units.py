@@ -11,7 +11,7 @@ from worker.herder.leadership import Leadership
 from worker.herder.publishing import Publishing
 from worker.herder.units import Units
 from worker.stores.config import MemoryConfigStore
-from worker.stores.status import MemoryStatusStore
+from worker.stores.status import MemoryStatusStore, State, Status
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Command, Fail, RunConnector, RunTask
 from worker.supervisor.supervisor import Changed
@@ -42,7 +42,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.inbox, self.store, self.processes = WorkedInbox(), MemoryConfigStore(), Processes()
-        place = Place()
+        self.place = place = Place()
+        self.statuses = MemoryStatusStore()
         leadership = Leadership(place, self.store, self.inbox)
         publishing = Publishing(self.store, place, leadership, self.inbox, None, lambda *_: None)
         place.held = frozenset({TASK})
@@ -50,7 +51,7 @@ class Worker:
             {},
             "here:1",
             self.store,
-            MemoryStatusStore(),
+            self.statuses,
             place,
             self.processes,  # type: ignore[arg-type]
             publishing,
@@ -133,3 +134,23 @@ def test_a_unit_is_told_to_fail_with_a_reason_while_it_runs(worker: Worker) -> N
     worker.units.turn_away(TASK)
     worker.units.fail(TASK, "another reason")
     assert len(worker.processes.told) == 1
+
+
+@pytest.mark.parametrize(("is_leader", "left"), [(True, {"c|task-0"}), (False, {"c|task-0", "c|task-2"})])
+def test_tasks_that_are_no_more_and_run_nowhere_have_no_status(worker: Worker, is_leader: bool, left: set[str]) -> None:
+    """A follower forgets what it has said itself."""
+    for task, worker_id in ((1, "here:1"), (2, "there:1")):
+        worker.statuses.put(Unit("c", task), Status(State.UNASSIGNED, worker_id, 1))
+    worker.place.is_leader = is_leader
+    worker.units.tasks_changed("c")
+    assert set(map(str, worker.statuses.statuses())) == left
+
+
+def test_the_status_of_a_task_that_ends_here_stays_until_it_has_ended(worker: Worker) -> None:
+    worker.become(Phase.RUNNING)
+    worker.store.put_task_configs("c", [])
+    worker.units.tasks_changed("c")
+    assert TASK in worker.statuses.statuses()
+    worker.reconcile()
+    worker.become(Phase.GONE)
+    assert TASK not in worker.statuses.statuses()
