@@ -24,6 +24,7 @@ from rest.errors import error_answer
 from rest.paths import raw_path
 from rest.server import THREADS
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
+from worker.herder.publication import PUBLICATION_HEADER
 from worker.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 __all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
@@ -37,7 +38,7 @@ _CONNECT_TIMEOUT: Final = 10.0
 # A worker that gives a request up says why; it is to have the time for it.
 _LONGER: Final = 5.0
 # The rest of what a client sends is between it and this worker. The body's signature stays true, since the body does.
-_PASSED_ON: Final = ("Authorization", "Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER)
+_PASSED_ON: Final = ("Authorization", "Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
 
 
 @dataclass(frozen=True, slots=True)

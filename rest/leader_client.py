@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -17,12 +18,14 @@ from connect.errors import ConnectError, NotFoundError
 from rest.forwarding import Peers
 from rest.paths import escaped
 from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
+from worker.herder.publication import PUBLICATION_HEADER, Publication
 from worker.session_keys import sign
 from worker.stores.config import SessionKey
 
 __all__ = ["LeaderClient"]
 
 _THREADS: Final = 4
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _ERRORS: Final[Mapping[int, Callable[[str], ConnectError]]] = {
     HTTPStatus.BAD_REQUEST: BadRequestError,
     HTTPStatus.FORBIDDEN: ForbiddenError,
@@ -45,11 +48,20 @@ class LeaderClient:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="leader-client")
 
     def post_task_configs(
-        self, url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
     ) -> Future[None]:
-        """Have the leader at ``url`` keep the task configs of a connector."""
+        """Have the leader at ``url`` keep the task configs of a connector.
+
+        The signature is that of the body, as in Kafka Connect; who can change a header could drop the request as well.
+        """
         body = orjson.dumps([dict(config) for config in configs])
-        return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key)
+        headers = {PUBLICATION_HEADER: publication.text()}
+        return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key, headers)
 
     def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
         """Have the leader at ``url`` fence the source tasks of a connector that were before."""
@@ -59,9 +71,12 @@ class LeaderClient:
         """Begin nothing more; what was not begun is cancelled, what was is left to end by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _submit(self, method: str, url: str, body: bytes, key: SessionKey | None) -> Future[None]:
+    def _submit(
+        self, method: str, url: str, body: bytes, key: SessionKey | None, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> Future[None]:
         signature = sign(key, self._algorithm, body) if key is not None else {}
-        return self._threads.submit(self._ask, method, url, {"Content-Type": "application/json", **signature}, body)
+        sent = {"Content-Type": "application/json", **headers, **signature}
+        return self._threads.submit(self._ask, method, url, sent, body)
 
     def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> None:
         answer = self._peers.ask(method, url, headers, body)

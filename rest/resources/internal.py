@@ -10,6 +10,7 @@ from rest.body import json_body
 from rest.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.herder import Herder
+from worker.herder.publication import PUBLICATION_HEADER, Publication
 from worker.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]
@@ -21,7 +22,10 @@ def internal(herder: Herder, patience: Patience) -> Blueprint:
 
     @blueprint.post("/<name:name>/tasks")
     def put_task_configs(name: str) -> tuple[str, int]:
-        patience.wait(herder.put_task_configs(name, _task_configs(json_body()), _signed()))
+        said = request.headers.get(PUBLICATION_HEADER)
+        # A worker of Kafka Connect does not say which of its publications this is.
+        publication = Publication.parse(said) if said is not None else None
+        patience.wait(herder.put_task_configs(name, _task_configs(json_body()), _signed(), publication))
         return "", 204
 
     @blueprint.put("/<name:name>/fence")

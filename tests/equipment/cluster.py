@@ -83,11 +83,11 @@ class Cluster:
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
-    def start(self) -> Cluster:
+    def start(self, environ: Mapping[str, str] | None = None) -> Cluster:
         """Start those workers that do not run, and wait until they answer."""
         for worker in self.workers:
             if not worker.lives:
-                worker.start()
+                worker.start(environ)
         for worker in self.workers:
             wait_until(f"{worker.folder.name} answers", worker.answers, _PATIENCE)
         return self

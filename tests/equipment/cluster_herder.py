@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
+from worker.herder.publication import Publication
 from worker.herder.request import Request
 from worker.session_keys import SignedRequest, verify
 from worker.stores.config import SessionKey, TargetState
@@ -33,6 +34,7 @@ class ClusterHerder:
         self.key: SessionKey | None = None
         self.accepted: Sequence[str] = ("HmacSHA256",)
         self.task_configs_by_name: dict[str, list[dict[str, str]]] = {}
+        self.publications: dict[str, Publication | None] = {}
         self.fenced: list[str] = []
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
@@ -68,7 +70,13 @@ class ClusterHerder:
         self.restarted.append((name, task))
         return answered(None)
 
-    def put_task_configs(self, name: str, configs: list[dict[str, str]], signed: SignedRequest) -> Request[None]:
+    def put_task_configs(
+        self,
+        name: str,
+        configs: list[dict[str, str]],
+        signed: SignedRequest,
+        publication: Publication | None = None,
+    ) -> Request[None]:
         try:
             verify(signed, self.key, self.accepted)
         except ConnectError as error:
@@ -76,6 +84,7 @@ class ClusterHerder:
         if not self.is_leader:
             return self._not_leader()
         self.task_configs_by_name[name] = configs
+        self.publications[name] = publication
         return answered(None)
 
     def fence(self, name: str, signed: SignedRequest) -> Request[None]:

@@ -30,6 +30,7 @@ from rest.paths import escaped
 from rest.server import RestServer
 from rest.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
+from worker.herder.publication import Publication
 from worker.session_keys import new_key
 
 pytestmark = pytest.mark.integration
@@ -242,12 +243,15 @@ def test_task_configs_reach_the_leader_signed(worker: Any, authority: Authority)
     key = leader.herder.key = follower.herder.key = new_key("HmacSHA256", None, 0)
     client = LeaderClient(follower.peers, "HmacSHA256")
     configs = [{"a": "1", "ü": "…"}, {}]
-    client.post_task_configs(leader.url, "a/b", configs, key).result(10)
+    first, second = Publication(3, "ab12", 1), Publication(3, "ab12", 2)
+    client.post_task_configs(leader.url, "a/b", configs, first, key).result(10)
     assert leader.herder.task_configs_by_name == {"a/b": configs}
+    assert leader.herder.publications == {"a/b": first}
     client.fence(leader.url, "a/b", key).result(10)
     assert leader.herder.fenced == ["a/b"]
-    client.post_task_configs(follower.url, "late", configs, key).result(10)
+    client.post_task_configs(follower.url, "late", configs, second, key).result(10)
     assert leader.herder.task_configs_by_name["late"] == configs, "who leads no more passes it on, signature and all"
+    assert leader.herder.publications["late"] == second
     with pytest.raises(ForbiddenError, match="Internal request contained invalid signature"):
         client.fence(leader.url, "a", new_key("HmacSHA256", None, 0)).result(10)
     leader.herder.key = None

@@ -43,8 +43,8 @@ def value_of(row: dict[str, Any]) -> bytes | None:
 def written(record: config_records.ConfigRecord) -> bytes | None:
     """The value we write for what was read."""
     match record:
-        case config_records.ConnectorRecord(name, config):
-            return None if config is None else config_records.connector_record(name, config)[1]
+        case config_records.ConnectorRecord(name, config, found):
+            return None if config is None else config_records.connector_record(name, config, found)[1]
         case config_records.TaskRecord(name, _, config):
             return config_records.task_records(name, [config])[0][1]
         case config_records.TasksCommitRecord(name, count):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from connect.errors import NotFoundError, PluginError
+from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.errors import ForbiddenError
 from worker.herder.kept_views import KeptViews, Views, by_connector
@@ -20,7 +20,7 @@ from worker.unit import Unit
 __all__ = ["Connectors", "TopicTracking"]
 
 Document = dict[str, Any]
-_TOPICS: Final = frozenset(("topics", "topics.regex"))
+_UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,6 @@ class Connectors:
         self._statuses = statuses
         self._plugins = plugins
         self._tracking = tracking
-        self._types: dict[str, str] = {}
         self._kept_views = KeptViews()
 
     def exists(self, name: str) -> bool:
@@ -68,29 +67,31 @@ class Connectors:
             raise NotFoundError(f"Connector {name} not found")
         return entry
 
-    def learn_type(self, name: str, kind: str) -> None:
-        """Keep what a validation found a connector to be."""
-        self._types[name] = kind
-
     def forget(self, name: str) -> None:
         """Forget what is known of a connector that is no more."""
-        self._types.pop(name, None)
         self._measurements.forget(name)
         self._kept_views.forget(name)
 
     def type(self, name: str) -> str:
-        """``source``, ``sink``, or ``unknown`` where the class of a connector is not known here."""
-        if (known := self._types.get(name)) is not None:
-            return known
+        """``source``, ``sink``, or ``unknown`` where neither its config record nor a file of plugins tells."""
         entry = self._configs.connectors().get(name)
-        if entry is None or (plugin := self.plugin(entry.config.get("connector.class", ""))) is None:
-            return "unknown"
-        # No file tells the type of a class that is named by its path; without topics it can be no sink.
-        return plugin.type or ("unknown" if _TOPICS & entry.config.keys() else "source")
+        if entry is None:
+            return _UNKNOWN
+        if entry.type is not None:
+            return entry.type
+        plugin = self.plugin(entry.config.get("connector.class", ""))
+        return (plugin.type if plugin is not None else None) or _UNKNOWN
 
     def is_source(self, name: str) -> bool:
-        """Whether a connector is a source."""
-        return self.type(name) == "source"
+        """Whether a connector is a source; :class:`~connect.errors.ConnectError` if that is not known."""
+        found = self.type(name)
+        if found == _UNKNOWN:
+            raise ConnectError(
+                f"Whether connector {name} is a source or a sink is not known: what wrote its configuration did not "
+                "keep that, and no plugins.toml tells it of its connector.class. PUT its configuration once more, "
+                "unchanged, or tell the type in the plugins.toml of the plugin."
+            )
+        return found == "source"
 
     def plugin(self, name: str) -> PluginEntry | None:
         """The connector class that a configuration calls ``name``, if there is one."""
@@ -136,7 +137,7 @@ class Connectors:
             status = {"status": self._status(name, statuses, entry)} if has_status else {}
             return {**status, "info": connector_info(name, self.type(name), entry)}
 
-        return self._kept_views.get(name, (entry, self._types.get(name), *seen), make)
+        return self._kept_views.get(name, (entry, *seen), make)
 
     def task_configs(self, name: str) -> list[Document]:
         """The configurations of a connector's tasks."""

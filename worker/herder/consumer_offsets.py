@@ -64,10 +64,10 @@ class ConsumerOffsets:
     def lag(self, request: Request[Document], name: str) -> None:
         """Answer with how far a connector is behind, as far as that can be told."""
         entry = self._connectors.entry(name)
-        number = len(entry.task_configs)
+        number, is_source = len(entry.task_configs), self._connectors.is_source(name)
 
         def gathered() -> None:
-            if self._connectors.is_source(name):
+            if is_source:
                 request.set_result(source_lag_document(name, self._measured(name, number)))
                 return
             request.enter(f"asking where the topics of connector {name} end")

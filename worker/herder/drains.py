@@ -38,7 +38,7 @@ class Outcome:
 
 
 class Drains:
-    """Looks how far such connectors are. ``is_source`` tells the kind of one.
+    """Looks how far such connectors are. ``is_source`` tells the kind of one, ``turns`` are for what it writes of one.
 
     In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
     connectors have nothing to do with each other (``together`` is false), each sink drains from its start.

@@ -28,6 +28,7 @@ __all__ = ["Fencing", "producers_to_fence"]
 
 logger = logging.getLogger(__name__)
 _RETRY: Final = 1.0
+_LONGEST_RETRY: Final = 16.0
 
 
 def producers_to_fence(recorded: int | None, tasks: int) -> range:
@@ -41,7 +42,10 @@ def producers_to_fence(recorded: int | None, tasks: int) -> range:
 
 
 class Fencing:
-    """Says which tasks may start, and has the producers of former tasks fenced. The herder's thread alone."""
+    """Says which tasks may start, and has the producers of former tasks fenced. The herder's thread alone.
+
+    What is not known to be a sink, by ``is_sink``, may be a source; it does no harm to fence where nobody writes.
+    """
 
     def __init__(
         self,
@@ -52,7 +56,7 @@ class Fencing:
         inquiries: Inquiries,
         inbox: Inbox,
         leader: Leader | None,
-        is_source: Callable[[str], bool],
+        is_sink: Callable[[str], bool],
         *,
         enabled: bool,
     ) -> None:
@@ -63,7 +67,7 @@ class Fencing:
         self._inquiries = inquiries
         self._inbox = inbox
         self._leader = leader
-        self._is_source = is_source
+        self._is_sink = is_sink
         self._enabled = enabled
         self._asked: set[str] = set()
         self._rounds: dict[str, list[Request[None]]] = {}
@@ -71,7 +75,7 @@ class Fencing:
     def may_start(self, unit: Unit) -> bool:
         """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
         name = unit.connector
-        if not (self._enabled and unit.is_task and self._is_source(name) and self._configs.pending_fencing(name)):
+        if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
             return True
         if name not in self._asked:
             self._asked.add(name)
@@ -97,7 +101,7 @@ class Fencing:
 
     # -- as a worker that is about to start tasks --------------------------------------------------------------------
 
-    def _ask(self, name: str) -> None:
+    def _ask(self, name: str, wait: float = _RETRY) -> None:
         if name not in self._configs.connectors() or not self._configs.pending_fencing(name):
             self._asked.discard(name)
             return
@@ -110,12 +114,13 @@ class Fencing:
         else:
             self._inbox.after(_RETRY, lambda: self._ask(name))
             return
-        fenced.add_done_callback(lambda done: self._inbox.post(lambda: self._answered(name, done)))
+        fenced.add_done_callback(lambda done: self._inbox.post(lambda: self._answered(name, done, wait)))
 
-    def _answered(self, name: str, done: Future[None]) -> None:
+    def _answered(self, name: str, done: Future[None], wait: float) -> None:
         if (error := done.exception()) is not None:
             logger.warning("The former tasks of connector %s are not fenced yet: %s", name, error)
-            self._inbox.after(_RETRY, lambda: self._ask(name))
+            # Each attempt of the leader is a process.
+            self._inbox.after(wait, lambda: self._ask(name, min(wait * 2, _LONGEST_RETRY)))
         else:
             self._asked.discard(name)
 

@@ -23,6 +23,7 @@ from worker.herder.inbox import Inbox, Once
 from worker.herder.offset_layers import SourceOffsets
 from worker.herder.offsets import Document
 from worker.herder.parts import Calls, ClusterSettings, Parts, Standing
+from worker.herder.publication import Publication
 from worker.herder.request import Request
 from worker.loggers import LoggerLevels, level_named
 from worker.membership.membership import Membership
@@ -35,6 +36,7 @@ from worker.stores.config import (
     RestartRequested,
     TargetState,
     TargetStateChanged,
+    TasksChanged,
     WritesLost,
 )
 from worker.stores.status import StatusStore
@@ -114,11 +116,11 @@ class Herder:
             Calls(self._follow_configs, self._reconcile, self._refused),
         )
         self._inquiries, self._connectors, self._leadership = parts.inquiries, parts.connectors, parts.leadership
-        self._measurements = parts.measurements
         self._fencing, self._units, self._drains = parts.fencing, parts.units, parts.drains
         self._schedules, self._rebalancing, self._writes = parts.schedules, parts.rebalancing, parts.writes
         self._offsets, self._consumer_offsets, self._ownership = parts.offsets, parts.consumer_offsets, parts.ownership
         self._errant_records, self._restarts = parts.errant_records, parts.restarts
+        self._measurements = parts.measurements
         self._turns, self._stopped = parts.turns, parts.stopped
 
     def start(self) -> None:
@@ -188,12 +190,14 @@ class Herder:
         """Restart one task."""
         return self._request(lambda request: self._restarts.task(request, Unit(name, task)))
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]], signed: SignedRequest) -> Request[None]:
-        """Keep the task configs that another worker's connector wants."""
+    def put_task_configs(
+        self, name: str, configs: Sequence[Mapping[str, str]], signed: SignedRequest, said: Publication | None = None
+    ) -> Request[None]:
+        """Keep the task configs that another worker's connector wants, unless a newer publication has come."""
 
         def begin(request: Request[None]) -> None:
             self._check_signature(signed)
-            self._writes.put_task_configs(request, name, configs)
+            self._writes.put_task_configs(request, name, configs, said)
 
         return self._request(begin)
 
@@ -347,12 +351,7 @@ class Herder:
 
     def set_cluster_logger_level(self, name: str, level: str) -> Request[None]:
         """Have every worker of the cluster set the level of a logger (KIP-976)."""
-
-        def begin(request: Request[None]) -> None:
-            level_named(level)
-            self._writes.set_logger_level(request, name, level.upper())
-
-        return self._request(begin)
+        return self._request(lambda request: self._writes.set_logger_level(request, name, level))
 
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
@@ -418,12 +417,15 @@ class Herder:
                 return
             case ConnectorRemoved(name):
                 self._connectors.forget(name)
+                self._writes.forget(name)
                 self._units.forget(name, with_statuses=self._membership.is_leader)
                 self._stopped.changed(name)
             case TargetStateChanged(name):
                 if self._configs.connectors()[name].target is TargetState.STOPPED:
                     self._units.stop_all(name)
                 self._stopped.changed(name)
+            case TasksChanged(name):
+                self._units.tasks_changed(name)
         # What follows changes the store, too, so it is not done in the middle of a change; many changes are one to it.
         self._follow_soon.post()
 

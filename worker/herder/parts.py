@@ -29,8 +29,10 @@ from worker.herder.writes import Writes
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore
 from worker.stores.status import StatusStore
+from worker.supervisor import messages
 from worker.supervisor.lease import Lease
 from worker.supervisor.supervisor import Supervisor
+from worker.unit import Unit
 
 __all__ = ["Calls", "ClusterSettings", "Parts", "Standing"]
 
@@ -91,11 +93,19 @@ class Parts:
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(on.worker_id, statuses, membership, inbox, owners)
         self.connectors = Connectors(configs, statuses, on.plugins, on.tracking, self.measurements)
-        is_source = self.connectors.is_source
+        type_of = self.connectors.type
+        is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, calls.follow_configs, lease)
         self.turns = Turns(self.leadership, inbox.post)
-        self.publishing = Publishing(configs, membership, self.leadership, inbox, leader)
+        self.publishing = Publishing(
+            configs,
+            membership,
+            self.leadership,
+            inbox,
+            leader,
+            lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
+        )
         self.fencing = Fencing(
             props,
             configs,
@@ -104,7 +114,7 @@ class Parts:
             self.inquiries,
             inbox,
             leader,
-            is_source,
+            is_sink,
             enabled=cluster is not None and cluster.exactly_once,
         )
         self.units = Units(
@@ -118,6 +128,7 @@ class Parts:
             inbox,
             self.fencing.may_start,
             lease,
+            calls.reconcile,
         )
         self.drains = Drains(configs, statuses, self.leadership, self.turns, inbox, is_source, together=cluster is None)
         self.schedules = Schedules(configs, self.leadership, self.turns, inbox)
@@ -137,7 +148,7 @@ class Parts:
         layers = OffsetLayers(props, on.source_offsets, self.inquiries, inbox.post)
         fence = self.fencing.former_fenced
         self.offsets = ConnectorOffsets(props, layers, self.inquiries, stopped, fence, inbox.post)
-        self.ownership = Ownership(configs, self.units, inbox)
+        self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.consumer_offsets = ConsumerOffsets(
             props, self.connectors, self.leadership, self.inquiries, stopped, statuses, self.measurements
         )
@@ -147,6 +158,7 @@ class Parts:
             props,
             configs,
             statuses,
+            membership,
             self.connectors,
             self.leadership,
             self.inquiries,

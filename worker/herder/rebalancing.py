@@ -121,6 +121,7 @@ class Rebalancing:
         self._units.joined()
         self._leadership.changed()
         self._reconcile()
+        self._units.divided()
         if event.revoked:
             self._units.when_gone(event.revoked, lambda: self._revoked(event))
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
-from worker.herder.publishing import Publishing, is_applied
+from worker.herder.publishing import Publishing
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.herder.reloads import Reloads
@@ -19,7 +20,7 @@ from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
 from worker.stores.status import State, Status, StatusStore
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Drain, RunTask
+from worker.supervisor.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
 from worker.unit import Unit
 
@@ -57,6 +58,7 @@ class Units:
         inbox: Inbox,
         may_start: Callable[[Unit], bool],
         lease: Lease | None,
+        reconcile: Action,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._worker_id = worker_id
@@ -73,6 +75,7 @@ class Units:
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
+        self._false_starts = FalseStarts(inbox, reconcile)
         self._reloads = Reloads(self.restart, inbox)
 
     # -- what happens ------------------------------------------------------------------------------------------------
@@ -101,8 +104,7 @@ class Units:
             return
         if not notice.configs:
             self._put_status(Unit(name), State.RUNNING, None, drained=True)
-        if not is_applied(entry, notice.configs):
-            self._publishing.publish(name, notice.configs)
+        self._publishing.publish(name, entry.config, notice.configs)
 
     def _changed(self, change: Changed) -> None:
         unit = change.unit
@@ -116,6 +118,7 @@ class Units:
             self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)
+            self._false_starts.forget(unit)
             self._put_status(unit, state, change.trace, drained=change.phase is Phase.DRAINED)
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
@@ -137,6 +140,19 @@ class Units:
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._act(Stop(unit))
+
+    def turn_away(self, unit: Unit) -> None:
+        """Stop this, whose process may not go on as it was started; if it is to run as before, it is tried again."""
+        running = self._running.get(unit)
+        if running is not None and running.phase is not Phase.STOPPING:
+            self._false_starts.add(unit, running.command)
+            self._act(Stop(unit))
+
+    def fail(self, unit: Unit, reason: str) -> None:
+        """Have this fail, if it runs."""
+        running = self._running.get(unit)
+        if running is not None and running.phase is not Phase.STOPPING:
+            self._supervisor.command(unit, Fail(reason))
 
     def stop_all(self, connector: str) -> None:
         """Stop a connector and its tasks at once: by the next :meth:`reconcile` they may be wanted again.
@@ -169,6 +185,10 @@ class Units:
         """This worker is part of its cluster, and what it says of units counts."""
         self._is_part = True
 
+    def divided(self) -> None:
+        """The work is divided anew, and what is not to run here any more is stopped, or about to be."""
+        self._publishing.joined()
+
     def lost(self, within: float) -> None:
         """Stop everything, by force what has not ended after so many seconds, and say nothing of it any more."""
         self._is_part = False
@@ -176,6 +196,25 @@ class Units:
             self._publishing.forget(unit.connector)
             self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
             self._supervisor.stop(unit, within)
+
+    def tasks_changed(self, connector: str) -> None:
+        """The task configs of a connector are others than before."""
+        self._publishing.look(connector)
+        self._remove_leftovers(connector)
+
+    def _remove_leftovers(self, connector: str) -> None:
+        """Forget the statuses of tasks that are no more and that nobody runs who would say so.
+
+        Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
+        """
+        entry = self._configs.connectors().get(connector)
+        if entry is None or not self._is_part:
+            return
+        for unit, status in self._statuses.statuses().items():
+            is_left = unit.connector == connector and unit.is_task and unit.task >= len(entry.task_configs)
+            is_ours = self._membership.is_leader or status.worker_id == self._worker_id
+            if is_left and is_ours and unit not in self._running:
+                self._statuses.remove(unit)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
         """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""
@@ -193,13 +232,15 @@ class Units:
         connectors = self._configs.connectors()
         desired = desired_units(connectors, self._worker_props, drain)
         assigned = self._membership.assigned(desired)
-        wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit)}
+        wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit, item)}
         for step in reconcile(wanted, self._running):
             self._act(step)
         self._tell_of_rest(connectors)
 
-    def _may_run(self, unit: Unit) -> bool:
-        return unit in self._running or self._may_start(unit)
+    def _may_run(self, unit: Unit, desired: Desired) -> bool:
+        if unit in self._running:
+            return True
+        return not self._false_starts.hold_back(unit, desired.command) and self._may_start(unit)
 
     # -- acting --------------------------------------------------------------------------------------------------------
 
@@ -261,6 +302,7 @@ class Units:
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
             self._restarts.pop(unit, None)
+            self._false_starts.forget(unit)
             if self._is_part:
                 self._statuses.remove(unit)
         elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
@@ -19,9 +20,12 @@ from worker.herder.drains import stop_connector
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
+from worker.herder.publication import Publication, Publications
 from worker.herder.request import Request
 from worker.herder.restart import restart_plan, restarting
 from worker.herder.turns import Turns
+from worker.loggers import level_named
+from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore, TargetState
 from worker.stores.status import StatusStore
 from worker.supervisor import messages
@@ -33,14 +37,23 @@ T = TypeVar("T")
 Document: TypeAlias = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A configuration that is right, and what it makes: ``source`` or ``sink``."""
+
+    config: Mapping[str, str]
+    type: str
+
+
 class Writes:
-    """Writes configurations. What may start a connector, or end it, takes a turn of it."""
+    """Writes configurations. Each write takes a turn of its connector, so that it sees what the one before it wrote."""
 
     def __init__(
         self,
         worker_props: Mapping[str, str],
         configs: ConfigStore,
         statuses: StatusStore,
+        membership: Membership,
         connectors: Connectors,
         leadership: Leadership,
         inquiries: Inquiries,
@@ -50,54 +63,103 @@ class Writes:
         self._worker_props = dict(worker_props)
         self._configs = configs
         self._statuses = statuses
+        self._membership = membership
         self._connectors = connectors
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
         self._turns = turns
+        self._overtaken = Turns(leadership, inbox.post)
         self._creating: set[str] = set()
+        self._publications = Publications()
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
         """Check a configuration and make a connector of it."""
 
         def begin() -> None:
-            if self._connectors.exists(name) or name in self._creating:
-                raise AlreadyExistsError(f"Connector {name} already exists")
+            self._check_new(name, is_new=name not in self._creating)
             given = named(name, config)
             self._creating.add(name)
             request.add_done_callback(lambda _: self._creating.discard(name))
-            self._validated(request, name, given, lambda: self._connectors.info(name), target, must_be_new=True)
+            self._validated(request, name, given, lambda checked: self._configure(request, name, write, checked))
+
+        def write(checked: _Checked) -> Future[None]:
+            self._check_new(name)
+            return self._put(name, checked, target)
 
         self._leadership.as_leader(request, begin)
 
     def put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
         """Check a configuration and give it to a connector, new or not."""
+        is_new = False
 
-        def begin() -> None:
+        def write(checked: _Checked) -> Future[None]:
+            nonlocal is_new
             is_new = not self._connectors.exists(name)
-            self._validated(request, name, named(name, config), lambda: (is_new, self._connectors.info(name)))
+            return self._put(name, checked)
 
-        self._leadership.as_leader(request, begin)
+        def go_on(checked: _Checked) -> None:
+            self._change(
+                request,
+                name,
+                f"writing the configuration of connector {name}",
+                lambda: write(checked),
+                lambda: (is_new, self._connectors.info(name)),
+            )
+
+        self._leadership.as_leader(request, lambda: self._validated(request, name, named(name, config), go_on))
 
     def patch(self, request: Request[Document], name: str, patch: GivenConfig) -> None:
-        """Change some keys of a connector's configuration."""
+        """Change some keys of a connector's configuration, whatever else changes while that is checked."""
+        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, again=False))
 
-        def begin() -> None:
-            config = named(name, merged(self._connectors.entry(name).config, patch))
-            self._validated(request, name, config, lambda: self._connectors.info(name))
+    def _patch(self, request: Request[Document], name: str, patch: GivenConfig, *, again: bool) -> None:
+        """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
 
-        self._leadership.as_leader(request, begin)
+        The first attempts of several patches go on at the same time. Those that were overtaken follow one after the
+        other, so that each change that is written costs at most two of them their check. A check takes no turn of the
+        connector: others may change it meanwhile, or stop it.
+        """
+        config = self._patched(name, patch)
+
+        def retry() -> None:
+            self._patch(request, name, patch, again=True)
+
+        def checked(config_checked: _Checked) -> None:
+            attempt: Request[None] = Request()
+
+            def write() -> None:
+                if self._patched(name, patch) == config:
+                    stage = f"writing the configuration of connector {name}"
+                    self._written(attempt, stage, self._put(name, config_checked), answer)
+                    return
+                attempt.set_result(None)
+                if again:
+                    self._inbox.post(lambda: self._leading(request, retry))
+                else:
+                    self._overtaken.take(name, request, retry)
+
+            attempt.add_done_callback(lambda done: _pass_on_failure(done, request))
+            self._turns.take(name, attempt, write)
+
+        def answer() -> None:
+            request.set_result(self._connectors.info(name))
+
+        self._validated(request, name, config, checked)
+
+    def _patched(self, name: str, patch: GivenConfig) -> dict[str, str | None]:
+        return named(name, merged(self._connectors.entry(name).config, patch))
 
     def delete(self, request: Request[None], name: str) -> None:
         """Forget a connector."""
 
         def begin() -> None:
             self._connectors.entry(name)
-            self._turns.take(name, request, remove)
+            self._change(request, name, f"deleting connector {name}", write, _nothing)
 
-        def remove() -> None:
+        def write() -> Future[None]:
             self._connectors.entry(name)
-            self._written(request, f"deleting connector {name}", self._configs.remove_connector(name), _nothing)
+            return self._configs.remove_connector(name)
 
         self._leadership.as_leader(request, begin)
 
@@ -105,34 +167,39 @@ class Writes:
         """Pause, resume or stop a connector."""
 
         def begin() -> None:
-            look()
-            self._turns.take(name, request, write)
+            self._check_known(name)
+            self._change(request, name, f"writing the target state of connector {name}", write, _nothing)
 
-        def look() -> None:
-            if not self._connectors.exists(name):
-                raise NotFoundError(f"Unknown connector {name}")
-
-        def write() -> None:
-            look()
+        def write() -> Future[None]:
+            self._check_known(name)
             if target is TargetState.STOPPED:
-                written = stop_connector(self._configs, name, self._inbox)
-            else:
-                written = self._configs.put_target_state(name, target)
-            self._written(request, f"writing the target state of connector {name}", written, _nothing)
+                return stop_connector(self._configs, name, self._inbox)
+            return self._configs.put_target_state(name, target)
 
         self._leadership.as_leader(request, begin)
 
-    def put_task_configs(self, request: Request[None], name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Keep the task configs that the worker of a connector heard of it."""
+    def put_task_configs(
+        self,
+        request: Request[None],
+        name: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication | None,
+    ) -> None:
+        """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
 
-        def begin() -> None:
-            entry = self._connectors.entry(name)
-            if entry.target is TargetState.STOPPED:
+        def write() -> Future[None]:
+            if self._connectors.entry(name).target is TargetState.STOPPED:
                 raise ConflictError(f"Connector {name} is stopped and has no tasks")
-            written = self._configs.put_task_configs(name, configs)
-            self._written(request, f"writing the task configs of connector {name}", written, _nothing)
+            if publication is not None:
+                self._publications.take(name, publication, self._membership.generation)
+            return self._configs.put_task_configs(name, configs)
 
-        self._leadership.as_leader(request, begin)
+        stage = f"writing the task configs of connector {name}"
+        self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
+
+    def forget(self, name: str) -> None:
+        """The connector is no more."""
+        self._publications.forget(name)
 
     def restart(self, request: Request[Document], name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
@@ -150,44 +217,70 @@ class Writes:
 
     def set_logger_level(self, request: Request[None], namespace: str, level: str) -> None:
         """Have every worker set the level of a logger. Any worker may ask for that."""
-        self._written(
-            request, "writing the level of a logger", self._configs.put_logger_level(namespace, level), _nothing
-        )
+        level_named(level)
+        written = self._configs.put_logger_level(namespace, level.upper())
+        self._written(request, "writing the level of a logger", written, _nothing)
 
     def _validated(
-        self,
-        request: Request[T],
-        name: str,
-        config: GivenConfig,
-        result: Callable[[], T],
-        target: TargetState | None = None,
-        *,
-        must_be_new: bool = False,
+        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
     ) -> None:
-        """Give a connector this configuration once it is found to be right."""
+        """Go on with a configuration once it is found to be right."""
         required_class(config)
 
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_infos(report.infos)
-            kept = {key: value for key, value in config.items() if value is not None}
-
-            def write() -> None:
-                if must_be_new and self._connectors.exists(name):
-                    raise AlreadyExistsError(f"Connector {name} already exists")
-                self._connectors.learn_type(name, report.type)
-                begin, drained = target, None
-                if target is None and kept.get("schedule") and not self._connectors.exists(name):
-                    # It runs when its time has come, and not because it was made.
-                    begin, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
-                written = self._configs.put_connector(name, kept, begin, drained)
-                self._written(request, f"writing the configuration of connector {name}", written, result)
-
-            self._leadership.as_leader(request, lambda: self._turns.take(name, request, write))
+            go_on(_Checked({key: value for key, value in config.items() if value is not None}, report.type))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
         self._inquiries.answer(inquiry, request, decide)
+
+    def _configure(
+        self, request: Request[Document], name: str, write: Callable[[_Checked], Future[None]], checked: _Checked
+    ) -> None:
+        stage = f"writing the configuration of connector {name}"
+        self._change(request, name, stage, lambda: write(checked), lambda: self._connectors.info(name))
+
+    def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
+        drained = None
+        if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
+            # It runs when its time has come, and not because it was made.
+            target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
+        return self._configs.put_connector(name, checked.config, target, drained, checked.type)
+
+    def _change(
+        self,
+        request: Request[T],
+        name: str,
+        stage: str,
+        write: Callable[[], Future[None]],
+        result: Callable[[], T],
+    ) -> None:
+        """Write when the view has what was written of the connector before, and answer when it has this.
+
+        So ``write`` may look at the view for what it depends on.
+        """
+
+        def begin() -> None:
+            self._written(request, stage, write(), result)
+
+        self._leading(request, lambda: self._turns.take(name, request, begin))
+
+    def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
+        """Do this as the leader; what it raises fails the request."""
+        try:
+            self._leadership.as_leader(request, action)
+        except Exception as error:
+            request.set_exception(error)
+
+    def _check_new(self, name: str, *, is_new: bool = True) -> None:
+        if not is_new or self._connectors.exists(name):
+            raise AlreadyExistsError(f"Connector {name} already exists")
+
+    def _check_known(self, name: str) -> None:
+        if not self._connectors.exists(name):
+            raise NotFoundError(f"Unknown connector {name}")
 
     def _written(self, request: Request[T], stage: str, written: Future[None], result: Callable[[], T]) -> None:
         """Answer once a write is in the store's view."""
@@ -206,3 +299,8 @@ class Writes:
 
 def _nothing() -> None:
     """What is answered where there is nothing to be said."""
+
+
+def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:
+    if (error := done.exception()) is not None:
+        request.set_exception(error)

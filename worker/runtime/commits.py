@@ -64,9 +64,6 @@ class SourceCommits(Protocol):
     def fail(self) -> None:
         """Do what is left to be done after a failure."""
 
-    def pending(self) -> int:
-        """How many records are not acknowledged or not committed yet."""
-
 
 class AtLeastOnce:
     """Commits the offsets of what is acknowledged, now and then. After a kill the rest is read and sent again."""
@@ -140,10 +137,6 @@ class AtLeastOnce:
                 step()
             except Exception as error:
                 logger.warning("After the failure: %s", error)
-
-    def pending(self) -> int:
-        """How many records are not acknowledged."""
-        return self._submitted.pending()
 
     def _commit_last(self) -> bool:
         self._tell_records()

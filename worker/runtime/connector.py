@@ -20,6 +20,7 @@ from worker.runtime.log import Redaction
 from worker.runtime.offsets import WorkerOffsetReader
 from worker.runtime.offsets_topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
+from worker.runtime.task_configs import checked_task_configs
 from worker.runtime.tolerance import class_name
 from worker.supervisor import messages
 
@@ -110,7 +111,7 @@ def _task_configs(
     written: Mapping[str, str],
 ) -> list[dict[str, str]]:
     most = assembly.config.tasks_max
-    configs = connector.task_configs(most)
+    configs = checked_task_configs(assembly.config.name, connector.task_configs(most))
     if len(configs) > most and assembly.config.tasks_max_enforce:
         raise ConnectError(
             f"The connector {assembly.config.name} has generated {len(configs)} tasks, which is greater than {most}, "

@@ -180,6 +180,8 @@ class Control:
                 self.reconfiguring = True
             case ErrorRaised(error):
                 raise error
+            case messages.Fail(reason):
+                raise ConnectError(reason)
             case (
                 messages.OffsetsRead(request)
                 | messages.OffsetsCommitted(request)

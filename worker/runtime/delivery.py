@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from connect.data import Constant, TimestampType
 from worker.kafka.batch_limits import BatchLimits
 from worker.runtime.records import EncodedBatch, RawHeaders, client_timestamp
-from worker.runtime.submitted import Submission
+from worker.runtime.submitted import SentRecords, Submission
 from worker.runtime.tolerance import RawRecord, StopRequested
 
 __all__ = ["Delivery", "ProduceFailure", "Refusal"]
@@ -65,6 +65,7 @@ class Delivery:
         on_failure: ProduceFailure,
         is_stopping: Callable[[], bool],
         limits: BatchLimits,
+        sent: SentRecords,
         *,
         resends: bool = True,
     ) -> None:
@@ -72,12 +73,13 @@ class Delivery:
         self._on_failure = on_failure
         self._is_stopping = is_stopping
         self._limits = limits
+        self._sent = sent
         self._resends = resends
         self._refused: deque[Refusal] = deque()
         self._unflushed: dict[str, int] = {}
 
     def send(self, batch: EncodedBatch, submission: Submission) -> None:
-        """Send every record of a batch; their acknowledgements count down ``submission.remaining``.
+        """Send every record of a batch, or of a part of it; acknowledgements count down ``submission.remaining``.
 
         Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
         the rest of the batch is not sent. Raises what the failure callback raises.
@@ -109,6 +111,7 @@ class Delivery:
     def forget(self) -> None:
         """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
         self._refused.clear()
+        self._sent.discard()
 
     def _make_room(self, record: RawRecord, most: int) -> None:
         topic, size = record.topic, _size(record)
@@ -169,6 +172,7 @@ class Delivery:
                 refusal = self._send_alone(refusal)
             if refusal is not None:
                 self._on_failure(refusal)
+                self._sent.give_up()
             # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
             submission.remaining -= 1
 

@@ -189,10 +189,6 @@ class ExactlyOnce:
         """Discard the transaction: its records come again, with their offsets unchanged."""
         self._producer.give_up()
 
-    def pending(self) -> int:
-        """How many records are not committed."""
-        return self._size
-
     def _end(self, ending: Ending | None) -> None:
         if ending is not None:
             self.end(ending)

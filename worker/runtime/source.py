@@ -33,7 +33,7 @@ from worker.runtime.control import Control
 from worker.runtime.delivery import Delivery, Refusal
 from worker.runtime.guarantee import Guarantee
 from worker.runtime.metrics import TaskMetrics, remaining_gauges
-from worker.runtime.submitted import Submission
+from worker.runtime.submitted import SentRecords, Submission
 from worker.runtime.tolerance import Failure, Stage, StopRequested, Tolerance, class_name
 from worker.runtime.transactional_producer import PRODUCER_FAILURES, kafka_error
 from worker.runtime.transactions import Ending, portions
@@ -100,11 +100,13 @@ class SourceLoop:
         self._until_drained = assembly.config.runs_until_drained
         self._chain = assembly.source_chain(tolerance)
         self._topics = clients.topic_creator()
+        self._sent, self._written = SentRecords(), 0
         self._delivery = Delivery(
             guarantee.producer,
             self._refused,
             control.is_stopping,
             clients.batch_limits(),
+            self._sent,
             resends=guarantee.resends,
         )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
@@ -203,11 +205,11 @@ class SourceLoop:
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
         submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
         self._commits.begin(submission, [part.topic for part in encoded])
+        self._sent.begin(submission)
         for part in encoded:
             self._ensure_topic(part.topic)
             self._active.see((part.topic,))
             self._delivery.send(part, submission)
-            self._metrics.count("source-record-write-total", len(part))
         self._commits.sent(submission)
 
     def _ensure_topic(self, topic: str) -> None:
@@ -243,7 +245,10 @@ class SourceLoop:
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("source-record-active-count", self._commits.pending())
+        self._metrics.gauge("source-record-active-count", self._sent.under_way())
+        written = self._sent.acknowledged()
+        self._metrics.count("source-record-write-total", written - self._written)
+        self._written = written
         self._metrics.gauges(remaining_gauges(self._task))
         self._metrics.report()
 

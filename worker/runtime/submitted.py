@@ -15,7 +15,7 @@ from typing import Final
 from connect.data import SourceRecord
 from worker.stores.offset import Offset
 
-__all__ = ["Submission", "SubmittedRecords"]
+__all__ = ["SentRecords", "Submission", "SubmittedRecords"]
 
 _TIDY: Final = 1000
 
@@ -65,13 +65,53 @@ class SubmittedRecords:
                 del self._queues[key]
         return ready
 
-    def pending(self) -> int:
-        """How many records are not acknowledged yet."""
-        return sum(submission.remaining for queue in self._queues.values() for submission in queue)
-
     def _tidy(self) -> None:
         """Forget those whose successor, acknowledged too, says more. The more remain, the later it is done again."""
         for key, queue in self._queues.items():
             told = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
             self._queues[key] = deque([*told, queue[-1]])
         self._until_tidy = max(_TIDY, len(self))
+
+
+class SentRecords:
+    """How many records of a task Kafka has acknowledged, and how many are under way. Used by the task's thread alone.
+
+    What is acknowledged is counted down in each submission, so nothing is to be done here for each record.
+    """
+
+    def __init__(self) -> None:
+        self._handed_over = 0
+        self._given_up = 0
+        self._open: list[Submission] = []
+        self._until_tidy = _TIDY
+
+    def begin(self, submission: Submission) -> None:
+        """Its records are about to be sent."""
+        self._handed_over += submission.remaining
+        self._open.append(submission)
+        self._until_tidy -= 1
+        if not self._until_tidy:
+            self._tidy()
+
+    def give_up(self) -> None:
+        """A record is left out that Kafka did not take; its submission does not wait for it any more."""
+        self._given_up += 1
+
+    def discard(self) -> None:
+        """Nothing is under way any more: what was not acknowledged is discarded with its transaction."""
+        self._given_up += self.under_way()
+        self._open.clear()
+
+    def under_way(self) -> int:
+        """How many records are handed to the producer, and neither acknowledged nor given up."""
+        self._tidy()
+        return sum(submission.remaining for submission in self._open)
+
+    def acknowledged(self) -> int:
+        """How many records Kafka has acknowledged so far."""
+        return self._handed_over - self._given_up - self.under_way()
+
+    def _tidy(self) -> None:
+        """Forget what is done with. The more remains, the later it is done again (invariant I9)."""
+        self._open = [submission for submission in self._open if submission.remaining]
+        self._until_tidy = max(_TIDY, len(self._open))

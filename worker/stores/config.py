@@ -45,7 +45,8 @@ class ConnectorEntry:
 
     ``applied`` is the connector's configuration as it was when the task configs were made of it: tasks run by that
     one, so that a change reaches them once, with the task configs that come of it. ``drained`` is there for a connector
-    that is stopped because it was drained, and not by a user: since when, in milliseconds since 1970.
+    that is stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is what
+    the leader found the configuration to make, ``source`` or ``sink``; a leader of Kafka Connect keeps none.
     """
 
     config: Mapping[str, str]
@@ -53,6 +54,7 @@ class ConnectorEntry:
     task_configs: tuple[Mapping[str, str], ...] = ()
     applied: Mapping[str, str] = field(default_factory=dict)
     drained: int | None = None
+    type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +191,17 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def put_connector(
-        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target: TargetState | None,
+        drained: int | None = None,
+        plugin_type: str | None = None,
     ) -> Future[None]:
-        """Create a connector or change its configuration, and before that its target state if one is given."""
+        """Create a connector or change its configuration, and before that its target state if one is given.
+
+        ``plugin_type`` is what it was found to be; see :class:`ConnectorEntry`.
+        """
 
     @abstractmethod
     def remove_connector(self, name: str) -> Future[None]:
@@ -265,16 +275,22 @@ class MemoryConfigStore(ConfigStore):
         return name in self._pending_fencing
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target: TargetState | None,
+        drained: int | None = None,
+        plugin_type: str | None = None,
     ) -> Future[None]:
         entry = self._connectors.get(name)
         if entry is None:
-            self._connectors[name] = ConnectorEntry(dict(config), target or TargetState.STARTED, drained=drained)
+            begin = target or TargetState.STARTED
+            self._connectors[name] = ConnectorEntry(dict(config), begin, drained=drained, type=plugin_type)
             return self._done(ConnectorChanged(name))
         if target is not None:
             self._connectors[name] = replace(entry, target=target, drained=drained)
             self._listener(TargetStateChanged(name))
-        self._connectors[name] = replace(self._connectors[name], config=dict(config))
+        self._connectors[name] = replace(self._connectors[name], config=dict(config), type=plugin_type)
         return self._done(ConnectorChanged(name))
 
     def remove_connector(self, name: str) -> Future[None]:

@@ -45,16 +45,19 @@ _SESSION_KEY: Final = "session-key"
 _LOGGER: Final = "logger-cluster-"
 
 _DRAINED: Final = "drained"
+_TYPE: Final = "type"
+_TYPES: Final = ("source", "sink")
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorRecord:
-    """A connector's configuration; without one the connector is removed."""
+    """A connector's configuration, and its type as in ``ConnectorEntry``; without one the connector is removed."""
 
     name: str
     config: Mapping[str, str] | None
+    type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,10 @@ def claim_record() -> KeyAndValue:
     return _pair(_TARGET_STATE, None)
 
 
-def connector_record(name: str, config: Mapping[str, str]) -> KeyAndValue:
-    """The configuration of a connector."""
-    return _pair(_CONNECTOR + name, {"properties": dict(config)})
+def connector_record(name: str, config: Mapping[str, str], plugin_type: str | None = None) -> KeyAndValue:
+    """The configuration of a connector. Java skips ``type``."""
+    found = {} if plugin_type is None else {_TYPE: plugin_type}
+    return _pair(_CONNECTOR + name, {"properties": dict(config), **found})
 
 
 def removal_records(name: str) -> list[KeyAndValue]:
@@ -172,7 +176,10 @@ def _read_target_state(name: str, value: bytes | None) -> ConfigRecord:
 
 
 def _read_connector(name: str, value: bytes | None) -> ConfigRecord:
-    return ConnectorRecord(name, None if value is None else _properties(value))
+    if value is None:
+        return ConnectorRecord(name, None)
+    found = load_object(value).get(_TYPE)
+    return ConnectorRecord(name, _properties(value), found if found in _TYPES else None)
 
 
 def _read_task(name: str, value: bytes | None) -> ConfigRecord:

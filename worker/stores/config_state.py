@@ -105,9 +105,11 @@ class ConfigState:
             return self._remove(record.name)
         entry = self._connectors.get(record.name)
         if entry is None:
-            self._connectors[record.name] = self._with_target(record.name, ConnectorEntry(record.config))
+            self._connectors[record.name] = self._with_target(
+                record.name, ConnectorEntry(record.config, type=record.type)
+            )
         else:
-            self._connectors[record.name] = replace(entry, config=record.config)
+            self._connectors[record.name] = replace(entry, config=record.config, type=record.type)
         return ConnectorChanged(record.name)
 
     def _remove(self, name: str) -> ConfigChange | None:

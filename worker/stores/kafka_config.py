@@ -135,10 +135,15 @@ class KafkaConfigStore(ConfigStore):
         return self._state.pending_fencing(name)
 
     def put_connector(
-        self, name: str, config: Mapping[str, str], target: TargetState | None, drained: int | None = None
+        self,
+        name: str,
+        config: Mapping[str, str],
+        target: TargetState | None,
+        drained: int | None = None,
+        plugin_type: str | None = None,
     ) -> Future[None]:
         first = [] if target is None else [records.target_state_record(name, target, drained)]
-        return self._write_as_leader([*first, records.connector_record(name, config)])
+        return self._write_as_leader([*first, records.connector_record(name, config, plugin_type)])
 
     def remove_connector(self, name: str) -> Future[None]:
         return self._write_as_leader(records.removal_records(name))

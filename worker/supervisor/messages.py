@@ -51,6 +51,7 @@ __all__ = [
     "ErrantReplayed",
     "ErrantSelection",
     "ErrantsListed",
+    "Fail",
     "Failed",
     "FenceProducers",
     "Fenced",
@@ -172,6 +173,13 @@ class Reconfigure:
 
 
 @dataclass(frozen=True, slots=True)
+class Fail:
+    """Fail with this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Deliver what the topics hold by now, report :class:`Drained` and wait (sinks only)."""
 
@@ -240,6 +248,7 @@ Command: TypeAlias = (
     | Pause
     | Resume
     | Reconfigure
+    | Fail
     | Drain
     | Stop
     | OffsetsRead

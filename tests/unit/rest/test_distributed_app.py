@@ -12,6 +12,7 @@ from connect.errors import ConnectError
 from equipment.cluster_herder import ClusterHerder
 from rest.app import create_admin_app, create_app
 from rest.forwarding import Forwarding, Peers
+from worker.herder.publication import PUBLICATION_HEADER, Publication
 from worker.session_keys import new_key, sign
 
 BUSY = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
@@ -54,6 +55,15 @@ def test_task_configs_are_taken_from_workers_alone(client: FlaskClient, herder: 
     unsigned = client.post("/connectors/a/tasks", json=[])
     assert unsigned.get_json() == {"error_code": 400, "message": "Internal request missing required signature"}
     assert client.post("/connectors/a/tasks", json=[{"a": 1}]).status_code == 400
+    assert herder.publications == {"a/b": None}, "a worker of Kafka Connect does not number them"
+
+
+@pytest.mark.parametrize(("said", "status"), [("5 0af1 17", 204), ("5 0af1", 400), ("-1 0af1 2", 400), ("1 x 2", 400)])
+def test_task_configs_may_be_numbered(client: FlaskClient, herder: ClusterHerder, said: str, status: int) -> None:
+    herder.is_leader, herder.key = True, new_key("HmacSHA256", None, 0)
+    headers = {"Content-Type": "application/json", **sign(herder.key, "HmacSHA256", b"[]"), PUBLICATION_HEADER: said}
+    assert client.post("/connectors/a/tasks", data=b"[]", headers=headers).status_code == status
+    assert herder.publications == ({"a": Publication(5, "0af1", 17)} if status == 204 else {})
 
 
 def test_a_fence_is_asked_for_by_workers_alone(client: FlaskClient, herder: ClusterHerder) -> None:

@@ -129,7 +129,7 @@ class Leader:
         """Have a connector that is stopped; which type it is shows when it is validated."""
         if "source" not in self.herder.connector_names().result(DEADLINE):
             self.herder.create_connector("source", CONFIG, TargetState.STOPPED).result(DEADLINE)
-        self.inbox.post(lambda: self.configs.put_connector("source", config, TargetState.STOPPED, drained))
+        self.inbox.post(lambda: self.configs.put_connector("source", config, TargetState.STOPPED, drained, "source"))
         self.settle()
 
     def begin_to_alter(self) -> Request[dict[str, Any]]:

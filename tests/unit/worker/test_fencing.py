@@ -11,6 +11,7 @@ from equipment.herding import Place, WorkedInbox
 from worker.herder.fencing import Fencing, producers_to_fence
 from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
+from worker.herder.publication import Publication
 from worker.herder.request import Request
 from worker.stores.config import MemoryConfigStore, SessionKey
 from worker.supervisor import messages
@@ -36,7 +37,12 @@ class FarLeader:
         self.answers: list[Future[None]] = []
 
     def post_task_configs(
-        self, url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
     ) -> Future[None]:
         raise AssertionError(f"nobody publishes tasks of {connector} here")
 
@@ -63,12 +69,12 @@ class Cluster:
             self.answering,
             self.inbox,
             self.far,
-            lambda name: name.startswith("source"),
+            lambda name: name.startswith("sink"),
             enabled=enabled,
         )
         leadership.changed()
         self.inbox.work()
-        for name in ("source", "sink"):
+        for name in ("source", "sink", "unknown"):
             self.store.put_connector(name, {"name": name}, None)
             self.store.put_task_configs(name, [{"n": "0"}])
 
@@ -82,6 +88,7 @@ def test_only_source_tasks_of_new_task_configs_wait() -> None:
     assert cluster.fencing.may_start(Unit("source"))
     assert cluster.fencing.may_start(Unit("sink", 0))
     assert not cluster.fencing.may_start(TASK)
+    assert not cluster.fencing.may_start(Unit("unknown", 0)), "it may be a source"
     assert Cluster(is_leader=True, enabled=False).fencing.may_start(TASK)
 
 
@@ -126,11 +133,14 @@ def test_a_follower_asks_the_leader_until_it_is_done() -> None:
     assert not cluster.fencing.may_start(TASK)
     assert not cluster.fencing.may_start(TASK)
     assert cluster.far.asked == [("http://leader:8083/", "source")]
-    cluster.far.answers[0].set_exception(OSError("connection refused"))
-    cluster.inbox.work()
-    cluster.inbox.work(seconds=2)
-    assert len(cluster.far.asked) == 2
+    for asked, wait in enumerate((1, 2, 4, 8, 16, 16), start=1):
+        cluster.far.answers[-1].set_exception(OSError("connection refused"))
+        cluster.inbox.work()
+        cluster.inbox.work(seconds=wait * 0.9)
+        assert len(cluster.far.asked) == asked
+        cluster.inbox.work(seconds=wait * 0.2)
+        assert len(cluster.far.asked) == asked + 1
     cluster.store.put_fenced_tasks("source", 1)
-    cluster.far.answers[1].set_result(None)
+    cluster.far.answers[-1].set_result(None)
     cluster.inbox.work()
     assert cluster.fencing.may_start(TASK)

@@ -57,7 +57,7 @@ def world() -> World:
     ("config", "kind"),
     [
         ({"connector.class": "FileStreamSink", "topics": "t"}, "sink"),
-        ({"connector.class": "equipment.tasks.SomeConnector", "file": "f"}, "source"),
+        ({"connector.class": "equipment.tasks.SomeConnector", "file": "f"}, "unknown"),
         ({"connector.class": "equipment.tasks.SomeConnector", "topics": "t"}, "unknown"),
         ({"connector.class": "equipment.tasks.SomeConnector", "topics.regex": "t.*"}, "unknown"),
         ({"connector.class": "nowhere.SomeConnector"}, "unknown"),
@@ -79,7 +79,7 @@ def test_every_change_is_seen(world: World) -> None:
     world.configs.put_connector("a", {"name": "a", "connector.class": "FileStreamSink"}, TargetState.PAUSED)
     world.check()
     assert world.connectors.expanded()["a"]["info"]["type"] == "sink"
-    world.connectors.learn_type("a", "source")
+    world.configs.put_connector("a", {"name": "a", "connector.class": "FileStreamSink"}, None, None, "source")
     world.check()
     assert world.connectors.expanded()["a"]["info"]["type"] == "source"
 

@@ -26,13 +26,17 @@ class Running:
 
     def __init__(self) -> None:
         self.current = True
-        self.stopped: list[Unit] = []
+        self.turned_away: list[Unit] = []
+        self.failed: list[str] = []
 
     def is_current(self, unit: Unit) -> bool:
         return self.current and unit == TASK
 
-    def stop(self, unit: Unit) -> None:
-        self.stopped.append(unit)
+    def turn_away(self, unit: Unit) -> None:
+        self.turned_away.append(unit)
+
+    def fail(self, unit: Unit, reason: str) -> None:
+        self.failed.append(f"{unit} {reason}")
 
 
 class UnreadableStore(MemoryConfigStore):
@@ -44,12 +48,13 @@ class UnreadableStore(MemoryConfigStore):
         return read
 
 
-def ask(store: MemoryConfigStore, units: Running) -> list[str]:
+def ask(store: MemoryConfigStore, units: Running, *, is_sink: bool = False) -> list[str]:
     """What a process hears that asks."""
     inbox, heard = WorkedInbox(), list[str]()
-    Ownership(store, units, inbox).asked(OwnershipAsked(TASK, lambda: heard.append("confirmed")))  # type: ignore[arg-type]
+    ownership = Ownership(store, units, inbox, lambda _: is_sink)  # type: ignore[arg-type]
+    ownership.asked(OwnershipAsked(TASK, lambda: heard.append("confirmed")))
     inbox.work()
-    return heard + [f"stop {unit}" for unit in units.stopped]
+    return heard + [f"stop {unit}" for unit in units.turned_away]
 
 
 def configured() -> MemoryConfigStore:
@@ -74,6 +79,19 @@ def test_one_that_was_fenced_before_it_could_ask_is_stopped() -> None:
     store = configured()
     store.put_task_configs("source", [{"n": "0"}])
     assert ask(store, Running()) == ["stop source|task-0"]
+
+
+def test_one_that_nobody_fences_fails_and_says_why() -> None:
+    store, units = configured(), Running()
+    store.put_task_configs("source", [{"n": "0"}])
+    assert ask(store, units, is_sink=True) == []
+    assert units.failed == [
+        "source|task-0 source|task-0 is the task of a source, but connector source is known as a sink, for which "
+        "nobody fences former tasks. Correct the type in the plugins.toml that lists its connector.class, if one does, "
+        "and PUT the connector's configuration once more, unchanged."
+    ]
+    units.current = False
+    assert ask(store, units, is_sink=True) == ["stop source|task-0"], "it is replaced anyhow"
 
 
 def test_what_is_not_known_is_not_confirmed() -> None:

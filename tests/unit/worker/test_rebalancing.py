@@ -17,6 +17,7 @@ from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.parts import ClusterSettings
+from worker.herder.publication import Publication
 from worker.membership.events import Joined, Lost, Refused
 from worker.stores.config import ConfigSnapshot, MemoryConfigStore, SessionKey
 from worker.stores.status import MemoryStatusStore, State
@@ -72,7 +73,12 @@ class FarLeader:
         self.asked: list[tuple[str, Future[None]]] = []
 
     def post_task_configs(
-        self, url: str, connector: str, configs: Sequence[Mapping[str, str]], key: SessionKey | None
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
     ) -> Future[None]:
         self.asked.append((connector, Future()))
         return self.asked[-1][1]
