@@ -15,6 +15,7 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.leadership import Leadership
 from worker.herder.request import Request
 from worker.herder.stopped import StoppedConnectors
+from worker.herder.turns import LEAD_LOST, broken_off
 from worker.stores.config import ConnectorEntry, TargetState
 from worker.supervisor import messages
 from worker.supervisor.messages import Report
@@ -42,7 +43,8 @@ class ErrantRecords:
         self._leadership = leadership
         self._inquiries = inquiries
         self._stopped = stopped
-        self._replaying: set[str] = set()
+        self._replaying: dict[str, Request[Document]] = {}
+        leadership.when_lost(self._end)
 
     def list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
         """Answer with what is in the queue of a connector."""
@@ -76,14 +78,19 @@ class ErrantRecords:
             raise task_not_stopped(name)
         if name in self._replaying:
             raise ConflictError(f"Records of connector {name} are being replayed; ask again in a moment")
-        self._replaying.add(name)
-        request.add_done_callback(lambda _: self._replaying.discard(name))
+        self._replaying[name] = request
+        request.add_done_callback(lambda _: self._replaying.pop(name))
         if replay.to == "task":
             self._stopped.hold(
                 request, name, task_not_stopped, lambda entry: self._replay(request, name, entry, replay)
             )
         else:
             self._replay(request, name, entry, replay)
+
+    def _end(self) -> None:
+        """Break off what the next leader may be asked for again."""
+        for name, request in list(self._replaying.items()):
+            request.break_off(broken_off(request, name, LEAD_LOST))
 
     def _replay(self, request: Request[Document], name: str, entry: ConnectorEntry, replay: Replay) -> None:
         def answered(report: Report) -> None:

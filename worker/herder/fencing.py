@@ -21,7 +21,6 @@ from worker.herder.request import Request
 from worker.membership.membership import Membership
 from worker.stores.config import ConfigStore
 from worker.supervisor import messages
-from worker.supervisor.messages import Report
 from worker.unit import Unit
 
 __all__ = ["Fencing", "producers_to_fence"]
@@ -71,6 +70,8 @@ class Fencing:
         self._enabled = enabled
         self._asked: set[str] = set()
         self._rounds: dict[str, list[Request[None]]] = {}
+        self._fencing: dict[str, Request[None]] = {}
+        leadership.when_lost(self._end)
 
     def may_start(self, unit: Unit) -> bool:
         """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
@@ -140,14 +141,23 @@ class Fencing:
         if not producers:
             self._record(name, tasks)
             return
+        fenced: Request[None] = Request()
+        self._fencing[name] = fenced
+        fenced.add_done_callback(lambda _: self._fenced(name, tasks, fenced))
         inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
-        self._inquiries.put(inquiry, lambda outcome: self._fenced(name, tasks, outcome))
+        self._inquiries.answer(inquiry, fenced, lambda _: fenced.set_result(None))
 
-    def _fenced(self, name: str, tasks: int, outcome: Report | ConnectError) -> None:
-        if isinstance(outcome, ConnectError):
-            self._round_over(name, outcome)
+    def _fenced(self, name: str, tasks: int, fenced: Request[None]) -> None:
+        del self._fencing[name]
+        if (error := fenced.exception()) is not None:
+            self._round_over(name, error)
         else:
             self._record(name, tasks)
+
+    def _end(self) -> None:
+        """Fence nobody any more: what runs by now may be what the next leader has fenced for."""
+        for name, fenced in list(self._fencing.items()):
+            fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
 
     def _record(self, name: str, tasks: int) -> None:
         entry = self._configs.connectors().get(name)

@@ -20,14 +20,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from connect.errors import ConnectError
 from worker.herder.inbox import Action
 from worker.herder.leadership import Leadership
 from worker.herder.request import Request
 
-__all__ = ["Turns"]
+__all__ = ["LEAD_LOST", "Turns", "broken_off"]
+
+LEAD_LOST: Final = "this worker ceased to lead the cluster"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,7 @@ class Turns:
         self._leadership = leadership
         self._post = post
         self._lines: dict[str, deque[_Turn]] = {}
-        leadership.when_lost(lambda: self.end("this worker ceased to lead the cluster"))
+        leadership.when_lost(lambda: self.end(LEAD_LOST))
 
     def is_free(self, connector: str) -> bool:
         """Whether nothing is done to a connector now."""
@@ -84,12 +86,7 @@ class Turns:
             # A write is on its way, and is refused or not.
             return
         request = line[0].request
-        request.break_off(
-            ConnectError(
-                f"This was broken off while {request.stage[0]}, because {reason}. Some of it may be done: look at GET "
-                f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and ask again."
-            )
-        )
+        request.break_off(broken_off(request, connector, reason))
 
     def _begin(self, turn: _Turn) -> None:
         if turn.request.done():
@@ -110,3 +107,11 @@ class Turns:
             del self._lines[connector]
         elif was_first:
             self._begin(line[0])
+
+
+def broken_off(request: Request[Any], connector: str, reason: str) -> ConnectError:
+    """What is told to whoever asked for something that ended in the middle."""
+    return ConnectError(
+        f"This was broken off while {request.stage[0]}, because {reason}. Some of it may be done: look at GET "
+        f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and ask again."
+    )

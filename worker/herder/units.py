@@ -221,7 +221,7 @@ class Units:
         self._publishing.forget(connector)
         self.stop_all(connector)
         self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
-        if not with_statuses:
+        if not (with_statuses and self._is_in()):
             return
         self._statuses.remove_topics(connector)
         for unit in [unit for unit in self._statuses.statuses() if unit.connector == connector]:
@@ -303,7 +303,7 @@ class Units:
             self._restarting.discard(unit)
             self._restarts.pop(unit, None)
             self._false_starts.forget(unit)
-            if self._is_part:
+            if self._is_in():
                 self._statuses.remove(unit)
         elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:
             self._restarting.discard(unit)
@@ -332,8 +332,10 @@ class Units:
 
     def speaks_for(self, unit: Unit) -> bool:
         """Whether what this worker says of a unit that it runs counts: it is part of its cluster yet."""
-        is_ours = self._is_part and not (self._lease is not None and self._lease.is_over())
-        return is_ours and unit.connector in self._configs.connectors()
+        return self._is_in() and unit.connector in self._configs.connectors()
+
+    def _is_in(self) -> bool:
+        return self._is_part and not (self._lease is not None and self._lease.is_over())
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
         if not self.speaks_for(unit):

@@ -111,8 +111,8 @@ class Leader:
             first = decode(connection.recv_bytes())
             if isinstance(first, messages.ValidateConfig):
                 infos: dict[str, Any] = {"configs": []}
-                connection.send_bytes(encode(messages.Validated(infos, "source")))
-            if isinstance(first, messages.AlterSourceOffsets):
+                connection.send_bytes(encode(messages.Validated(infos, first.config["name"] or "")))
+            if isinstance(first, messages.AlterSourceOffsets | messages.ReplayErrants):
                 self.asked.set()
                 while not self.agree.wait(0.01):
                     if connection.poll():
@@ -267,6 +267,16 @@ def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str)
     leader.agree.set()
     assert leader.offsets.altered == []
     assert leader.configs.targets == []
+
+
+def test_a_replay_to_the_topic_ends_with_the_lead_too(leader: Leader) -> None:
+    leader.herder.create_connector("sink", CONFIG | {"name": "sink"}).result(DEADLINE)
+    replaying = leader.herder.replay_errant_records("sink", {"to": "topic", "selection": "all"})
+    wait_until("it is under way", leader.asked.is_set)
+    leader.joins(leads=False)
+    with pytest.raises(ConnectError, match=r"broken off while replaying records .* Some of it may be done"):
+        replaying.result(DEADLINE)
+    assert leader.ended.wait(DEADLINE), "the next leader may be asked for it again"
 
 
 def test_a_leader_that_leads_again_knows_nothing_of_what_was_before(leader: Leader) -> None:

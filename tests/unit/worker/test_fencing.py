@@ -60,7 +60,11 @@ class Cluster:
         place = Place(is_leader=is_leader)
         leadership = Leadership(place, self.store, self.inbox)
         self.inquiries: list[tuple[int, Inquiry]] = []
-        self.answering = Inquiries(lambda number, inquiry: self.inquiries.append((number, inquiry)), lambda _: None)
+        self.given_up: list[int] = []
+        self.answering = Inquiries(
+            lambda number, inquiry: self.inquiries.append((number, inquiry)), self.given_up.append
+        )
+        self.place, self.leadership = place, leadership
         self.fencing = Fencing(
             {},
             self.store,
@@ -125,6 +129,24 @@ def test_tasks_that_change_during_a_round_are_not_recorded() -> None:
     cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}, {"n": "2"}])
     cluster.fenced()
     assert "have changed meanwhile" in str(request.exception(0))
+    assert cluster.store.pending_fencing("source")
+
+
+def test_a_leader_that_leads_no_more_fences_nobody() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", [{"n": "0"}])
+    request: Request[None] = Request()
+    cluster.fencing.fence(request, "source")
+    cluster.place.is_leader = False
+    cluster.leadership.changed()
+    assert "ceased to lead" in str(request.exception(0)), "what runs by now may be the next leader's"
+    assert cluster.given_up == [cluster.inquiries[-1][0]]
+    gone: list[str] = []
+    cluster.answering.when_done(lambda: gone.append("its process"))
+    assert gone == []
+    cluster.fenced()
+    assert gone == ["its process"]
     assert cluster.store.pending_fencing("source")
 
 

@@ -235,6 +235,18 @@ def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_o
     ), "others may run them, and say something else, by now"
 
 
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_worker_removes_no_status_after_the_lease(member: Member, is_over: bool) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    if is_over:
+        member.lease.renew(0.0)
+    member.configs.remove_connector("source")
+    member.join(revoked=(CONNECTOR, TASK))
+    wait_until("both are gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)
+    assert (TASK in member.statuses.statuses()) is is_over, "it may have been made again, and run elsewhere, by now"
+
+
 def test_a_worker_that_is_lost_does_not_try_on_to_have_task_configs_kept(member: Member) -> None:
     member.configs.put_task_configs("source", [])
     member.join(CONNECTOR, leads=False)

@@ -219,11 +219,12 @@ def test_a_new_leader_fences_the_one_before(support: str, worker: Callable[..., 
     new.done(new.store.claim_writes)
     with pytest.raises(FencedError, match="Another worker"):
         old.done(lambda: old.store.put_connector("d", CONFIG, None))
+    with pytest.raises(FencedError, match="claiming"):
+        old.done(lambda: old.store.put_target_state("c", TargetState.STARTED))
     new.done(lambda: new.store.put_connector("e", CONFIG, None))
-    old.done(lambda: old.store.put_target_state("c", TargetState.STARTED))
-    expected = {"c": ConnectorEntry(CONFIG, TargetState.STARTED, TASKS, CONFIG), "e": ConnectorEntry(CONFIG)}
-    assert old.entries() == expected
-    wait_until("the new leader sees the state that the old one wrote", lambda: new.entries() == expected)
+    expected = {"c": ConnectorEntry(CONFIG, TargetState.PAUSED, TASKS, CONFIG), "e": ConnectorEntry(CONFIG)}
+    assert new.entries() == expected
+    wait_until("the old leader sees what the new one wrote", lambda: old.entries() == expected)
 
 
 @pytest.mark.parametrize("large", [0, 1])

@@ -1,0 +1,107 @@
+"""A worker that is cut off from the broker, or may not write any more: what it has put does not come later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connect.errors import ConnectError, RetriableError
+from equipment.inbox import Inbox
+from equipment.proxied_broker import ProxiedBroker
+from equipment.topics import read_topic
+from worker.config import DistributedConfig
+from worker.kafka.compacted_topic import WriteLimit
+from worker.stores.config import TargetState
+from worker.stores.kafka_config import KafkaConfigStore
+from worker.stores.kafka_offset import KafkaOffsetStore
+from worker.stores.offset import offset_key
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+KEY = offset_key("c", {"file": "f"})
+SECONDS = 2.0
+
+
+class Member:
+    """A worker's right to write, which the test takes away."""
+
+    def __init__(self) -> None:
+        self.until = time.monotonic() + 1000.0
+        self.limit = WriteLimit(SECONDS, lambda seconds: time.monotonic() + seconds <= self.until)
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory, broker_jars: tuple[Path, ...]) -> Iterator[ProxiedBroker]:
+    """A broker that a worker reaches by a way of its own."""
+    with ProxiedBroker.running(tmp_path_factory.mktemp("limit") / "broker", broker_jars, 1) as running:
+        yield running
+
+
+@pytest.fixture
+def relayed(far: ProxiedBroker, props: dict[str, str]) -> dict[str, str]:
+    """The properties of that worker."""
+    return props | {"bootstrap.servers": far.bootstrap_of(0), "offset.storage.partitions": "1"}
+
+
+def values(far: ProxiedBroker, topic: str) -> list[bytes | None]:
+    """What is on a topic, in order."""
+    return [record.value() for record in read_topic(far.bootstrap, topic)]
+
+
+def test_offsets_that_a_worker_could_not_deliver_in_time_are_not_delivered_later(
+    far: ProxiedBroker, relayed: dict[str, str]
+) -> None:
+    member = Member()
+    with closing(KafkaOffsetStore(DistributedConfig.parse(relayed), relayed, member.limit)) as store:
+        store.start()
+        store.put({KEY: b'{"position":1}'})
+        far.proxy.cut(far.port(0))
+        began = time.monotonic()
+        with pytest.raises(RetriableError):
+            store.put({KEY: b'{"position":2}'})
+        assert time.monotonic() - began < 25, "well before the answer is given up"
+        far.proxy.heal(far.port(0))
+        assert store.get([KEY]) == [b'{"position":1}']
+        store.put({KEY: b'{"position":3}'})
+        assert values(far, relayed["offset.storage.topic"]) == [b'{"position":1}', b'{"position":3}']
+
+
+def test_a_worker_that_may_not_write_for_long_enough_writes_no_offset(
+    far: ProxiedBroker, relayed: dict[str, str]
+) -> None:
+    member = Member()
+    with closing(KafkaOffsetStore(DistributedConfig.parse(relayed), relayed, member.limit)) as store:
+        store.start()
+        member.until = time.monotonic() + SECONDS / 2
+        with pytest.raises(RetriableError, match="has not heard of its cluster for a while"):
+            store.put({KEY: b'{"position":2}'})
+        member.until = time.monotonic() + 1000.0
+        store.put({KEY: b'{"position":3}'})
+        assert values(far, relayed["offset.storage.topic"]) == [b'{"position":3}']
+
+
+def test_a_target_state_that_the_leader_could_not_deliver_in_time_is_not_delivered_later(
+    far: ProxiedBroker, relayed: dict[str, str]
+) -> None:
+    member, inbox = Member(), Inbox()
+    store = KafkaConfigStore(DistributedConfig.parse(relayed), relayed, inbox.post, member.limit)
+    with closing(inbox), closing(store):
+        store.start(lambda _: None)
+        inbox.ask(lambda: store.put_target_state("c", TargetState.STOPPED)).result(30)
+        far.proxy.cut(far.port(0))
+        with pytest.raises(ConnectError):
+            inbox.ask(lambda: store.put_target_state("c", TargetState.STARTED)).result(40)
+        far.proxy.heal(far.port(0))
+        member.until = 0.0
+        with pytest.raises(ConnectError):
+            inbox.ask(lambda: store.put_target_state("c", TargetState.PAUSED)).result(40)
+        member.until = time.monotonic() + 1000.0
+        inbox.ask(lambda: store.put_target_state("c", TargetState.STOPPED)).result(40)
+        assert [b'"STOPPED"' in (value or b"") for value in values(far, relayed["config.storage.topic"])] == [
+            True,
+            True,
+        ]
