@@ -239,14 +239,8 @@ def _plugins(config: WorkerConfig) -> PluginRegistry:
 
 
 def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
-    """The worker's place in its group; each sign of life that the group has answered renews the lease for a session."""
-    session = config.session_timeout_ms / 1000
-    return GroupMembership(
-        url,
-        lambda tell, snapshot: GroupMember(
-            config, resolved, url, tell, snapshot, lambda sent: lease.renew(sent + session)
-        ),
-    )
+    """The worker's place in its group, whose session is the lease of the worker's children."""
+    return GroupMembership(url, lambda tell, snapshot: GroupMember(config, resolved, url, tell, snapshot, lease.renew))
 
 
 def _cluster_settings(

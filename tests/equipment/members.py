@@ -15,6 +15,7 @@ from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.stores.config import ConfigSnapshot
+from worker.supervisor.moment import Clock, Moment
 from worker.unit import Unit
 
 __all__ = ["Configs", "MemberWorker", "distributed_props", "main"]
@@ -58,25 +59,30 @@ def distributed_props(bootstrap: str, group: str, **keys: str) -> dict[str, str]
 class MemberWorker:
     """A member and the part of a herder that answers it, in a thread of its own.
 
-    ``running`` is what this one runs: it changes as the herder's units would, and what is revoked takes
-    ``stop_seconds`` to stop.
+    ``running`` is what this one runs: it changes as the herder's units would. ``sessions`` has until when its session
+    was said to last, and ``clock`` is its clock.
     """
 
     def __init__(
-        self, url: str, props: dict[str, str], configs: Configs, seen: Callable[[Event], None] = lambda _: None
+        self,
+        url: str,
+        props: dict[str, str],
+        configs: Configs,
+        seen: Callable[[Event], None] = lambda _: None,
+        clock: Clock = Moment.now,
     ) -> None:
         self.url = url
         self.group = props["group.id"]
         self.configs = configs
         self.running: frozenset[Unit] = frozenset()
         self.events: list[Event] = []
-        self.signs: list[float] = []
+        self.sessions: list[Moment] = []
         self.hold_revoked = threading.Event()
         self._seen = seen
         self._inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         config = DistributedConfig.parse(props)
         self.membership = GroupMembership(
-            url, lambda tell, snapshot: GroupMember(config, props, url, tell, snapshot, self.signs.append)
+            url, lambda tell, snapshot: GroupMember(config, props, url, tell, snapshot, self.sessions.append, clock)
         )
         self._thread = threading.Thread(target=self._run, daemon=True)
 

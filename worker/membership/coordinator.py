@@ -7,7 +7,6 @@ another and are sent meanwhile too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,6 +23,7 @@ from connect.errors import DataError
 from worker.kafka.python_client import quieten
 from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
+from worker.supervisor.moment import Clock, Moment
 
 __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 
@@ -89,18 +89,27 @@ Assign = Callable[[str, str, int, Sequence[GroupMemberData]], Mapping[str, bytes
 
 
 class Coordinator:
-    """Joins, gives signs of life, leaves. ``alive`` is told when a request was sent that the broker has answered."""
+    """Joins, gives signs of life, leaves.
+
+    ``alive`` is told when, by ``clock``, a request was sent that the broker has answered, or a little before that.
+    """
 
     def __init__(
-        self, client: Mapping[str, Any], group: GroupSettings, assign: Assign, alive: Callable[[float], None]
+        self,
+        client: Mapping[str, Any],
+        group: GroupSettings,
+        assign: Assign,
+        alive: Callable[[Moment], None],
+        clock: Clock,
     ) -> None:
         quieten()
         self._group = group
         self._alive = alive
+        self._clock = clock
         # The leader's assignment may wait a moment, and there is nothing else in this thread that it would hold up.
         self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
         self._client = KafkaNetClient(net=self._net, **client)
-        self._member = _Member(self._client, group, assign, alive)
+        self._member = _Member(self._client, group, assign, alive, clock)
         self._wakeup = WakeupNotifier(self._net)
         self._joining = False
 
@@ -204,7 +213,7 @@ class Coordinator:
             member_id=generation.member_id,
             group_instance_id=self._group.instance_id,
         )
-        sent = time.monotonic()
+        sent = self._clock()
         try:
             response = await self._client._manager.send(
                 request, node_id=self._node(), request_timeout_ms=self._group.session_timeout / 3
@@ -216,7 +225,7 @@ class Coordinator:
             raise self._failure(error) from error
         return self._answered(errors.for_code(response.error_code), generation, sent)
 
-    def _answered(self, answer: type[Exception], generation: Generation, sent: float) -> bool:
+    def _answered(self, answer: type[Exception], generation: Generation, sent: Moment) -> bool:
         if self._member._generation is not generation:
             return False  # of a generation that has passed
         if answer in (errors.NoError, errors.RebalanceInProgressError):
@@ -257,7 +266,12 @@ class Coordinator:
 
 class _Member(BaseCoordinator):  # type: ignore[misc]
     def __init__(
-        self, client: KafkaNetClient, group: GroupSettings, assign: Assign, alive: Callable[[float], None]
+        self,
+        client: KafkaNetClient,
+        group: GroupSettings,
+        assign: Assign,
+        alive: Callable[[Moment], None],
+        clock: Clock,
     ) -> None:
         super().__init__(
             client,
@@ -270,6 +284,8 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
         )
         self._assign = assign
         self._alive = alive
+        self._clock = clock
+        self._joined = clock()
         self.offer: list[tuple[str, bytes]] = []
 
     def protocol_type(self) -> str:
@@ -282,9 +298,14 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
         known = [GroupMemberData(item.member_id, item.group_instance_id, bytes(item.metadata)) for item in members]
         return dict(self._assign(leader_id, protocol, self._generation.generation_id, known))
 
+    def _process_join_group_response(self, response: Any, send_time: float) -> None:
+        super()._process_join_group_response(response, send_time)
+        # The next request follows, and its own time would be told by a clock that may stand still.
+        self._joined = self._clock()
+
     def _process_sync_group_response(self, response: Any, send_time: float) -> bytes:
         assignment = bytes(super()._process_sync_group_response(response, send_time))
-        self._alive(send_time)
+        self._alive(self._joined)
         return assignment
 
 

@@ -36,6 +36,7 @@ from worker.membership.protocol import (
     offered,
 )
 from worker.stores.config import ConfigSnapshot
+from worker.supervisor.moment import LONG_AGO, Clock, Moment
 from worker.unit import Unit
 
 if TYPE_CHECKING:
@@ -60,9 +61,8 @@ class GroupMember:
 
     ``props`` are the worker's resolved properties, ``url`` is where it is reached by the others. ``tell`` is given
     the events, in the member's thread. ``snapshot`` is asked for the configurations, read to the given offset at
-    least if that can be; -1 is as far as they are read already. ``on_heartbeat`` is given the time
-    (``time.monotonic()``) at which a request was sent that the broker has answered: the session lasts
-    ``session.timeout.ms`` from then at least.
+    least if that can be; -1 is as far as they are read already. ``on_session`` is told until when the session lasts,
+    with something to spare, or that it is over (:data:`~worker.supervisor.moment.LONG_AGO`).
     """
 
     def __init__(
@@ -72,14 +72,16 @@ class GroupMember:
         url: str,
         tell: Callable[[Event], None],
         snapshot: Callable[[int], Future[ConfigSnapshot]],
-        on_heartbeat: Callable[[float], None] | None = None,
+        on_session: Callable[[Moment], None] = lambda _: None,
+        clock: Clock = Moment.now,
     ) -> None:
         self._config = config
         self._props = props
         self._url = url
         self._tell = tell
         self._snapshot = snapshot
-        self._on_heartbeat = on_heartbeat
+        self._on_session = on_session
+        self._clock = clock
         self._session = config.session_timeout_ms / 1000
         self._leader = Leader(config, snapshot)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -93,7 +95,8 @@ class GroupMember:
         self._last: Assignment | None = None
         self._joined = False
         self._version = -1
-        self._alive = 0.0
+        self._alive = LONG_AGO
+        self._lapsed = False
         self._lost: Lost | None = None
         self._stopping = False
         self._wanted = True
@@ -174,6 +177,7 @@ class GroupMember:
             ),
             self._leader.assign,
             self._signed,
+            self._clock,
         )
 
     async def _guarded(self, work: Awaitable[None]) -> None:
@@ -346,11 +350,14 @@ class GroupMember:
         logger.warning("Stopping everything this worker runs: %s", reason)
         self._held, self._last, self._version = frozenset(), None, -1
         self._joined, self._stopping, self._wanted = False, False, True
-        self._join_at = None
+        self._join_at, self._lapsed = None, False
         stopped: Future[None] = Future()
         stopped.add_done_callback(lambda _: self._wake())
         self._lost = Lost(stopped, within)
         self._tell(self._lost)
+        if within == 0:
+            # Whoever runs it may have begun: the processes do not wait for the herder.
+            self._on_session(LONG_AGO)
 
     def _generation_lost(self, coordinator: Coordinator, reason: str) -> None:
         coordinator.forget()
@@ -384,13 +391,21 @@ class GroupMember:
 
     # -- signs of life -----------------------------------------------------------------------------------------------
 
-    def _signed(self, sent: float) -> None:
-        self._alive = max(self._alive, sent)
-        if self._on_heartbeat is not None:
-            self._on_heartbeat(sent)
+    def _signed(self, sent: Moment) -> None:
+        if self._joined and sent.since(self._alive) > self._certain:
+            # The processes have seen that, too, and are gone; the watch drops what they ran.
+            self._lapsed = True
+        if not self._lapsed:
+            self._alive = max(self._alive, sent)
+            self._on_session(self._alive.after(self._certain))
+
+    @property
+    def _certain(self) -> float:
+        """For how long a session lasts certainly, in seconds from a sign of life."""
+        return self._session * (1 - _MARGIN)
 
     def _session_left(self) -> float:
-        return max(0.0, self._alive + self._session * (1 - _MARGIN) - time.monotonic())
+        return max(0.0, self._certain - self._clock().since(self._alive))
 
     async def _beat(self, coordinator: Coordinator) -> None:
         while not self._ended:
@@ -429,8 +444,9 @@ class GroupMember:
         """See to it that everything is stopped before the session ends if the broker does not answer."""
         while not self._ended:
             await coordinator.sleep(self._session / 30)
-            silent = time.monotonic() - self._alive
-            if self._joined and silent > self._session * _MOST_SILENT:
+            now = self._clock()
+            silent = now.since(self._alive)
+            if self._joined and (self._lapsed or silent > self._session * _MOST_SILENT):
                 coordinator.forget()
-                self._drop(f"the coordinator was not heard of for {silent:.1f} s", self._session_left())
+                self._drop(f"the coordinator was not heard of {now.told_since(self._alive)}", self._session_left())
                 self._wake()

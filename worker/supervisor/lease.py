@@ -3,12 +3,12 @@
 A worker that is frozen (SIGSTOP, a paused virtual machine) cannot stop its tasks before its session ends and others
 take them over (invariant I6). So its children look by themselves: the worker renews the lease with each heartbeat that
 the group has answered, and a child whose lease is over exits at once. What it had not committed is done again by
-whoever takes over (invariant I3).
+whoever takes over (invariant I3). It is over when either of two clocks says so (:mod:`worker.supervisor.moment`), and
+at once when the group says that it does not know the worker any more.
 """
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
 import threading
@@ -17,10 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from worker.supervisor.moment import FOREVER, Moment
+
 __all__ = ["Lease", "LeaseView", "watch_lease"]
 
 _FORM: Final = "d"
-_SIZE: Final = 8
+_SIZE: Final = 16
 _LOOK: Final = 0.2
 
 
@@ -30,22 +32,23 @@ class Lease:
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("sluice-lease")
         os.ftruncate(self._descriptor, _SIZE)
-        # Stored as one double: struct.pack_into would write zeros first, which a child may see.
+        # Stored as two doubles, each at once: struct.pack_into would write zeros first, which a child may see. Between
+        # the two stores one is older, which holds as well.
         self._until = memoryview(mmap.mmap(self._descriptor, _SIZE)).cast(_FORM)
-        self.renew(math.inf)
+        self.renew(FOREVER)
 
     @property
     def path(self) -> str:
         """Where the children of this worker find the lease."""
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
-    def renew(self, until: float) -> None:
-        """Let it last until this time of the monotonic clock, which all processes of a machine share."""
-        self._until[0] = until
+    def renew(self, until: Moment) -> None:
+        """Let it last until this moment; after :data:`~worker.supervisor.moment.LONG_AGO` it is over at once."""
+        self._until[0], self._until[1] = until.booted, until.wall
 
     def is_over(self) -> bool:
         """Whether it has run out."""
-        return time.monotonic() > self._until[0]
+        return _is_over(self._until)
 
     def lasts(self, seconds: float) -> bool:
         """Whether it lasts for so long yet: what is begun now and ends by then is done by right."""
@@ -61,7 +64,12 @@ class LeaseView:
 
     def is_over(self) -> bool:
         """Whether the lease has run out."""
-        return time.monotonic() > self._until[0]
+        return _is_over(self._until)
+
+
+def _is_over(until: memoryview[float]) -> bool:
+    now = Moment.now()
+    return now.booted > until[0] or now.wall > until[1]
 
 
 def watch_lease(path: str, on_over: Callable[[], None] = lambda: os._exit(1)) -> None:

@@ -24,6 +24,7 @@ from worker.stores.status import MemoryStatusStore, State
 from worker.supervisor import messages
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import decode, encode
+from worker.supervisor.moment import LONG_AGO
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
@@ -213,7 +214,7 @@ def test_a_worker_that_is_lost_stops_everything_and_says_nothing_of_it(member: M
 def test_a_worker_whose_lease_is_over_says_nothing(member: Member) -> None:
     member.join(CONNECTOR, TASK)
     member.wait_for(TASK, State.RUNNING)
-    member.lease.renew(0.0)
+    member.lease.renew(LONG_AGO)
     member.join(CONNECTOR, revoked=(TASK,))
     wait_until("the task is gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)
     assert member.state(TASK) is State.RUNNING

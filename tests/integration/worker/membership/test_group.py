@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
 
 from equipment.members import Configs, MemberWorker, distributed_props
 from equipment.waiting import wait_until
 from worker.kafka.broker import BrokerConfig, EmbeddedBroker
 from worker.stores.config import ConfigSnapshot
+from worker.supervisor.moment import LONG_AGO, Moment
 from worker.unit import Unit
 
 pytestmark = [
@@ -97,7 +100,7 @@ def test_two_members_share_and_follow_changes(workers: Callable[..., MemberWorke
 
 def test_signs_of_life_come_more_often_than_they_have_to(workers: Callable[..., MemberWorker]) -> None:
     member = workers(Configs({"c": 1}), session_timeout_ms="60000", heartbeat_interval_ms="20000")
-    wait_until("there are many", lambda: len(member.signs) >= 5, 20)
+    wait_until("there are many", lambda: len(member.sessions) >= 5, 20)
 
 
 def test_three_members_in_turn(workers: Callable[..., MemberWorker]) -> None:
@@ -106,9 +109,10 @@ def test_three_members_in_turn(workers: Callable[..., MemberWorker]) -> None:
     settle(configs, *members)
     members.pop(0).close()
     settle(configs, *members)
-    signs = members[0].signs
-    wait_until("signs of life go on", lambda: len(signs) > 3 and time.monotonic() - signs[-1] < 2)
-    assert signs == sorted(signs)
+    sessions = members[0].sessions
+    wait_until("signs of life go on", lambda: len(sessions) > 3 and sessions[-1] > Moment.now().after(SESSION / 2))
+    assert sessions == sorted(sessions)
+    assert max(sessions) < Moment.now().after(SESSION), "no more is claimed than is certain"
 
 
 def test_what_is_revoked_is_nobody_elses_until_it_has_stopped(workers: Callable[..., MemberWorker]) -> None:
@@ -121,8 +125,8 @@ def test_what_is_revoked_is_nobody_elses_until_it_has_stopped(workers: Callable[
     revoking = wait_until("units are revoked", lambda: next((e for e in first.joined if e.revoked), None))
     # The third has the second join again, which waits for the first: for longer than its session.
     third = workers(configs, **keys)
-    rounds, signs = len(first.joined), {member: len(member.signs) for member in (first, second)}
-    wait_until("signs of life are given", lambda: all(len(m.signs) >= before + 8 for m, before in signs.items()))
+    rounds, signs = len(first.joined), {member: len(member.sessions) for member in (first, second)}
+    wait_until("signs of life are given", lambda: all(len(m.sessions) >= before + 8 for m, before in signs.items()))
     assert len(first.joined) == rounds
     assert not second.running & first.running
     start = time.monotonic()
@@ -252,6 +256,66 @@ def test_of_two_with_one_instance_id_the_older_is_refused(workers: Callable[...,
     settle(configs, newer)
 
 
+# -- clocks, and a session that is over ------------------------------------------------------------------------------
+
+
+class JumpingClock:
+    """The clock of a machine that was suspended, or paused and set."""
+
+    def __init__(self) -> None:
+        self.jump = Moment(0.0, 0.0)
+
+    def __call__(self) -> Moment:
+        now = Moment.now()
+        return Moment(now.booted + self.jump.booted, now.wall + self.jump.wall)
+
+
+@pytest.mark.parametrize("jump", [Moment(60.0, 60.0), Moment(0.0, 60.0)])
+def test_a_member_whose_machine_was_paused_drops_everything_and_comes_back(
+    bootstrap: str, topic: str, jump: Moment
+) -> None:
+    configs, clock = Configs({"c": 3}), JumpingClock()
+    worker = MemberWorker("http://w/", distributed_props(bootstrap, topic), configs, clock=clock).start()
+    try:
+        settle(configs, worker)
+        clock.jump = jump
+        wait_until("everything is dropped", lambda: worker.lost)
+        wait_until("its processes are told to end", lambda: LONG_AGO in worker.sessions)
+        assert worker.lost[0].within == 0
+        settle(configs, worker)
+        assert len(worker.lost) == 1
+        wait_until("the session goes on", lambda: worker.sessions[-1] > clock())
+    finally:
+        worker.close()
+
+
+def test_a_clock_that_is_set_back_is_no_matter(bootstrap: str, topic: str) -> None:
+    configs, clock = Configs({"c": 1}), JumpingClock()
+    worker = MemberWorker("http://w/", distributed_props(bootstrap, topic), configs, clock=clock).start()
+    try:
+        settle(configs, worker)
+        clock.jump = Moment(0.0, -3600.0)
+        before = len(worker.sessions)
+        wait_until("signs of life go on", lambda: len(worker.sessions) > before + 5)
+        assert not worker.lost
+    finally:
+        worker.close()
+
+
+def test_the_session_is_over_at_once_when_the_group_does_not_know_a_member_any_more(
+    workers: Callable[..., MemberWorker], bootstrap: str, topic: str
+) -> None:
+    configs = Configs({"c": 3})
+    member = workers(configs)
+    settle(configs, member)
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
+        admin.remove_group_members(topic, [MemberToRemove(member_id=member.joined[-1].member_id)])
+    wait_until("everything is dropped", lambda: member.lost)
+    wait_until("its processes are told to end", lambda: LONG_AGO in member.sessions)
+    settle(configs, member)
+    wait_until("it has a session again", lambda: member.sessions[-1] > Moment.now())
+
+
 # -- a broker that does not answer -----------------------------------------------------------------------------------
 
 
@@ -266,7 +330,7 @@ def test_everything_is_dropped_before_the_session_ends_if_the_broker_is_silent(
             settle(configs, worker)
             os.kill(broker.pid, signal.SIGSTOP)
             wait_until("everything is dropped", lambda: worker.lost)
-            assert time.monotonic() - worker.signs[-1] < SESSION
+            assert Moment.now() < worker.sessions[-1]
             assert 0 < worker.lost[0].within < SESSION / 3
             assert not worker.running
         finally:
