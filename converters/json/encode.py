@@ -141,7 +141,8 @@ def _decimal(schema: Schema, decimal_format: DecimalFormat) -> Encode:
     def as_number(value: Any) -> Any:
         if not isinstance(value, Decimal) or not value.is_finite():
             raise WrongTypeError
-        return orjson.Fragment(str(value).encode())
+        # Java has no negative zero.
+        return orjson.Fragment(str(value or value.copy_abs()).encode())
 
     def as_bytes(value: Any) -> Any:
         if not isinstance(value, Decimal):
