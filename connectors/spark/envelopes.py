@@ -23,7 +23,10 @@ from connectors.spark.schema import table_schema
 
 __all__ = ["envelope_reader"]
 
-_PAYLOAD: Final = re.compile(rb'"payload"\s*:[ \t\r\n]*')
+_SPACE: Final = r"[ \t\r\n]*"
+_SCHEMA: Final = re.compile(rf'{_SPACE}\{{{_SPACE}"schema"{_SPACE}:{_SPACE}')
+_PAYLOAD: Final = re.compile(rf'{_SPACE},{_SPACE}"payload"{_SPACE}:{_SPACE}')
+_DECODER: Final = json.JSONDecoder()
 
 
 def envelope_reader(converter: Converter[Any]) -> ColumnReader:
@@ -53,15 +56,18 @@ def _are_all_like(array: Any, prefix: bytes) -> bool:
 
 def _prefix(message: bytes) -> bytes:
     """The bytes before the payload of an envelope whose schema comes first."""
-    for match in _PAYLOAD.finditer(message):
-        prefix = message[: match.end()]
-        try:
-            envelope = json.loads((prefix + b"null}").decode())
-        except ValueError:
-            continue
-        if isinstance(envelope, dict) and list(envelope) == ["schema", "payload"]:
-            return prefix
-    raise DoubtError
+    try:
+        text = message.decode()
+        start = _SCHEMA.match(text)
+        if start is None:
+            raise DoubtError
+        _, end = _DECODER.raw_decode(text, start.end())
+    except (ValueError, RecursionError) as error:
+        raise DoubtError from error
+    payload = _PAYLOAD.match(text, end)
+    if payload is None:
+        raise DoubtError
+    return text[: payload.end()].encode()
 
 
 def _schema(converter: Converter[Any], prefix: bytes) -> Schema | None:

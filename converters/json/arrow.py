@@ -19,13 +19,13 @@ import pyarrow.json as pyarrow_json
 from connect.data import Schema, Type, logical
 from connect.data.arrow import arrow_type, to_array
 from connect.errors import DataError
-from converters.json.columns import DoubtError
 from converters.json.decode import decoder
+from converters.json.errors import DoubtError
+from converters.json.nesting import check_depths
 
 __all__ = ["ArrowReader"]
 
 _MOST_BYTES: Final = 2**30
-_MOST_DEPTH: Final = 900
 _NEGATIVE_ZERO: Final = -(2**63)
 _PLAIN: Final[dict[Type, Any]] = {
     Type.INT8: pa.int8(),
@@ -158,10 +158,10 @@ def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
     """Raise ``DoubtError`` for what may be in fields that are left out and that orjson would not take."""
     if b"NaN" in text or b"Inf" in text:
         raise DoubtError
-    if max(map(len, payloads)) > _MOST_DEPTH:
-        for payload in payloads:
-            if len(payload) > _MOST_DEPTH and payload.count(b"[") + payload.count(b"{") > _MOST_DEPTH:
-                raise DoubtError
+    try:
+        check_depths(payloads)
+    except DataError as error:
+        raise DoubtError from error
 
 
 def _check_floats(array: Any) -> None:

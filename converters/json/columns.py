@@ -7,7 +7,6 @@ leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -18,10 +17,12 @@ from typing import Any, Final
 from connect.data import Schema, Type, logical
 from connect.errors import DataError
 from converters.json.decode import decoder
-from converters.json.encode import RANGES, DecimalFormat, encode_float64, encode_schemaless, encoder
-from converters.json.errors import InexactError
+from converters.json.encode import RANGES, DecimalFormat, encoder
+from converters.json.errors import DoubtError, InexactError, UnfitError
+from converters.json.schemaless import HIGH, LOW, UNTOUCHED, decode_schemaless, encode_schemaless
+from converters.json.written import encode_float64_column
 
-__all__ = ["Change", "DoubtError", "column_decoder", "column_encoder", "field_encoders", "has_long_numbers"]
+__all__ = ["Change", "column_decoder", "column_encoder", "field_encoders", "has_long_numbers"]
 
 Row = Callable[[Any], Any]
 Change = Callable[[Sequence[Any]], Sequence[Any]]
@@ -32,25 +33,24 @@ _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER: Final = b"0" * 19
 
 
-class DoubtError(Exception):
-    """A column holds something out of the ordinary: go through its rows."""
+def column_decoder(schema: Schema | None, *, replace_null: bool, brief: bool = False) -> Change:
+    """What turns parsed JSON into the values of a schema. It changes the nodes it is given.
 
-
-def column_decoder(schema: Schema | None, *, replace_null: bool) -> Change:
-    """What turns parsed JSON into the values of a schema. It changes the dicts it is given."""
+    ``replace_null`` and ``brief`` are those of :func:`~converters.json.decode.decoder`.
+    """
     if schema is None:
-        return _by_row(decoder(None, replace_null=replace_null))
+        return _by_row(decode_schemaless)
 
     def row_of(part: Schema) -> Row:
-        return decoder(part, replace_null=replace_null, nested=part is not schema)
+        return decoder(part, replace_null=replace_null, nested=part is not schema, brief=brief)
 
-    return _Direction(row_of, _READ, _decoded_struct).change(schema)
+    return _Direction(row_of, _READ, _decoded_struct, brief).change(schema)
 
 
 def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Change:
     """What turns the values of a schema into what orjson writes as Jackson does. The values stay as they are."""
     if schema is None:
-        return _by_row(encode_schemaless)
+        return _encoded_schemaless
 
     def row_of(part: Schema) -> Row:
         return encoder(part, replace_null=replace_null, decimal_format=decimal_format)
@@ -80,13 +80,14 @@ class _Direction:
     row_of: Callable[[Schema], Row]
     handled: Mapping[Type, tuple[frozenset[type], Change]]
     struct: Callable[[Sequence[tuple[str, Change]]], Change]
+    floats_are_exact: bool = False
 
     def change(self, schema: Schema) -> Change:
         row = self.row_of(schema)
         if schema.name in logical.LOGICAL_NAMES:
             return _by_row(row)
         if schema.type in self.handled:
-            return _nullable(row, *self.handled[schema.type])
+            return _nullable(row, *self._scalar(schema.type, row))
         if schema.type is Type.STRUCT:
             parts = [(field.name, self.change(field.schema)) for field in schema.fields]
             return _nullable(row, _DICT, self.struct(parts))
@@ -95,6 +96,11 @@ class _Direction:
         if schema.type is Type.MAP and schema.value_schema is not None and schema.key_schema is Schema.string():
             return _nullable(row, _DICT, _map(self.change(schema.value_schema)))
         return _by_row(row)
+
+    def _scalar(self, kind: Type, row: Row) -> tuple[frozenset[type], Change]:
+        if self.floats_are_exact and kind in RANGES:
+            return _NUMBER, _whole(row, *RANGES[kind])
+        return self.handled[kind]
 
 
 def _by_row(row: Row) -> Change:
@@ -146,17 +152,14 @@ def _within(low: int, high: int) -> Change:
     return change
 
 
+def _whole(row: Row, low: int, high: int) -> Change:
+    """Whole numbers, some of them perhaps written with a fraction."""
+    whole, fraction = _within(low, high), _by_row(row)
+    return lambda column: (fraction if float in set(map(type, column)) else whole)(column)
+
+
 def _as_floats(column: Sequence[Any]) -> Sequence[Any]:
     return list(map(float, column)) if int in set(map(type, column)) else column
-
-
-def _as_written(column: Sequence[Any]) -> Sequence[Any]:
-    """Floats in the range where Java, too, writes plain decimals; the others by their own method."""
-    sizes = list(map(abs, column))
-    # A NaN, which min and max may miss, makes the sum one.
-    if not math.isnan(sum(sizes)) and max(sizes) < 1e7 and min(filter(None, sizes), default=1.0) >= 1e-3:
-        return column
-    return list(map(encode_float64, column))
 
 
 # -- containers --------------------------------------------------------------------------------------------------
@@ -248,9 +251,54 @@ def _map(part: Change) -> Change:
     return change
 
 
+# -- without a schema --------------------------------------------------------------------------------------------
+
+
+def _encoded_schemaless(column: Sequence[Any]) -> Sequence[Any]:
+    """Values of any types. It changes as little as it can: mostly all values of one field are of one type."""
+    kinds = set(map(type, column))
+    if kinds <= UNTOUCHED:
+        return column
+    change = _BY_KIND.get(kinds.pop()) if len(kinds) == 1 else None
+    if change is not None:
+        return change(column)
+    if len(kinds) == 2 and NoneType in kinds:
+        present = [value for value in column if value is not None]
+        changed = _encoded_schemaless(present)
+        if changed is present:
+            return column
+        left = iter(changed)
+        return [None if value is None else next(left) for value in column]
+    try:
+        return [value if value.__class__ in UNTOUCHED else encode_schemaless(value) for value in column]
+    except UnfitError as error:
+        raise DoubtError from error
+
+
+def _schemaless_objects(rows: Sequence[Any]) -> Sequence[Any]:
+    names = tuple(rows[0])
+    if not set(map(type, names)) <= _STRING:
+        raise DoubtError
+    if not _in_order(rows, names):
+        return _schemaless_map(rows)
+    columns = [list(map(itemgetter(name), rows)) for name in names]
+    changed = list(map(_encoded_schemaless, columns))
+    if all(new is old for new, old in zip(changed, columns, strict=True)):
+        return rows
+    return _rebuilt(names, changed, rows)
+
+
+_schemaless_map: Final = _map(_encoded_schemaless)
+_BY_KIND: Final[Mapping[type, Change]] = {
+    int: _within(LOW, HIGH),
+    float: encode_float64_column,
+    dict: _schemaless_objects,
+    list: _array(_encoded_schemaless),
+}
 _NULL: Final = frozenset({NoneType})
 _DICT: Final = frozenset({dict})
 _LIST: Final = frozenset({list})
+_NUMBER: Final = frozenset({int, float})
 _STRING: Final = frozenset({str})
 _SAME: Final[Mapping[Type, tuple[frozenset[type], Change]]] = {
     Type.BOOLEAN: (frozenset({bool}), _unchanged),
@@ -258,4 +306,4 @@ _SAME: Final[Mapping[Type, tuple[frozenset[type], Change]]] = {
     **{kind: (frozenset({int}), _within(low, high)) for kind, (low, high) in RANGES.items()},
 }
 _READ: Final = {**_SAME, Type.FLOAT64: (frozenset({float, int}), _as_floats)}
-_WRITTEN: Final = {**_SAME, Type.FLOAT64: (frozenset({float}), _as_written)}
+_WRITTEN: Final = {**_SAME, Type.FLOAT64: (frozenset({float}), encode_float64_column)}

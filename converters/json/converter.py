@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, groupby, islice, repeat
-from operator import indexOf, itemgetter
+from itertools import chain, groupby
 from typing import Any, Final
 
 import orjson
@@ -13,27 +12,26 @@ import orjson
 from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, StructColumn, ValueColumn
 from connect.errors import ConfigError, DataError
 from converters.json.codec import Codecs, Reader, Writer
-from converters.json.columns import DoubtError
 from converters.json.config import JsonConverterConfig
-from converters.json.errors import InexactError
-from converters.json.text import parse_exactly
+from converters.json.envelope import Frame, read_envelope
+from converters.json.errors import DoubtError, InexactError
+from converters.json.nesting import TOO_DEEP
+from converters.json.text import parse_exactly, parse_first
 from converters.universal import UniversalConverter
 
 __all__ = ["JsonConverter"]
 
 _TOMBSTONE: Final = SchemaAndValue(None, None)
-_BRACE: Final = ord("}")
-_NOT_AN_ENVELOPE: Final = (
-    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional '
-    "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
-    "configuration."
-)
-_TOO_DEEP: Final = "The value is nested too deeply: flatten it, or read it as text with the StringConverter."
-_NOT_YET: Final = b"\xff"
+_NO_MESSAGE: Final = b"\xff"
 _CHUNK: Final = 512
 """How many messages are read at once: so many values stay in the processor's cache between the steps."""
 _ARROW_CHUNK: Final = 16_384
 """How many messages are read into Arrow at once; one that is out of the ordinary slows down its chunk."""
+_FEWEST: Final = 4
+_FEWEST_IN_ARROW: Final = 32
+"""How many messages of one schema are worth being read as a column, or into Arrow."""
+_ROWS: Final = 8
+"""How many messages are read one by one where they are not."""
 
 
 class JsonConverter(UniversalConverter[JsonConverterConfig]):
@@ -50,7 +48,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         self._codecs = Codecs(config)
         self._reader = self._codecs.reader(self._configured_schema())
         self._enveloped = config.schemas_enable and self._reader.schema is None
-        self._last_read: tuple[bytes, Reader] = (_NOT_YET, self._reader)
+        self._frame = Frame(_NO_MESSAGE, _NO_MESSAGE, self._reader)
         self._last_written: Writer = self._codecs.writer(None)
 
     def _configured_schema(self) -> Schema | None:
@@ -71,13 +69,13 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         """
         if value is None and schema is None:
             return None
-        writer = self._last_written
-        if writer.schema is not schema:
-            writer = self._last_written = self._codecs.writer(schema)
         try:
+            writer = self._last_written
+            if writer.schema is not schema:
+                writer = self._last_written = self._codecs.writer(schema)
             return writer.write(value)
         except RecursionError as error:
-            raise DataError(_TOO_DEEP) from error
+            raise DataError(TOO_DEEP) from error
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
         """The JSON of every value of a column; errors as in :meth:`from_connect`."""
@@ -101,29 +99,37 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             return self._read_envelope(data) if self._enveloped else _read_payload(self._reader, data)
         except RecursionError as error:
-            raise DataError(_TOO_DEEP) from error
+            raise DataError(TOO_DEEP) from error
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
-        found = self._reader_of(data)
-        if found is not None and data[-1] == _BRACE:
-            prefix, reader = found
-            try:
-                return SchemaAndValue(reader.schema, reader.read(data[len(prefix) : -1]))
-            except (orjson.JSONDecodeError, InexactError):
-                pass  # the whole message is read instead, exactly
-        envelope = parse_exactly(data)
-        if not isinstance(envelope, dict) or envelope.keys() != {"schema", "payload"}:
-            raise DataError(_NOT_AN_ENVELOPE)
-        reader = self._codecs.reader(self._codecs.schema(envelope["schema"]))
-        return SchemaAndValue(reader.schema, reader.decode(envelope["payload"]))
+        frame = self._frame
+        if data.startswith(frame.opening) and data.endswith(frame.closing):
+            payload = data[frame.start : frame.end]
+        else:
+            found = self._codecs.frame_of(data, frame)
+            if found is None:
+                return self._read_whole_envelope(data)
+            frame, payload = found
+            self._frame = frame
+        try:
+            return SchemaAndValue(frame.reader.schema, frame.reader.read(payload))
+        except (orjson.JSONDecodeError, InexactError):
+            return self._read_framed_exactly(data, frame, payload)
 
-    def _reader_of(self, data: bytes) -> tuple[bytes, Reader] | None:
-        if data.startswith(self._last_read[0]):
-            return self._last_read
-        found = self._codecs.reader_of(data)
-        if found is not None:
-            self._last_read = found
-        return found
+    def _read_framed_exactly(self, data: bytes, frame: Frame, payload: bytes) -> SchemaAndValue:
+        try:
+            node, rest = parse_first(payload)
+        except DataError:
+            return self._read_whole_envelope(data)  # which says what is wrong
+        if rest.strip():
+            return self._read_whole_envelope(data)
+        return SchemaAndValue(frame.reader.schema, frame.reader.decode(node))
+
+    def _read_whole_envelope(self, data: bytes) -> SchemaAndValue:
+        envelope = read_envelope(data)
+        reader, frame = self._codecs.learned(envelope)
+        self._frame = frame or self._frame
+        return SchemaAndValue(reader.schema, reader.decode(envelope.payload))
 
     def to_connect_column(self, topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:  # noqa: ARG002
         """The values of many messages; a new column begins where the schema changes.
@@ -165,25 +171,39 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
                         chunk = messages[start : start + size]
                         columns.extend(_read_chunk(reader, chunk, arrow, partial(_read_payload, reader), chunk))
         except RecursionError as error:
-            raise DataError(_TOO_DEEP) from error
+            raise DataError(TOO_DEEP) from error
         return _merged(columns)
 
     def _envelope_columns(self, messages: Sequence[bytes], size: int) -> Iterator[Column]:
         start = 0
         while start < len(messages):
-            found = self._reader_of(messages[start])
-            if found is None:
-                schema, value = self._read_envelope(messages[start])
-                yield ValueColumn([value], schema)
-                start += 1
-                continue
-            prefix, reader = found
-            end = _end_of_run(messages, start, min(start + size, len(messages)), prefix)
-            run = messages[start:end]
-            closed = set(map(itemgetter(-1), run)) == {_BRACE}
-            payloads = [message[len(prefix) : -1] for message in run] if closed else None
-            yield from _read_chunk(reader, payloads, size == _ARROW_CHUNK, self._read_envelope, run)
+            payloads = self._payloads(messages, start, min(start + size, len(messages)))
+            if len(payloads) < _FEWEST:
+                end = start + _ROWS
+                yield from _rows(self._read_envelope, messages[start:end])
+            else:
+                end = start + len(payloads)
+                arrow = size == _ARROW_CHUNK and len(payloads) >= _FEWEST_IN_ARROW
+                yield from _read_chunk(self._frame.reader, payloads, arrow, self._read_envelope, messages[start:end])
             start = end
+
+    def _payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
+        """The payloads of the messages from ``start`` that are in one frame; none if the first is in none."""
+        payloads = self._frame.payloads(messages, start, stop)
+        if payloads:
+            return payloads
+        found = self._codecs.frame_of(messages[start], self._frame)
+        frame = found[0] if found is not None else self._learned(messages[start])
+        if frame is None:
+            return []
+        self._frame = frame
+        return frame.payloads(messages, start, stop)
+
+    def _learned(self, message: bytes) -> Frame | None:
+        try:
+            return self._codecs.learned(read_envelope(message))[1]
+        except DataError:
+            return None  # which the row method says better
 
 
 def _read_payload(reader: Reader, data: bytes) -> SchemaAndValue:
@@ -195,13 +215,13 @@ def _read_payload(reader: Reader, data: bytes) -> SchemaAndValue:
 
 def _read_chunk(
     reader: Reader,
-    payloads: Sequence[bytes] | None,
+    payloads: Sequence[bytes],
     arrow: bool,
     read: Callable[[bytes], SchemaAndValue],
     messages: Sequence[bytes],
 ) -> Iterator[Column]:
     """The values of messages that should all have the schema of ``reader``; ``read`` knows if one has not."""
-    if arrow and payloads is not None:
+    if arrow:
         try:
             yield ArrowColumn(reader.read_arrow(payloads), reader.schema)
         except DoubtError:
@@ -210,15 +230,15 @@ def _read_chunk(
                 yield from _read_chunk(reader, payloads[start:end], False, read, messages[start:end])
         return
     try:
-        values = reader.read_column(payloads) if payloads is not None else None
+        yield ValueColumn(reader.read_column(payloads), reader.schema)
     except DoubtError:
-        values = None
-    if values is not None:
-        yield ValueColumn(values, reader.schema)
-    else:
-        for message in messages:
-            schema, value = read(message)
-            yield ValueColumn([value], schema)
+        yield from _rows(read, messages)
+
+
+def _rows(read: Callable[[bytes], SchemaAndValue], messages: Sequence[bytes]) -> Iterator[Column]:
+    for message in messages:
+        schema, value = read(message)
+        yield ValueColumn([value], schema)
 
 
 def _merged(columns: Sequence[Column]) -> list[Column]:
@@ -231,14 +251,6 @@ def _merged(columns: Sequence[Column]) -> list[Column]:
         else:
             merged.append(ValueColumn(list(chain.from_iterable(part.values() for part in parts)), schema))
     return merged
-
-
-def _end_of_run(messages: Sequence[bytes], start: int, stop: int, prefix: bytes) -> int:
-    """Where, from ``start`` up to ``stop``, the first message is that does not begin with ``prefix``."""
-    try:
-        return start + indexOf(map(bytes.startswith, islice(messages, start, stop), repeat(prefix)), False)
-    except ValueError:
-        return stop
 
 
 def _is_none(message: bytes | None) -> bool:

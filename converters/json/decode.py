@@ -6,23 +6,29 @@ from types import NoneType
 from typing import Any, Final
 
 from connect.data import Schema, Type, logical
-from converters.json.errors import InexactError, UnfitError, kind_of
-from converters.json.scalars import SCALARS, SCALARS_BY_NAME, Decode, Make, null_value, wrapped
+from converters.json.errors import UnfitError, kind_of, place_of
+from converters.json.scalars import SCALARS, SCALARS_BY_NAME, Decode, Make, Rules, null_value
+from converters.json.schemaless import decode_schemaless
 from converters.json.shapes import Shapes
 
-__all__ = ["Decode", "decode_schemaless", "decoder"]
+__all__ = ["Decode", "decoder"]
 
 
-def decoder(schema: Schema | None, *, replace_null: bool, nested: bool = False) -> Decode:
+def decoder(schema: Schema | None, *, replace_null: bool, nested: bool = False, brief: bool = False) -> Decode:
     """The decoder of a schema; ``None`` is that of no schema.
 
     ``replace_null``: a null becomes the default of the schema, where it has one. ``nested``: the value is part of
-    another, where a lenient null is not allowed unless the schema allows it.
+    another, where a lenient null is not allowed unless the schema allows it. ``brief``: the text is
+    :func:`~converters.json.text.is_brief`, so that floats stand for exact numbers.
     """
+    return _decoder(schema, Rules(replace_null, brief), nested=nested)
+
+
+def _decoder(schema: Schema | None, rules: Rules, *, nested: bool) -> Decode:
     if schema is None:
         return decode_schemaless
     make = SCALARS_BY_NAME.get(schema.name or "") or _MAKERS[schema.type]
-    return make(schema, replace_null, nested)
+    return make(schema, rules, nested)
 
 
 def untouched(schema: Schema, *, replace_null: bool) -> frozenset[type]:
@@ -34,25 +40,8 @@ def untouched(schema: Schema, *, replace_null: bool) -> frozenset[type]:
     return frozenset(kinds)
 
 
-def decode_schemaless(node: Any) -> Any:
-    """The value of JSON without a schema: whole numbers are of 64 bits, all others are floats."""
-    kind = node.__class__
-    if kind is str or kind is bool or node is None:
-        return node
-    if kind is int:
-        return wrapped(node, 64)
-    if kind is float:
-        # A whole number of more than 64 bits is a float to orjson, a whole number to Kafka Connect.
-        if abs(node) >= 2.0**63 and node.is_integer():
-            raise InexactError
-        return node
-    if kind is dict:
-        return {key: decode_schemaless(item) for key, item in node.items()}
-    return [decode_schemaless(item) for item in node] if kind is list else float(node)
-
-
-def _array(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
-    decode_item = decoder(schema.value_schema, replace_null=replace_null, nested=True)
+def _array(schema: Schema, rules: Rules, _nested: bool) -> Decode:
+    decode_item = _decoder(schema.value_schema, rules, nested=True)
 
     def decode(node: Any) -> Any:
         if node.__class__ is list:
@@ -65,17 +54,17 @@ def _array(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
                 raise
             return items
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         raise UnfitError(f"Arrays should be encoded as JSON arrays, but found {kind_of(node)}")
 
     return decode
 
 
-def _map(schema: Schema, replace_null: bool, nested: bool) -> Decode:
+def _map(schema: Schema, rules: Rules, nested: bool) -> Decode:
     assert schema.key_schema is not None
     if schema.key_schema.type is not Type.STRING:
-        return _pairs(schema, replace_null, nested)
-    decode_item = decoder(schema.value_schema, replace_null=replace_null, nested=True)
+        return _pairs(schema, rules, nested)
+    decode_item = _decoder(schema.value_schema, rules, nested=True)
 
     def decode(node: Any) -> Any:
         if node.__class__ is dict:
@@ -85,19 +74,19 @@ def _map(schema: Schema, replace_null: bool, nested: bool) -> Decode:
                 for key, item in node.items():
                     items[key] = decode_item(item)
             except UnfitError as error:
-                error.within(f"[{key!r}]")
+                error.within(place_of(key))
                 raise
             return items
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         raise UnfitError(f"Maps with string fields should be encoded as JSON objects, but found {kind_of(node)}")
 
     return decode
 
 
-def _pairs(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
-    decode_key = decoder(schema.key_schema, replace_null=replace_null, nested=True)
-    decode_item = decoder(schema.value_schema, replace_null=replace_null, nested=True)
+def _pairs(schema: Schema, rules: Rules, _nested: bool) -> Decode:
+    decode_key = _decoder(schema.key_schema, rules, nested=True)
+    decode_item = _decoder(schema.value_schema, rules, nested=True)
 
     def decode_pair(pair: Any) -> tuple[Any, Any]:
         if pair.__class__ is not list:
@@ -108,7 +97,7 @@ def _pairs(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
 
     def decode(node: Any) -> Any:
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         if node.__class__ is not list:
             kind = kind_of(node)
             raise UnfitError(f"Maps with non-string fields should be encoded as JSON array of tuples, but found {kind}")
@@ -129,13 +118,13 @@ def _pairs(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
     return decode
 
 
-def _struct(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _struct(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     names = schema.field_names
     members = [
         (
             field.name,
-            untouched(field.schema, replace_null=replace_null),
-            decoder(field.schema, replace_null=replace_null, nested=True),
+            untouched(field.schema, replace_null=rules.replace_null),
+            _decoder(field.schema, rules, nested=True),
         )
         for field in schema.fields
     ]
@@ -144,7 +133,7 @@ def _struct(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is not dict:
             if node is None:
-                return null_value(schema, replace_null=replace_null)
+                return null_value(schema, rules)
             raise UnfitError(f"Structs should be encoded as JSON objects, but found {kind_of(node)}")
         name = ""
         try:

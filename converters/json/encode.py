@@ -1,13 +1,11 @@
 """Encoders: from the value of a schema to what orjson writes as Jackson does, put together once a schema.
 
-What orjson writes otherwise (floats in scientific notation, numeric decimals) is handed to it as a ready fragment.
+What orjson writes otherwise (numeric decimals) is handed to it as a ready fragment.
 """
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
@@ -17,12 +15,13 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
-from converters.json.errors import UnfitError
+from converters.json.errors import UnfitError, WrongTypeError, place_of
+from converters.json.schemaless import encode_schemaless
 from converters.json.shapes import Shapes
+from converters.json.written import encode_bytes, encode_float32, encode_float64
 
-__all__ = ["RANGES", "DecimalFormat", "Encode", "encode_float64", "encode_schemaless", "encoder"]
+__all__ = ["RANGES", "DecimalFormat", "Encode", "encoder"]
 
 Encode = Callable[[Any], Any]
 """Gives what orjson is to write for a value. Raises ``UnfitError`` when the value is not what the schema says."""
@@ -41,7 +40,6 @@ RANGES: Final = {
     Type.INT32: (-(2**31), 2**31 - 1),
     Type.INT64: (-(2**63), 2**63 - 1),
 }
-_EXACT_IN_DOUBLE: Final = 2**53
 
 
 def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Encode:
@@ -88,7 +86,7 @@ def _nullable(schema: Schema, encode: Encode, replace_null: bool) -> Encode:
             return instead
         try:
             return encode(value)
-        except _WrongTypeError as error:
+        except WrongTypeError as error:
             expected = f"{schema.name} ({schema.type.name})" if schema.name in logical.LOGICAL_NAMES else None
             raise UnfitError(
                 f"{type(value).__name__} where {expected or schema.type.name} is expected{error.reason}"
@@ -106,68 +104,6 @@ def untouched(schema: Schema, *, replace_null: bool) -> frozenset[type]:
     return frozenset(kinds)
 
 
-class _WrongTypeError(Exception):
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(reason)
-        self.reason = f": {reason}" if reason else ""
-
-
-# -- without a schema --------------------------------------------------------------------------------------------
-
-
-def encode_schemaless(value: Any) -> Any:
-    """What orjson is to write for a value without a schema; ``UnfitError`` if it is of none of JSON's types.
-
-    A map with a key that is no string becomes an array of pairs.
-    """
-    kind = value.__class__
-    if kind in _UNTOUCHED:
-        return value
-    if kind is int:
-        if not -(2**63) <= value < 2**63:
-            raise UnfitError("the whole number does not fit 64 bits")
-        return value
-    if kind is float:
-        return encode_float64(value)
-    if kind is dict and set(map(type, value)) <= _STRING:
-        return _schemaless_object(value)
-    if kind is list:
-        return _schemaless_array(value)
-    return _encode_unusual(value)
-
-
-def _schemaless_object(value: Mapping[str, Any]) -> Any:
-    name = ""
-    encoded = {}
-    try:
-        for name, item in value.items():
-            encoded[name] = item if item.__class__ in _UNTOUCHED else encode_schemaless(item)
-    except UnfitError as error:
-        error.within(f"[{name!r}]")
-        raise
-    return encoded
-
-
-def _encode_unusual(value: Any) -> Any:
-    """Subclasses, other implementations of Python's interfaces, and what has no counterpart in JSON."""
-    match value:
-        case str():
-            return str(value)
-        case int():
-            return encode_schemaless(int(value))
-        case float():
-            return encode_float64(value)
-        case Mapping():
-            pairs = [[encode_schemaless(key), encode_schemaless(item)] for key, item in value.items()]
-            return dict(pairs) if all(isinstance(key, str) for key in value) else pairs
-        case bytes() | bytearray() | memoryview():
-            return _bytes(value)
-        case Sequence():
-            return _schemaless_array(value)
-        case _:
-            raise UnfitError(f"Python class {type(value).__name__} does not have corresponding schema type.")
-
-
 # -- scalars -----------------------------------------------------------------------------------------------------
 
 
@@ -176,62 +112,24 @@ def _integer(low: int, high: int) -> Encode:
         if value.__class__ is int and low <= value <= high:
             return value
         if not isinstance(value, int) or isinstance(value, bool):
-            raise _WrongTypeError
+            raise WrongTypeError
         if not low <= value <= high:
-            raise _WrongTypeError(f"it is not within {low} and {high}")
+            raise WrongTypeError(f"it is not within {low} and {high}")
         return int(value)
 
     return encode
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, float):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        if abs(value) > _EXACT_IN_DOUBLE:
-            raise _WrongTypeError("it may not be held exactly; make it a float to have it rounded")
-        return float(value)
-    raise _WrongTypeError
-
-
-def encode_float64(value: Any) -> Any:
-    """What orjson is to write for a float: the float itself where Java, too, writes it in plain decimals."""
-    number = value if value.__class__ is float else _number(value)
-    if 1e-3 <= number < 1e7 or -1e7 < number <= -1e-3 or number == 0:
-        return float(number)
-    text = double_text(number)
-    return orjson.Fragment(text.encode()) if math.isfinite(number) else text
-
-
-def _float32(value: Any) -> Any:
-    number = _number(value)
-    rounded = single(number)
-    if not math.isfinite(rounded):
-        if math.isfinite(number):
-            raise _WrongTypeError("it is too large for single precision")
-        return float_text(rounded)
-    short = float(f"{rounded:.6g}")
-    if single(short) == rounded and 1e-3 <= abs(short) < 1e7:
-        return short  # what is written of this double is what Java writes of the single
-    return orjson.Fragment(float_text(rounded).encode())
-
-
 def _boolean(value: Any) -> Any:
     if value is True or value is False:
         return value
-    raise _WrongTypeError
+    raise WrongTypeError
 
 
 def _string(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
-    raise _WrongTypeError
-
-
-def _bytes(value: Any) -> Any:
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return base64.b64encode(value).decode("ascii")
-    raise _WrongTypeError
+    raise WrongTypeError
 
 
 # -- logical types -----------------------------------------------------------------------------------------------
@@ -242,14 +140,15 @@ def _decimal(schema: Schema, decimal_format: DecimalFormat) -> Encode:
 
     def as_number(value: Any) -> Any:
         if not isinstance(value, Decimal) or not value.is_finite():
-            raise _WrongTypeError
-        return orjson.Fragment(str(value).encode())
+            raise WrongTypeError
+        # Java has no negative zero.
+        return orjson.Fragment(str(value or value.copy_abs()).encode())
 
     def as_bytes(value: Any) -> Any:
         if not isinstance(value, Decimal):
-            raise _WrongTypeError
+            raise WrongTypeError
         try:
-            return _bytes(logical.unscaled_from_decimal(value, scale))
+            return encode_bytes(logical.unscaled_from_decimal(value, scale))
         except (DataError, ArithmeticError) as error:
             raise UnfitError(str(error)) from error
 
@@ -259,22 +158,22 @@ def _decimal(schema: Schema, decimal_format: DecimalFormat) -> Encode:
 def _date(value: Any) -> Any:
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return logical.days_from_date(value)
-    raise _WrongTypeError
+    raise WrongTypeError
 
 
 def _time(value: Any) -> Any:
     if not isinstance(value, dt.time):
-        raise _WrongTypeError
+        raise WrongTypeError
     if value.tzinfo is not None:
-        raise _WrongTypeError("a time of day has no time zone")
+        raise WrongTypeError("a time of day has no time zone")
     return logical.milliseconds_from_time(value)
 
 
 def _timestamp(value: Any) -> Any:
     if not isinstance(value, dt.datetime):
-        raise _WrongTypeError
+        raise WrongTypeError
     if value.utcoffset() is None:
-        raise _WrongTypeError("the datetime has no time zone: give it one, such as datetime.UTC")
+        raise WrongTypeError("the datetime has no time zone: give it one, such as datetime.UTC")
     return logical.milliseconds_from_timestamp(value)
 
 
@@ -284,7 +183,7 @@ def _timestamp(value: Any) -> Any:
 def _array(encode_item: Encode) -> Encode:
     def encode(value: Any) -> Any:
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
-            raise _WrongTypeError
+            raise WrongTypeError
         items: list[Any] = []
         try:
             for item in value:
@@ -303,7 +202,7 @@ def _map(schema: Schema, encode_key: Encode, encode_item: Encode) -> Encode:
 
     def encode(value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise _WrongTypeError
+            raise WrongTypeError
         key: Any = None
         pairs = []
         try:
@@ -312,7 +211,7 @@ def _map(schema: Schema, encode_key: Encode, encode_item: Encode) -> Encode:
                     raise UnfitError("null cannot be the name of a member of a JSON object")
                 pairs.append((encode_key(key), encode_item(item)))
         except UnfitError as error:
-            error.within(f"[{key!r}]")
+            error.within(place_of(key))
             raise
         return dict(pairs) if as_object else pairs
 
@@ -343,7 +242,7 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
 
     def encode_any(value: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise _WrongTypeError
+            raise WrongTypeError
         name = ""
         encoded = {}
         try:
@@ -354,22 +253,20 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
             raise
         if not encoded.keys() >= value.keys():
             unknown = next(name for name in value if name not in encoded)
-            raise UnfitError(f"{unknown} is not a valid field name; the struct has {', '.join(names)}")
+            shown = unknown if isinstance(unknown, str) else place_of(unknown)
+            raise UnfitError(f"{shown} is not a valid field name; the struct has {', '.join(names)}")
         return encoded
 
     return encode
 
 
 _SCALARS: Final[dict[Type, Encode]] = {
-    Type.FLOAT32: _float32,
+    Type.FLOAT32: encode_float32,
     Type.FLOAT64: encode_float64,
     Type.BOOLEAN: _boolean,
     Type.STRING: _string,
-    Type.BYTES: _bytes,
+    Type.BYTES: encode_bytes,
 }
-_UNTOUCHED: Final = frozenset({str, bool, NoneType})
-_STRING: Final = frozenset({str})
-_schemaless_array: Final = _array(encode_schemaless)
 _BY_NAME: Final[dict[str | None, Encode]] = {
     logical.DATE_NAME: _date,
     logical.TIME_NAME: _time,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 from connect.errors import DataError
 
-__all__ = ["InexactError", "UnfitError", "kind_of"]
+__all__ = ["DoubtError", "InexactError", "UnfitError", "WrongTypeError", "kind_of", "place_of"]
+
+_LONGEST: Final = 100
 
 
 class UnfitError(DataError):
@@ -28,6 +30,26 @@ class UnfitError(DataError):
 
 class InexactError(Exception):
     """A number was read as a float where the text says more than that; it must be read again, exactly."""
+
+
+class WrongTypeError(Exception):
+    """A value to be written is not of the type that its schema says."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = f": {reason}" if reason else ""
+
+
+class DoubtError(Exception):
+    """A column holds something out of the ordinary: go through its rows."""
+
+
+def place_of(key: object) -> str:
+    """How the path to a value shows an index, or the key of a map, which may be anything."""
+    if isinstance(key, str):
+        return f"[{key[:_LONGEST]!r}]"
+    # Python refuses to write out whole numbers of thousands of digits.
+    return f"[{key}]" if isinstance(key, int) and key.bit_length() <= 64 else f"[{type(key).__name__}]"
 
 
 def kind_of(node: object) -> str:

@@ -11,6 +11,7 @@ import binascii
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +20,7 @@ from connect.data.numerals import halves_single, single, to_single
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of
 
-__all__ = ["SCALARS", "SCALARS_BY_NAME", "Decode", "Make", "null_value", "wrapped"]
+__all__ = ["SCALARS", "SCALARS_BY_NAME", "Decode", "Make", "Rules", "null_value", "wrapped"]
 
 Decode: TypeAlias = Callable[[Any], Any]
 """Gives the value of parsed JSON, which it may change.
@@ -27,18 +28,31 @@ Decode: TypeAlias = Callable[[Any], Any]
 Raises ``UnfitError`` when there is none and ``InexactError`` when a float stands where its text must be read exactly.
 """
 
-Make: TypeAlias = Callable[[Schema, bool, bool], Decode]
-"""Makes the decoder of a schema, given whether nulls become defaults, and whether the value is part of another."""
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How text is read, apart from what the schema says."""
+
+    replace_null: bool
+    """A null becomes the default of the schema, where it has one."""
+
+    brief: bool
+    """No number in the text has more digits than a float holds, so that the float tells what the text was."""
+
+
+Make: TypeAlias = Callable[[Schema, Rules, bool], Decode]
+"""Makes the decoder of a schema, given whether the value is part of another."""
 
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
-_EXACT: Final = Context(prec=2000, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
+_MOST_PLACES: Final = 2000
+_EXACT: Final = Context(prec=_MOST_PLACES, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
 _MOST_EXPONENT: Final = 64
 _MOST_SCALE: Final = 2**31 - 1
 
 
-def null_value(schema: Schema, *, replace_null: bool) -> Any:
+def null_value(schema: Schema, rules: Rules) -> Any:
     """What a null stands for; ``UnfitError`` when the schema wants a value."""
-    if replace_null and schema.default is not None:
+    if rules.replace_null and schema.default is not None:
         return schema.default if schema.type.is_primitive else copy.deepcopy(schema.default)
     if schema.optional:
         return None
@@ -54,7 +68,7 @@ def wrapped(number: int, bits: int) -> int:
 # -- numbers -----------------------------------------------------------------------------------------------------
 
 
-def _integer(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     bits = _BITS[schema.type]
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
@@ -62,10 +76,19 @@ def _integer(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
         if node.__class__ is int and low <= node <= high:
             return node
         if node is None:
-            return null_value(schema, replace_null=replace_null)
-        return wrapped(_whole(schema, node), bits)
+            return null_value(schema, rules)
+        return wrapped(_whole(schema, _as_text_had_it(node, rules)), bits)
 
     return decode
+
+
+def _as_text_had_it(node: Any, rules: Rules) -> Any:
+    """A node, exact numbers for floats; ``InexactError`` when the float does not tell."""
+    if node.__class__ is not float:
+        return node
+    if not rules.brief:
+        raise InexactError
+    return Decimal(repr(node))
 
 
 def _whole(schema: Schema, node: Any) -> int:
@@ -73,20 +96,18 @@ def _whole(schema: Schema, node: Any) -> int:
     _check_scalar(schema, node)
     if isinstance(node, (str, bool)):
         return 0
-    if isinstance(node, float):
-        raise InexactError
     if isinstance(node, int):
         return node
     exponent = node.as_tuple().exponent
     return int(node) if exponent < _MOST_EXPONENT and node.adjusted() >= 0 else 0
 
 
-def _float64(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _float64(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is float:
             return node
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         _check_scalar(schema, node)
         return 0.0 if isinstance(node, (str, bool)) else _to_double(node)
 
@@ -101,14 +122,12 @@ def _to_double(number: int | Decimal) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def _float32(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _float32(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is float:
-            if halves_single(node):
-                raise InexactError
-            return single(node)
+            return to_single(_as_text_had_it(node, rules)) if halves_single(node) else single(node)
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         _check_scalar(schema, node)
         return 0.0 if isinstance(node, (str, bool)) else to_single(node)
 
@@ -118,35 +137,35 @@ def _float32(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
 # -- other scalars -----------------------------------------------------------------------------------------------
 
 
-def _boolean(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _boolean(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is bool:
             return node
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         _check_scalar(schema, node)
         return False
 
     return decode
 
 
-def _string(schema: Schema, replace_null: bool, nested: bool) -> Decode:
+def _string(schema: Schema, rules: Rules, nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is str:
             return node
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         return _lenient_null(schema, node, nested)
 
     return decode
 
 
-def _bytes(schema: Schema, replace_null: bool, nested: bool) -> Decode:
+def _bytes(schema: Schema, rules: Rules, nested: bool) -> Decode:
     def decode(node: Any) -> Any:
         if node.__class__ is str:
             return _from_base64(node, "Invalid bytes field")
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         return _lenient_null(schema, node, nested)
 
     return decode
@@ -178,7 +197,7 @@ def _from_base64(text: str, complaint: str) -> bytes:
 # -- logical types -----------------------------------------------------------------------------------------------
 
 
-def _decimal(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+def _decimal(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     scale = logical.decimal_scale(schema)
     if abs(scale) > _MOST_SCALE:
         raise SchemaError(f"Invalid scale parameter found in Decimal schema: {scale} is more than {_MOST_SCALE}")
@@ -187,11 +206,15 @@ def _decimal(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
         if node.__class__ is str:
             return _unscaled(node, scale)
         if node is None:
-            return null_value(schema, replace_null=replace_null)
+            return null_value(schema, rules)
         if node.__class__ is float:
-            raise InexactError
+            number = _rescaled(_as_text_had_it(node, rules), scale)
+            if number is None:
+                raise InexactError
+            return number
         if node.__class__ is int or node.__class__ is Decimal:
-            return _rescaled(Decimal(node), scale)
+            number = _rescaled(Decimal(node), scale)
+            return _with_its_own_scale(Decimal(node), scale) if number is None else number
         kind = kind_of(node)
         raise UnfitError(
             f"Invalid type for Decimal, underlying representation should be numeric or bytes but was {kind}"
@@ -208,21 +231,32 @@ def _unscaled(text: str, scale: int) -> Decimal:
         raise UnfitError(f"Invalid bytes for Decimal field, of which there are {len(data)}: {error}") from error
 
 
-def _rescaled(number: Decimal, scale: int) -> Decimal:
-    """The same number with ``scale`` digits after the point."""
-    if number.as_tuple().exponent == -scale:
-        return number
+def _rescaled(number: Decimal, scale: int) -> Decimal | None:
+    """The same number with ``scale`` digits after the point; ``None`` if it has more. Zero has no sign, as in Java."""
     try:
-        return number.quantize(Decimal((0, (1,), -scale)), context=_EXACT)
-    except (Inexact, InvalidOperation) as error:
-        raise UnfitError(f"The number {number} does not fit a Decimal of scale {scale}") from error
+        scaled = number.quantize(Decimal((0, (1,), -scale)), context=_EXACT)
+    except (Inexact, InvalidOperation):
+        return None
+    return scaled or scaled.copy_abs()
 
 
-def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Callable[[Schema, bool, bool], Decode]:
+def _with_its_own_scale(number: Decimal, scale: int) -> Decimal:
+    """A number that does not fit the scale, which Kafka Connect hands out as it is in the text.
+
+    One that would fill the memory as soon as somebody writes it out is refused.
+    """
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if max(abs(exponent), abs(number.adjusted())) > _MOST_PLACES:
+        raise UnfitError(f"The number {number} does not fit a Decimal of scale {scale}")
+    return number or number.copy_abs()
+
+
+def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make:
     expected = "integer" if bits == _BITS[Type.INT32] else "integral"
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def make(schema: Schema, replace_null: bool, _nested: bool) -> Decode:
+    def make(schema: Schema, rules: Rules, _nested: bool) -> Decode:
         def decode(node: Any) -> Any:
             if node.__class__ is int and low <= node <= high:
                 try:
@@ -230,7 +264,7 @@ def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Call
                 except DataError as error:
                     raise UnfitError(str(error)) from error
             if node is None:
-                return null_value(schema, replace_null=replace_null)
+                return null_value(schema, rules)
             raise UnfitError(
                 f"Invalid type for {kind}, underlying representation should be {expected} but was {kind_of(node)}"
             )

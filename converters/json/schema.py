@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from connect.data import Field, Schema, Type
 from connect.errors import DataError
+from converters.json.nesting import MOST_SCHEMA_DEPTH, SCHEMA_TOO_DEEP
+from converters.json.scalars import wrapped
 
 __all__ = ["schema_from_json", "schema_to_json"]
 
@@ -20,14 +22,16 @@ _NAMES: Final = {kind: kind.value for kind in Type} | {Type.FLOAT32: "float", Ty
 _TYPES: Final = {name: kind for kind, name in _NAMES.items()}
 
 
-def schema_from_json(node: Any, read_default: DefaultReader) -> Schema | None:
-    """The schema that a JSON object describes; ``None`` for null.
+def schema_from_json(node: Any, read_default: DefaultReader, depth: int = 1) -> Schema | None:
+    """The schema that a JSON object describes; ``None`` for null. ``depth`` counts it and those that it is part of.
 
     Raises :class:`~connect.errors.DataError` when it describes none. Attributes of a wrong type are not there, as in
     Kafka Connect: ``"optional":"true"`` does not make a schema optional.
     """
     if node is None:
         return None
+    if depth > MOST_SCHEMA_DEPTH:
+        raise DataError(SCHEMA_TOO_DEEP)
     kind = node.get("type") if isinstance(node, dict) else None
     if not isinstance(kind, str):
         raise DataError('Schema must contain "type" field, a string')
@@ -40,16 +44,16 @@ def schema_from_json(node: Any, read_default: DefaultReader) -> Schema | None:
         version=_version(node),
         doc=_text(node, "doc"),
         parameters=_parameters(node),
-        **_parts(_TYPES[kind], node, read_default),
+        **_parts(_TYPES[kind], node, read_default, depth),
     )
     if "default" in node:
         return schema.replace(default=read_default(schema, node["default"]))
     return schema
 
 
-def _parts(kind: Type, node: dict[str, Any], read_default: DefaultReader) -> dict[str, Any]:
+def _parts(kind: Type, node: dict[str, Any], read_default: DefaultReader, depth: int) -> dict[str, Any]:
     def part(member: str, missing: str) -> Schema:
-        schema = schema_from_json(node.get(member), read_default)
+        schema = schema_from_json(node.get(member), read_default, depth + 1)
         if schema is None:
             raise DataError(missing)
         return schema
@@ -63,12 +67,12 @@ def _parts(kind: Type, node: dict[str, Any], read_default: DefaultReader) -> dic
                 "value_schema": part("values", "Map schema did not specify the value type"),
             }
         case Type.STRUCT:
-            return {"fields": _fields(node.get("fields"), read_default)}
+            return {"fields": _fields(node.get("fields"), read_default, depth)}
         case _:
             return {}
 
 
-def _fields(node: Any, read_default: DefaultReader) -> list[Field]:
+def _fields(node: Any, read_default: DefaultReader, depth: int) -> list[Field]:
     if not isinstance(node, list):
         raise DataError('Struct schema\'s "fields" argument is not an array.')
     fields = []
@@ -76,7 +80,7 @@ def _fields(node: Any, read_default: DefaultReader) -> list[Field]:
         name = _text(member, "field") if isinstance(member, dict) else None
         if name is None:
             raise DataError("Struct schema's field name not specified properly")
-        schema = schema_from_json(member, read_default)
+        schema = schema_from_json(member, read_default, depth + 1)
         assert schema is not None
         fields.append(Field(name, schema, index))
     return fields
@@ -89,7 +93,7 @@ def _text(node: dict[str, Any], member: str) -> str | None:
 
 def _version(node: dict[str, Any]) -> int | None:
     version = node.get("version")
-    return version if isinstance(version, int) and not isinstance(version, bool) else None
+    return wrapped(version, 32) if isinstance(version, int) and not isinstance(version, bool) else None
 
 
 def _parameters(node: dict[str, Any]) -> dict[str, str] | None:

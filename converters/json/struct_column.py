@@ -9,8 +9,9 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Constant, StructColumn
-from converters.json.columns import Change, DoubtError
-from converters.json.text import needs_escapes
+from converters.json.columns import Change
+from converters.json.errors import DoubtError
+from converters.json.text import dump, needs_escapes
 
 __all__ = ["StructWriter"]
 
@@ -28,7 +29,7 @@ class StructWriter:
         """``changes`` says for each field what makes of its values what orjson can write."""
         self._names = [name for name, _ in changes]
         self._changes = [change for _, change in changes]
-        names = [orjson.dumps(name) + b":" for name in self._names]
+        names = [dump(name) + b":" for name in self._names]
         self._openings = [prefix + b"{" + names[0], *(b"," + name for name in names[1:])]
         self._suffix = b"}" + suffix
 

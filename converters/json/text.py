@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final, NoReturn, TypeVar
 
 import orjson
 
 from connect.errors import DataError
+from converters.json.nesting import TOO_DEEP, check_depth, dump_deep
 
-__all__ = ["as_jackson", "dump", "needs_escapes", "parse_exactly"]
+__all__ = ["WHITE_SPACE", "as_jackson", "dump", "exactly", "is_brief", "needs_escapes", "parse_exactly", "parse_first"]
 
+T = TypeVar("T")
+Parse = Callable[[str, int], tuple[Any, int]]
+"""Gives the JSON value that begins at an index of a text, and the index behind it."""
+
+WHITE_SPACE: Final = b" \t\r\n"
+_BLANKS: Final = WHITE_SPACE.decode()
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _MOST_DIGITS: Final = 1000
-_WHITE_SPACE: Final = " \t\r\n"
-_LEADING_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|(?<![\w.+\-])(-?)0+(?=[0-9])', re.DOTALL | re.ASCII)
+# A string that does not end reaches to the end of the text, so that nothing in it is looked at again.
+_LEADING_ZEROS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|(?<![\w.+\-])(-?)0+(?=[0-9])', re.DOTALL | re.ASCII)
+_OF_NUMBERS: Final = bytes.maketrans(b"123456789.eE+-", b"0" * 14)
+_LONG_NUMBER: Final = b"0" * (_MOST_DIGITS + 1)
+_OF_BRIEF: Final = bytes.maketrans(b"123456789E", b"000000000e")
+_MANY_DIGITS: Final = b"0" * 16
+_SMALL: Final = b"0e-000"
 _ESCAPE: Final = re.compile(rb"\\(?:u00([0-9a-f]{2})|.)", re.DOTALL)
 _ASTRAL: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 
@@ -26,45 +40,104 @@ def parse_exactly(data: bytes) -> Any:
     What strict JSON refuses but Kafka Connect takes is taken: zeros before a number and text after the value.
     Raises :class:`~connect.errors.DataError` for all else.
     """
+    if not data.strip(WHITE_SPACE):
+        return None
+    value, rest = parse_first(data)
+    if rest and value.__class__ not in _ENCLOSED and rest[0] not in _BLANKS:
+        raise _unreadable(f"unexpected {rest[0]!r} after the value")
+    return value
+
+
+def parse_first(data: bytes) -> tuple[Any, str]:
+    """The first JSON value in ``data``, read as by :func:`parse_exactly`, and the text that follows it."""
+
+    def read(text: str, parse: Parse) -> tuple[Any, str]:
+        start = len(text) - len(text.removeprefix(_BYTE_ORDER_MARK).lstrip(_BLANKS))
+        value, end = parse(text, start)
+        if "0" <= text[end : end + 1] <= "9":
+            raise ValueError("a number begins with a zero")
+        check_depth(text[start:end].encode())
+        return value, text[end:]
+
+    return exactly(data, read)
+
+
+def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
+    """What ``read`` makes of JSON text, given the text and the parser of its values.
+
+    It is tried a second time without the zeros before numbers, if there are any. What it raises becomes a
+    :class:`~connect.errors.DataError`.
+    """
     try:
-        text = data.decode("utf-8").removeprefix("\ufeff").lstrip(_WHITE_SPACE)
-        if not text:
-            return None
-        text = _LEADING_ZEROS.sub(lambda match: match[2] if match[1] is None else match[1], text)
-        value, end = _DECODER.raw_decode(text)
-        if text[end - 1] not in '}]"' and text[end : end + 1].strip(_WHITE_SPACE):
-            raise _unreadable(f"unexpected {text[end]!r} after the value")
-        if "\\u" in text:
-            json.dumps(value, ensure_ascii=False, default=str).encode()
+        text = data.decode("utf-8")
+        is_long = len(data) > _MOST_DIGITS and _LONG_NUMBER in data.translate(_OF_NUMBERS)
+        parse = (_CAREFUL if is_long else _QUICK).raw_decode
+        try:
+            return _checked(text, read, parse)
+        except ValueError:
+            without_zeros = _LEADING_ZEROS.sub(_significant, text)
+            if without_zeros == text:
+                raise
+        return _checked(without_zeros, read, parse)
     except RecursionError as error:
-        raise _unreadable("it is nested too deeply") from error
+        raise DataError(TOO_DEEP) from error
     except UnicodeDecodeError as error:
         raise _unreadable(f"it is not UTF-8: {error}") from error
     except UnicodeEncodeError as error:
         raise _unreadable("half of a surrogate pair is no character") from error
+    except ArithmeticError as error:
+        raise _unreadable("a number is out of all range") from error
     except ValueError as error:
         raise _unreadable(str(error)) from error
-    return value
+
+
+def is_brief(text: bytes) -> bool:
+    """Whether all numbers in JSON text are so short that a float of double precision tells which one was written.
+
+    Of fifteen digits none is lost, unless the number is so small that it has an exponent of three.
+    """
+    digits = text.translate(_OF_BRIEF, b".")
+    return _MANY_DIGITS not in digits and _SMALL not in digits
+
+
+def _checked(text: str, read: Callable[[str, Parse], T], parse: Parse) -> T:
+    found = read(text, parse)
+    if "\\u" in text:
+        json.dumps(found, ensure_ascii=False, default=str).encode()
+    return found
+
+
+def _significant(match: re.Match[str]) -> str:
+    """A string as it is, or of zeros before a number the sign."""
+    return match[2] if match[1] is None else match[1]
 
 
 def dump(value: Any) -> bytes:
     """The JSON text of a value that holds only what JSON has; byte for byte as Jackson writes it."""
     try:
         return as_jackson(orjson.dumps(value))
-    except (orjson.JSONEncodeError, RecursionError) as error:
+    except orjson.JSONEncodeError:
+        # It may have been too deep for orjson; if not, the same error is raised again.
+        return _dump_deep(value)
+
+
+def _dump_deep(value: Any) -> bytes:
+    try:
+        return as_jackson(dump_deep(value))
+    except orjson.JSONEncodeError as error:
         raise DataError(f"The value cannot be written as JSON: {error}") from error
 
 
 def as_jackson(text: bytes) -> bytes:
     """JSON text by orjson with the escapes that Jackson uses: upper case, and for what lies beyond 16 bits."""
-    if b"\\u" in text:
+    # Mostly there is no backslash at all, and one byte is found much faster than two.
+    if b"\\" in text and b"\\u" in text:
         text = _ESCAPE.sub(_upper_escape, text)
     return text if text.isascii() else _ASTRAL.sub(_surrogate_escape, text)
 
 
 def needs_escapes(text: bytes) -> bool:
     """Whether :func:`as_jackson` may change JSON text by orjson."""
-    # Mostly there is no backslash at all, and one byte is found much faster than two.
     return (b"\\" in text and b"\\u" in text) or not (text.isascii() or _ASTRAL.search(text) is None)
 
 
@@ -79,18 +152,18 @@ def _surrogate_escape(match: re.Match[bytes]) -> bytes:
 
 
 def _whole(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f"a number has {len(text)} digits, which are more than {_MOST_DIGITS}")
+    _check_length(text)
     return int(text)
 
 
 def _fraction(text: str) -> Decimal:
+    _check_length(text)
+    return Decimal(text)
+
+
+def _check_length(text: str) -> None:
     if len(text) > _MOST_DIGITS:
         raise ValueError(f"a number has {len(text)} digits, which are more than {_MOST_DIGITS}")
-    try:
-        return Decimal(text)
-    except InvalidOperation as error:
-        raise ValueError(f"the number {text} is out of all range") from error
 
 
 def _not_a_number(text: str) -> NoReturn:
@@ -102,4 +175,6 @@ def _unreadable(reason: str) -> DataError:
     return DataError(f"{text}: the data is no valid JSON: {reason}")
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=_fraction, parse_int=_whole, parse_constant=_not_a_number, strict=True)
+_ENCLOSED: Final = frozenset({str, list, dict})
+_QUICK: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_not_a_number)
+_CAREFUL: Final = json.JSONDecoder(parse_float=_fraction, parse_int=_whole, parse_constant=_not_a_number)

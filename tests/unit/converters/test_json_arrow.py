@@ -138,15 +138,19 @@ def test_sound_messages_come_in_arrow() -> None:
 def test_envelopes_of_several_schemas_come_in_as_many_columns() -> None:
     json_converter = converter()
     first, second = Schema.struct({"a": Schema.int32()}), Schema.struct({"b": Schema.string()})
-    messages = [json_converter.from_connect("t", first, {"a": number}) for number in range(3)]
-    messages += [None, json_converter.from_connect("t", second, {"b": "x"})]
+    messages = [json_converter.from_connect("t", first, {"a": number}) for number in range(40)]
+    messages += [None, *[json_converter.from_connect("t", second, {"b": "x"})] * 40]
+    messages += [None, json_converter.from_connect("t", first, {"a": 1})]
     columns = json_converter.to_connect_arrow("t", messages)
     assert [(column.schema, list(column)) for column in columns] == [
-        (first, [{"a": 0}, {"a": 1}, {"a": 2}]),
+        (first, [{"a": number} for number in range(40)]),
         (None, [None]),
-        (second, [{"b": "x"}]),
+        (second, [{"b": "x"}] * 40),
+        (None, [None]),
+        (first, [{"a": 1}]),
     ]
-    assert [type(column) for column in columns] == [ArrowColumn, ValueColumn, ArrowColumn]
+    kinds = [type(column) for column in columns]
+    assert kinds == [ArrowColumn, ValueColumn, ArrowColumn, ValueColumn, ValueColumn]
 
 
 @pytest.mark.parametrize(

@@ -445,10 +445,40 @@ def test_numbers_that_a_float_cannot_hold_are_read_exactly() -> None:
     assert converter().to_connect_column("t", [midway])[0][0] == 1.0000001192092896
 
 
-def test_a_numeric_decimal_that_would_lose_digits_is_refused() -> None:
-    described = '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"1"}}'
-    with pytest.raises(DataError, match="does not fit"):
-        converter().to_connect("t", envelope(described, "1.25"))
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ("12.345", "12.345"),
+        ("12.3450", "12.3450"),
+        ("-0.001", "-0.001"),
+        ("1e-3", "0.001"),
+        ("12", "12.00"),
+        ("12.3", "12.30"),
+        ("12.30", "12.30"),
+        ("1e2", "100.00"),
+        ("-0.00", "0.00"),
+        ("0", "0.00"),
+        ("1.2345678901234567890123", "1.2345678901234567890123"),
+        ("123456789012345678.90", "123456789012345678.90"),
+    ],
+)
+def test_a_numeric_decimal_is_what_the_text_says(payload: str, expected: str) -> None:
+    schema = decimal_schema(2)
+    nested = Schema.struct({"a": schema})
+    described, wrapped = (
+        str(converter().from_connect("t", of.as_optional(), None), "utf-8").removesuffix("null}")
+        for of in (schema, nested)
+    )
+    messages = [f"{described}{payload}}}".encode()] * 6
+    structs = [f'{wrapped}{{"a":{payload}}}}}'.encode()] * 6
+    first = converter()
+    # The first two are read before and after it is known that floats come along.
+    values = [first.to_connect("t", message).value for message in messages[:2]]
+    values += [value for column in converter().to_connect_column("t", messages) for value in column]
+    values += [value["a"] for column in converter().to_connect_column("t", structs) for value in column]
+    arrow = converter().to_connect_arrow("t", structs)
+    values += [value["a"] for column in arrow for value in column]
+    assert set(map(str, values)) == {expected}
 
 
 def test_a_null_default_of_a_container_is_not_shared() -> None:
@@ -465,7 +495,7 @@ def test_as_many_schemas_are_remembered_as_configured() -> None:
         schema = Schema.int32(version=version)
         data = json_converter.from_connect("t", schema, version)
         assert json_converter.to_connect("t", data) == (schema, version)
-    assert len(json_converter._codecs._by_prefix) == 2
+    assert len(json_converter._codecs._frames) == 2
 
 
 def test_configured_schema_reads_payloads_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import orjson
@@ -273,3 +274,19 @@ def test_numbers_are_read_as_orjson_reads_them() -> None:
     texts = [b'{"a":%s}' % number for number in (b"0.1", b"1e3", b"-0.0", b"123456789.123", b"5e-324")]
     found, _, _ = read_json(texts)
     assert [row["a"] for row in found] == [orjson.loads(text)["a"] for text in texts]
+
+
+@pytest.mark.parametrize("form", ['{{"payload":[{}],"schema":null}}', '{{"schema":[{}],"more":1}}', '{{"schema":[{}'])
+def test_the_prefix_of_an_envelope_is_looked_for_in_linear_time(form: str) -> None:
+    """However often the word stands in the message."""
+
+    def seconds(size: int) -> float:
+        assert READ_ENVELOPES is not None
+        array = binary([form.format(",".join(['{"payload":1}'] * size)).encode()])
+        start = time.process_time()
+        with pytest.raises(DoubtError):
+            READ_ENVELOPES(array, None)
+        return time.process_time() - start
+
+    least, most = (min(seconds(size) for _ in range(5)) for size in (2000, 4000))
+    assert most < 3 * least + 0.002

@@ -1,0 +1,131 @@
+"""How deeply values may be nested: as deeply when they are read as when they are written.
+
+orjson reads 1,024 levels and writes 254, Python's own parser gives up where its stack ends. The limits here lie below
+what can be read in every way, and what orjson cannot write within them is written without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+import orjson
+
+from connect.data import Schema
+from connect.errors import DataError
+
+__all__ = [
+    "MOST_DEPTH",
+    "MOST_SCHEMA_DEPTH",
+    "SCHEMA_TOO_DEEP",
+    "SURE_BYTES",
+    "TOO_DEEP",
+    "check_depth",
+    "check_depths",
+    "check_schema",
+    "dump_deep",
+]
+
+MOST_DEPTH: Final = 500
+"""How many arrays and objects may lie one within another, in a value."""
+SURE_BYTES: Final = 2 * MOST_DEPTH
+"""Text of so many bytes cannot be too deep: each level takes two."""
+MOST_SCHEMA_DEPTH: Final = 100
+"""How many schemas may lie one within another."""
+_MOST_SCHEMA_PARTS: Final = 100_000
+TOO_DEEP: Final = (
+    f"The value is nested more than {MOST_DEPTH} levels deep: flatten it, or pass it on as text with the "
+    "StringConverter."
+)
+SCHEMA_TOO_DEEP: Final = f"The schema is nested more than {MOST_SCHEMA_DEPTH} levels deep: flatten it."
+_STEPS: Final = [{"[": 1, "{": 1, "]": -1, "}": -1}.get(chr(byte), 0) for byte in range(256)]
+_OTHERS: Final = bytes(byte for byte, step in enumerate(_STEPS) if not step)
+_CLOSING: Final = frozenset({b"]", b"}"})
+
+
+def check_depth(text: bytes) -> None:
+    """Raise a :class:`~connect.errors.DataError` when sound JSON text is nested too deeply."""
+    if len(text) <= SURE_BYTES or text.count(b"[") + text.count(b"{") <= MOST_DEPTH:
+        return
+    if b"\\" in text:
+        text = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    brackets = b"".join(text.split(b'"')[::2]).translate(None, _OTHERS)
+    if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MOST_DEPTH:
+        raise DataError(TOO_DEEP)
+
+
+def check_depths(texts: Sequence[bytes]) -> None:
+    """:func:`check_depth` of many texts."""
+    if max(map(len, texts), default=0) > SURE_BYTES:
+        for text in texts:
+            check_depth(text)
+
+
+def check_schema(schema: Schema | None) -> None:
+    """Raise a :class:`~connect.errors.DataError` for a schema that is too deep, or too large to be written out.
+
+    A schema may be used in many places of another, and those again: written out, each place counts.
+    """
+    if schema is None:
+        return
+    sizes: dict[Schema, tuple[int, int]] = {}
+    pending = [schema]
+    while pending:
+        part = pending[-1]
+        parts = _parts(part)
+        if missing := [other for other in parts if other not in sizes]:
+            pending += missing
+            continue
+        pending.pop()
+        depth = 1 + max((sizes[other][0] for other in parts), default=0)
+        size = 1 + sum(sizes[other][1] for other in parts)
+        if depth > MOST_SCHEMA_DEPTH:
+            raise DataError(SCHEMA_TOO_DEEP)
+        if size > _MOST_SCHEMA_PARTS:
+            raise DataError(f"The schema has more than {_MOST_SCHEMA_PARTS:,} parts when it is written out: divide it.")
+        sizes[part] = depth, size
+
+
+def _parts(schema: Schema) -> list[Schema]:
+    parts = [schema.key_schema, schema.value_schema, *(field.schema for field in schema.fields)]
+    return [part for part in parts if part is not None]
+
+
+def dump_deep(node: Any) -> bytes:
+    """What orjson would write of a node if it had no limit of its own.
+
+    Raises orjson's error for what it cannot write, a :class:`~connect.errors.DataError` for what is too deep.
+    """
+    text: list[bytes] = []
+    pending: list[Any] = [node]
+    depth = 0
+    while pending:
+        part = pending.pop()
+        kind = part.__class__
+        if kind is bytes:
+            depth -= part in _CLOSING
+            text.append(part)
+        elif kind is dict or kind is list:
+            depth += 1
+            if depth > MOST_DEPTH:
+                raise DataError(TOO_DEEP)
+            pending += reversed(_object(part) if kind is dict else _array(part))
+        else:
+            text.append(orjson.dumps(part))
+    return b"".join(text)
+
+
+def _object(node: dict[str, Any]) -> Sequence[Any]:
+    """The members of an object among ready text."""
+    parts: list[Any] = [b"{"]
+    for name, item in node.items():
+        parts += [orjson.dumps(name) + b":", item, b","]
+    return [*parts[: -1 if node else None], b"}"]
+
+
+def _array(node: list[Any]) -> Sequence[Any]:
+    parts: list[Any] = [b"["]
+    for item in node:
+        parts += [item, b","]
+    return [*parts[: -1 if node else None], b"]"]
