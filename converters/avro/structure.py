@@ -85,8 +85,8 @@ def check_depth(schema: AvroSchema) -> AvroSchema:
     height = Structure(schema).of(schema).height
     if height > DEEPEST_SCHEMA:
         raise SchemaError(
-            f"The Avro schema is nested too deeply: {height} levels of JSON, where {DEEPEST_SCHEMA} are allowed (three for"
-            " a record, two for any other type). Flatten it, or read the topic as bytes (ByteArrayConverter)."
+            f"The Avro schema is nested too deeply: {height} levels of JSON, where {DEEPEST_SCHEMA} are allowed "
+            "(three for a record, two for any other type). Flatten it, or read the topic as bytes (ByteArrayConverter)."
         )
     return schema
 
