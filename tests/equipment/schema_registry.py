@@ -25,6 +25,8 @@ class MemoryRegistry:
     """Whether it answers for the versions of a schema; registries of old do not."""
     authorization: str | None = None
     """The only ``Authorization`` header that it accepts, if it looks at it."""
+    refusal: int = 401
+    """The status by which it refuses others."""
     refused: set[str] = field(default_factory=set)
     """Subjects whose schemas are incompatible with any other."""
     troubles: deque[int] = field(default_factory=deque)
@@ -89,7 +91,7 @@ def _application(registry: MemoryRegistry) -> Flask:
             status, body = registry.answers.popleft()
             return Response(body, status)
         if request.path != "/token" and registry.authorization not in (None, request.headers.get("Authorization")):
-            return _error(401, 401, "Unauthorized")
+            return _error(registry.refusal, registry.refusal, "Unauthorized")
         return None
 
     @app.post("/subjects/<path:subject>/versions")
