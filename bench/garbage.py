@@ -1,7 +1,7 @@
-"""What Python's garbage collector costs a child that reads batches of JSON, and what it leaves behind, by its thresholds.
+"""What Python's garbage collector costs a child that reads batches of JSON, and what it leaves behind.
 
-``python -m bench.garbage``; each figure is of a process of its own. ``kept`` is the most memory over the start of one in
-which every record leaves a cycle behind, as a plugin may that keeps its exceptions.
+``python -m bench.garbage``; each figure is of a process of its own. ``kept`` is the most memory, over what it begins
+with, of one in which every record leaves a cycle behind, as a plugin may that keeps its exceptions.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import resource
 import time
 from multiprocessing.connection import Connection
 
+from connect.garbage import COLLECT_AFTER
 from converters.json import JsonConverter
 
 RECORDS = 60_000
 ROUNDS = 5
 SIZES = (500, 2_000, 10_000)
 DEFAULTS = (700, 10, 10)
-THRESHOLDS = (DEFAULTS, (10_000, 20, 20), (50_000, 10, 10), (100_000, 10, 10))
+THRESHOLDS = (DEFAULTS, (10_000, 10, 10), COLLECT_AFTER, (100_000, 10, 10))
 
 
 class Knot:
@@ -51,7 +52,7 @@ def read(size: int) -> float:
 
 
 def kept() -> float:
-    """Megabytes of a process that reads, and leaves a cycle with a kilobyte for each record, over what it began with."""
+    """Megabytes that a process grows by which leaves a cycle with a kilobyte behind for each record."""
     converter = JsonConverter.configured({"schemas.enable": "false"})
     messages = [record(number) for number in range(500)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
