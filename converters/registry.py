@@ -10,11 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 import requests
 from requests.adapters import HTTPAdapter
 
+from connect.config.url import HttpUrl
 from connect.errors import ConnectError, DataError, RetriableError
 from converters.registry_auth import authentication
 from converters.registry_config import RegistryConfig
@@ -26,8 +27,13 @@ __all__ = ["RegistryClient", "RegistryError"]
 T = TypeVar("T")
 
 _JSON: Final = "application/vnd.schemaregistry.v1+json"
-_TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+_NEVER: Final = frozenset({501, 505})
 _REFUSED: Final = frozenset({401, 403})
+_OF_WHAT_IS_ASKED: Final = frozenset({400, 404, 409, 410, 413, 422})
+"""Statuses by which a registry refuses one schema, one subject, one id: another may be allowed."""
+_NO_SUCH_PATH: Final = 404
+_READ_ONLY: Final = 42205
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 _LARGEST: Final = 64 << 20
 _ANSWER_PART: Final = 1 << 16
@@ -76,16 +82,16 @@ class RegistryClient:
     """Asks a schema registry, and remembers what cannot change. For one thread.
 
     While no URL answers, requests are repeated with growing waits; then :class:`~connect.errors.RetriableError` asks
-    the runtime to try again. A refused request is a :class:`RegistryError`, wrong credentials a
-    :class:`~connect.errors.ConnectError`. No error shows a secret.
+    the runtime to try again. What concerns one schema or subject is a :class:`RegistryError`; what nobody can be
+    answered by, such as wrong credentials, another :class:`~connect.errors.ConnectError`. No error shows a secret.
     """
 
     def __init__(self, config: RegistryConfig, *, wait: Callable[[float], None] = time.sleep) -> None:
         self._config = config
         self._wait = wait
-        self._urls = [url.strip() for url in config.schema_registry_url]
+        self._urls = config.urls
         self._current = random.randrange(len(self._urls)) if config.schema_registry_url_randomize else 0  # noqa: S311
-        self._session = _session(config, self._urls)
+        self._session = _session(config)
         self._timeouts = (config.http_connect_timeout_ms / 1000, config.http_read_timeout_ms / 1000)
         self._authentication = authentication(config, self._request_token)
         self._by_key = _Cache(config.max_schemas_per_subject)
@@ -128,7 +134,7 @@ class RegistryClient:
 
         def ask() -> RegisteredSchema:
             answer = self._send("GET", f"/schemas/ids/{schema_id}{query}", None, f"get the schema with id {schema_id}")
-            return registered_schema({**answer, "id": schema_id})
+            return registered_schema({**answer, "id": schema_id} if isinstance(answer, dict) else answer)
 
         return self._by_key.get(("id", schema_id), ask)
 
@@ -139,10 +145,12 @@ class RegistryClient:
             try:
                 what = f"get the versions of the schema with id {schema_id}"
                 answer = self._send("GET", f"/schemas/ids/{schema_id}/versions", None, what)
-            except RegistryError as error:
-                if error.status == 404:
+            except (_NoSuchPathError, RegistryError) as error:
+                if isinstance(error, _NoSuchPathError) or error.status == 404:
                     return None
                 raise
+            if not isinstance(answer, list):
+                raise DataError(f"The schema registry answered without the versions of the schema with id {schema_id}.")
             versions = [each.get("version") for each in answer if _subject_of(each) == subject]
             return max((version for version in versions if isinstance(version, int)), default=None)
 
@@ -192,28 +200,36 @@ class RegistryClient:
         for attempt in range(self._config.max_retries + 1):
             if attempt:
                 self._wait(self._pause(attempt))
-            failures = []
+            failures: list[_NoAnswer] = []
             for _ in self._urls:
                 url = self._urls[self._current]
                 answer = self._ask(method, url, path, body, what)
                 if not isinstance(answer, _NoAnswer):
                     return answer.content
-                failures.append(f"{_bare(url)}: {answer.reason}")
+                failures.append(answer)
                 self._current = (self._current + 1) % len(self._urls)
-        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({'; '.join(failures)}).")
+            if all(failure.is_untrusted for failure in failures):
+                raise ConnectError(
+                    f"Cannot {what}, the schema registry is not trusted ({_told(failures)}). Check the "
+                    "schema.registry.ssl keys of the converter, and that schema.registry.url names the host as its "
+                    "certificate does."
+                )
+        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_told(failures)}).")
 
     def _pause(self, attempt: int) -> float:
         longest = min(self._config.retries_wait_ms * 2 ** (attempt - 1), self._config.retries_max_wait_ms)
         # Workers that lost the same registry do not come back all at once.
         return random.uniform(0, longest) / 1000  # noqa: S311
 
-    def _ask(self, method: str, url: str, path: str, body: Mapping[str, Any] | None, what: str) -> _Answer | _NoAnswer:
+    def _ask(
+        self, method: str, url: HttpUrl, path: str, body: Mapping[str, Any] | None, what: str
+    ) -> _Answer | _NoAnswer:
         headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **self._authentication.headers(url)}
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         try:
             with self._session.request(
                 method,
-                _bare(url) + path,
+                url.address + path,
                 data=data,
                 headers=headers,
                 timeout=self._timeouts,
@@ -222,30 +238,41 @@ class RegistryClient:
             ) as response:
                 status, content = response.status_code, _read(response)
         except requests.RequestException as error:
-            return _NoAnswer(_reason(error))
-        if status in _TRY_AGAIN:
-            return _NoAnswer(f"HTTP status {status}")
+            return _NoAnswer(url, _reason(error), is_untrusted=_is_untrusted(error))
+        if _is_trouble(status):
+            return _NoAnswer(url, f"HTTP status {status}")
         if status in _REFUSED:
             raise ConnectError(
-                f"Cannot {what}: the schema registry at {_bare(url)} refuses the client (HTTP status {status}). Check "
+                f"Cannot {what}: the schema registry at {url.address} refuses the client (HTTP status {status}). Check "
                 "basic.auth.credentials.source and basic.auth.user.info, or the bearer.auth keys, of the converter."
             )
         if status != 200:
             raise _refusal(what, url, status, content)
         return _Answer(_parsed(content, what, url))
 
-    def _request_token(self, url: str, form: Mapping[str, str], credentials: str) -> Mapping[str, Any]:
+    def _request_token(self, url: HttpUrl, form: Mapping[str, str], credentials: str) -> Mapping[str, Any]:
         try:
             response = self._session.post(
-                url, data=form, headers={"Authorization": credentials}, timeout=self._timeouts, allow_redirects=False
+                url.full,
+                data=form,
+                headers={"Authorization": credentials},
+                timeout=self._timeouts,
+                allow_redirects=False,
             )
         except requests.RequestException as error:
-            raise RetriableError(f"The issuer of tokens at {_bare(url)} does not answer: {_reason(error)}.") from error
-        if response.status_code in _TRY_AGAIN:
-            raise RetriableError(f"The issuer of tokens at {_bare(url)} answers HTTP status {response.status_code}.")
+            reason = _reason(error)
+            if _is_untrusted(error):
+                raise ConnectError(
+                    f"The issuer of tokens at {url.address} is not trusted: {reason}. Check the schema.registry.ssl "
+                    "keys of the converter."
+                ) from None
+            # The error of requests shows the whole URL, whose query may hold a secret: it is not chained.
+            raise RetriableError(f"The issuer of tokens at {url.address} does not answer: {reason}.") from None
+        if _is_trouble(response.status_code):
+            raise RetriableError(f"The issuer of tokens at {url.address} answers HTTP status {response.status_code}.")
         if response.status_code != 200:
             raise ConnectError(
-                f"The issuer of tokens at {_bare(url)} gives none (HTTP status {response.status_code}): check "
+                f"The issuer of tokens at {url.address} gives none (HTTP status {response.status_code}): check "
                 "bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
             )
         answer = _parsed(response.content, "get a token", url)
@@ -259,7 +286,17 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _NoAnswer:
+    url: HttpUrl
     reason: str
+    is_untrusted: bool = False
+
+
+class _NoSuchPathError(ConnectError):
+    """The registry does not know the path that was asked for, whatever is behind it."""
+
+
+class _TooLargeError(requests.RequestException):
+    """An answer is larger than any that a registry gives."""
 
 
 class _TlsAdapter(HTTPAdapter):
@@ -279,15 +316,14 @@ class _TlsAdapter(HTTPAdapter):
         return {"ssl_context": self._context, **unnamed}
 
 
-def _session(config: RegistryConfig, urls: Iterable[str]) -> requests.Session:
+def _session(config: RegistryConfig) -> requests.Session:
     session = requests.Session()
     # Neither ~/.netrc nor proxies of the environment: Java does not know them, and they would go unseen.
     session.trust_env = False
-    if any(url.startswith("https:") for url in (*urls, config.bearer_auth_issuer_endpoint_url or "")):
+    if any(url is not None and url.address.startswith("https:") for url in (*config.urls, config.issuer)):
         session.mount("https://", _TlsAdapter(tls_context(config)))
-    if config.proxy_host and config.proxy_port > 0:
-        proxy = f"http://{config.proxy_host}:{config.proxy_port}"
-        session.proxies = {"http": proxy, "https": proxy}
+    if config.proxy is not None:
+        session.proxies = {"http": config.proxy, "https": config.proxy}
     return session
 
 
@@ -296,28 +332,45 @@ def _read(response: requests.Response) -> bytes:
     for part in response.iter_content(_ANSWER_PART):
         content += part
         if len(content) > _LARGEST:
-            raise requests.RequestException(f"the answer is larger than {_LARGEST} bytes")
+            raise _TooLargeError
     return bytes(content)
 
 
-def _parsed(content: bytes, what: str, url: str) -> Any:
+def _parsed(content: bytes, what: str, url: HttpUrl) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
         raise ConnectError(
-            f"Cannot {what}: what answers at {_bare(url)} is no schema registry, it sends no JSON; check "
+            f"Cannot {what}: what answers at {url.address} is no schema registry, it sends no JSON; check "
             "schema.registry.url."
         ) from error
 
 
-def _refusal(what: str, url: str, status: int, content: bytes) -> Exception:
+def _is_trouble(status: int) -> bool:
+    """Whether the same request may be answered another time."""
+    return status in _TRY_AGAIN or (status >= 500 and status not in _NEVER)
+
+
+def _refusal(what: str, url: HttpUrl, status: int, content: bytes) -> Exception:
     try:
         answer = json.loads(content)
         code, message = int(answer["error_code"]), str(answer["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        code, message = 0, ""
+    if code == _NO_SUCH_PATH or (status == _NO_SUCH_PATH and not code):
+        return _NoSuchPathError(
+            f"Cannot {what}: {url.address} has no such path, and answers not as a schema registry does (HTTP status "
+            f"{status}). Check schema.registry.url, its path included."
+        )
+    if code == _READ_ONLY:
         return ConnectError(
-            f"Cannot {what}: {_bare(url)} answers HTTP status {status}, and not as a schema registry does. Check "
-            "schema.registry.url, its path included."
+            f"Cannot {what}: {message} (error code {code}). Set the mode of the registry or the subject to READWRITE, "
+            "or auto.register.schemas=false."
+        )
+    if not code or status not in _OF_WHAT_IS_ASKED:
+        return ConnectError(
+            f"Cannot {what}: {url.address} answers HTTP status {status}, and not as a schema registry does. Check "
+            "schema.registry.url, its path included, and proxy.host."
         )
     return RegistryError(f"Cannot {what}: {message}{_remedy(code)} (error code {code})", status, code)
 
@@ -339,28 +392,38 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _bare(url: str) -> str:
-    """The URL without user and password, which go into a header."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+def _told(failures: Iterable[_NoAnswer]) -> str:
+    return "; ".join(f"{failure.url.address}: {failure.reason}" for failure in failures)
 
 
 def _reason(error: requests.RequestException) -> str:
-    """What went wrong, in words that hold no URL: that might have a token in its query."""
-    cause = error.__cause__ or error.__context__
+    """What went wrong, in words that hold no URL and no header: those may have a token in them."""
+    if isinstance(error, _TooLargeError):
+        return f"its answer is larger than {_LARGEST} bytes"
     if isinstance(error, requests.exceptions.SSLError):
         return f"TLS fails ({_innermost(error)})"
     if isinstance(error, requests.Timeout):
         return "no answer in time"
     if isinstance(error, requests.ConnectionError):
         return f"no connection ({_innermost(error)})"
-    return str(error) if cause is None else type(error).__name__
+    return type(error).__name__
+
+
+def _is_untrusted(error: requests.RequestException) -> bool:
+    """Whether the certificate is refused, which another try does not change."""
+    return isinstance(_cause(error), ssl.SSLCertVerificationError)
 
 
 def _innermost(error: BaseException) -> str:
-    seen: BaseException = error
+    seen = _cause(error)
+    return seen.strerror or type(seen).__name__ if isinstance(seen, OSError) else type(seen).__name__
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that the others came of."""
+    seen = error
     while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
         if not isinstance(deeper, BaseException):
             break
         seen = deeper
-    return seen.strerror or type(seen).__name__ if isinstance(seen, OSError) else type(seen).__name__
+    return seen

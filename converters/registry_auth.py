@@ -7,14 +7,14 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
-from urllib.parse import unquote, urlsplit
 
+from connect.config.url import HttpUrl
 from connect.errors import ConfigError, ConnectError
-from converters.registry_config import RegistryConfig
+from converters.registry_config import TOKEN, RegistryConfig
 
 __all__ = ["Authentication", "TokenRequest", "authentication"]
 
-TokenRequest = Callable[[str, Mapping[str, str], str], Mapping[str, Any]]
+TokenRequest = Callable[[HttpUrl, Mapping[str, str], str], Mapping[str, Any]]
 """Posts a form to a URL with an ``Authorization`` header, and gives the JSON object of the answer."""
 
 _JAAS: Final = re.compile(r"\b(?P<key>username|password)\s*=\s*(?:\"(?P<text>(?:[^\"\\]|\\.)*)\"|(?P<word>[^\s;\"]+))")
@@ -24,8 +24,8 @@ _ESCAPE: Final = re.compile(r"\\(.)")
 class Authentication(Protocol):
     """Gives the headers that identify the client."""
 
-    def headers(self, url: str) -> Mapping[str, str]:
-        """The headers of a request to the registry at ``url``, the URL as it was configured."""
+    def headers(self, url: HttpUrl) -> Mapping[str, str]:
+        """The headers of a request to the registry at ``url``."""
 
 
 def authentication(config: RegistryConfig, request_token: TokenRequest) -> Authentication:
@@ -46,16 +46,13 @@ class _Fixed:
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = headers
 
-    def headers(self, url: str) -> Mapping[str, str]:  # noqa: ARG002
+    def headers(self, url: HttpUrl) -> Mapping[str, str]:  # noqa: ARG002
         return self._headers
 
 
 class _FromUrl:
-    def headers(self, url: str) -> Mapping[str, str]:
-        parts = urlsplit(url)
-        if parts.username is None:
-            return {}
-        return {"Authorization": _basic(f"{unquote(parts.username)}:{unquote(parts.password or '')}")}
+    def headers(self, url: HttpUrl) -> Mapping[str, str]:
+        return {} if url.user_info is None else {"Authorization": _basic(url.user_info.value)}
 
 
 class _ClientCredentials:
@@ -67,14 +64,14 @@ class _ClientCredentials:
         self._headers: Mapping[str, str] = {}
         self._until = 0.0
 
-    def headers(self, url: str) -> Mapping[str, str]:  # noqa: ARG002
+    def headers(self, url: HttpUrl) -> Mapping[str, str]:  # noqa: ARG002
         if time.monotonic() >= self._until:
             self._renew()
         return self._headers
 
     def _renew(self) -> None:
         config = self._config
-        issuer, secret = config.bearer_auth_issuer_endpoint_url, config.bearer_auth_client_secret
+        issuer, secret = config.issuer, config.bearer_auth_client_secret
         assert issuer is not None
         assert secret is not None
         form = {"grant_type": "client_credentials"}
@@ -82,10 +79,10 @@ class _ClientCredentials:
             form["scope"] = config.bearer_auth_scope
         answer = self._request_token(issuer, form, _basic(f"{config.bearer_auth_client_id}:{secret.value}"))
         token, lifetime = answer.get("access_token"), answer.get("expires_in", 0)
-        if not isinstance(token, str) or not isinstance(lifetime, (int, float)):
+        if not isinstance(token, str) or not TOKEN.fullmatch(token) or not isinstance(lifetime, (int, float)):
             raise ConnectError(
-                "The issuer of bearer.auth.issuer.endpoint.url answered without access_token and expires_in: check "
-                "that it is the token endpoint."
+                "The issuer of bearer.auth.issuer.endpoint.url answered without an access_token of one word and "
+                "expires_in: check that it is the token endpoint."
             )
         self._headers = {"Authorization": f"Bearer {token}", **_bearer_headers(config)}
         self._until = time.monotonic() + lifetime - config.bearer_auth_cache_expiry_buffer_seconds

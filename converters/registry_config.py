@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from typing import Final
 
 from connect.config import (
+    HIDDEN,
     HIGH,
     LOW,
     MEDIUM,
@@ -19,25 +21,39 @@ from connect.config import (
     url_list,
     validator,
 )
+from connect.config.url import HttpUrl
 from connect.errors import ConfigError
 from converters.registry_tls import TlsConfig
+from converters.registry_url import issuer_url, proxy_url, registry_url
 from converters.subjects import SubjectNameStrategy, subject_name_strategy
 from converters.universal import ConverterConfig
 
-__all__ = ["RegistryConfig"]
+__all__ = ["TOKEN", "RegistryConfig"]
 
 _BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
+TOKEN: Final = re.compile(r"[!-~]+")
+"""What a token may be: it becomes part of a header."""
+
 _BEARER_REMEDY = "Sluice has STATIC_TOKEN (bearer.auth.token) and OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
 
 
 @validator("list of http and https URLs")
 def _http_urls(key: str, value: tuple[str, ...]) -> None:
     for url in value:
-        parts = urlsplit(url.strip())
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            # The URL may hold a password, so it is not shown.
-            raise invalid_value(key, "[hidden]", "Each URL must begin with http:// or https:// and name a host")
+        registry_url(key, url)
+
+
+@validator("http or https URL")
+def _issuer(key: str, value: str) -> None:
+    issuer_url(key, value)
+
+
+@validator("token of visible characters")
+def _token(key: str, value: str) -> None:
+    if not TOKEN.fullmatch(value):
+        reason = "A token is one word of ASCII, without a line break at its end (files that hold one often have it)"
+        raise invalid_value(key, HIDDEN, reason)
 
 
 @validator("TopicNameStrategy, RecordNameStrategy, TopicRecordNameStrategy or the Java class of one")
@@ -136,9 +152,14 @@ class RegistryConfig(ConverterConfig, TlsConfig):
         doc="Where a bearer token for the registry comes from: STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (the "
         "issuer of bearer.auth.issuer.endpoint.url).",
     )
-    bearer_auth_token: Password | None = option(default=None, importance=MEDIUM, doc="The token, for STATIC_TOKEN.")
+    bearer_auth_token: Password | None = option(
+        default=None, importance=MEDIUM, validator=_token, doc="The token, for STATIC_TOKEN."
+    )
     bearer_auth_issuer_endpoint_url: str | None = option(
-        default=None, importance=MEDIUM, doc="Where tokens are given for client credentials, for OAUTHBEARER."
+        default=None,
+        importance=MEDIUM,
+        validator=_issuer,
+        doc="Where tokens are given for client credentials, for OAUTHBEARER.",
     )
     bearer_auth_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id for that.")
     bearer_auth_client_secret: Password | None = option(
@@ -192,6 +213,10 @@ class RegistryConfig(ConverterConfig, TlsConfig):
                 "Only one of 'basic.auth.credentials.source' and 'bearer.auth.credentials.source' may be specified",
                 "basic.auth.credentials.source",
             )
+        try:
+            self.proxy  # noqa: B018 - asked for what it raises
+        except ConfigError as error:
+            yield error
         yield from self._missing()
 
     def _missing(self) -> Iterable[ConfigError]:
@@ -208,6 +233,22 @@ class RegistryConfig(ConverterConfig, TlsConfig):
             for name in needed:
                 if getattr(self, name) is None:
                     yield ConfigError(name.replace("_", "."), None, "OAUTHBEARER needs it")
+
+    @property
+    def urls(self) -> tuple[HttpUrl, ...]:
+        """The URLs of the registry, in order."""
+        return tuple(registry_url("schema.registry.url", url) for url in self.schema_registry_url)
+
+    @property
+    def issuer(self) -> HttpUrl | None:
+        """The URL that gives tokens, if there is one."""
+        url = self.bearer_auth_issuer_endpoint_url
+        return None if url is None else issuer_url("bearer.auth.issuer.endpoint.url", url)
+
+    @property
+    def proxy(self) -> str | None:
+        """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it cannot be one."""
+        return proxy_url(self.proxy_host, self.proxy_port)
 
     @property
     def user_info(self) -> str:

@@ -40,7 +40,7 @@ def registered_schema(answer: Any) -> RegisteredSchema:
             SchemaReference(str(each["name"]), str(each["subject"]), int(each["version"]))
             for each in answer.get("references") or ()
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError("The schema registry answered with references that lack a name, subject or version.") from error
     version = answer.get("version")
     kind = str(answer.get("schemaType") or "AVRO")
@@ -50,8 +50,8 @@ def registered_schema(answer: Any) -> RegisteredSchema:
 
 
 def whole_member(answer: Any, member: str) -> int:
-    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if it is missing."""
+    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if it is none of 32 bits."""
     number = answer.get(member) if isinstance(answer, dict) else None
-    if not isinstance(number, int) or isinstance(number, bool):
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
         raise DataError(f"The schema registry answered without the {member} of the schema.")
     return number

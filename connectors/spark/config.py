@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from connect.bulk import BulkSinkConfig
 from connect.config import HIGH, LOW, MEDIUM, at_least, matches, non_empty, option
+from connect.config.url import shown_url
 from connect.data import Schema, Type
 from connect.errors import ConfigError, SchemaError
 from connectors.spark.schema import table_schema
@@ -111,10 +112,14 @@ class SparkSinkConfig(BulkSinkConfig):
     @property
     def store(self) -> Path:
         """The folder ``store.url`` names; :class:`~connect.errors.ConfigError` if it is not a local one."""
-        url = urlsplit(self.store_url)
+        try:
+            url = urlsplit(self.store_url)
+        except ValueError:
+            # The reason quotes what it does not understand, which may be a key: it is not chained.
+            raise ConfigError("store.url", shown_url(self.store_url), "Its host is none: use a path.") from None
         if url.scheme not in ("", "file") or url.netloc not in ("", "localhost"):
             reason = "This version writes to local folders: use a path or a file: URL."
-            raise ConfigError("store.url", self.store_url, reason)
+            raise ConfigError("store.url", shown_url(self.store_url), reason)
         return Path(unquote(url.path) if url.scheme else self.store_url).absolute()
 
     @property

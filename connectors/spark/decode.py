@@ -15,7 +15,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from connect.data import ArrowColumn, Column, Schema, SinkBatch
-from connect.errors import DataError
+from connect.errors import ConnectError, DataError
 from connectors.spark.chain import Chain, has_transformations
 from connectors.spark.columns import column_reader
 from connectors.spark.raw import RawBatch
@@ -112,6 +112,8 @@ class Decoder:
             try:
                 batch = self._chain.record(record)
             except Exception as error:
+                if isinstance(error, ConnectError) and not isinstance(error, DataError):
+                    raise  # it is not about the record: the load fails, and is made again
                 self._reject(record.offsets[0], error)
             else:
                 if batch is not None:

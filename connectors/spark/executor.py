@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
+from connect.garbage import collect_seldom
 from connectors.spark.decode import DecodePlan, Decoder
 from connectors.spark.report import Report, Reports
 
@@ -50,6 +51,14 @@ def _decode_partition(
     plan: DecodePlan, number: int, accumulator: Accumulator[Reports], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     report = Report(plan.topic)
-    yield from Decoder(plan, report).decode(iter(batches))
+    decoder = Decoder(plan, report)
+    _spare_the_collector()
+    yield from decoder.decode(iter(batches))
     context: Any = TaskContext.get()
     accumulator.add(Reports({context.partitionId(): report}, number))
+
+
+@cache
+def _spare_the_collector() -> None:
+    """See to the collector of this process of Spark, once, when the plugins are imported."""
+    collect_seldom()

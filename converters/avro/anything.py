@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from connect.errors import DataError
@@ -14,18 +14,27 @@ __all__ = ["read_anything", "write_anything"]
 _KINDS: Final = 9
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
+_DEEPEST: Final = 300
+"""How far values may be nested, to be read and to be written: Python itself ends at some 1000 calls in each other."""
+_TOO_DEEP: Final = f"it is nested too deeply, more than {_DEEPEST} levels"
 _Read = Callable[[bytes, int], tuple[Any, int]]
+_ReadNested = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def read_anything(data: bytes, place: int) -> tuple[Any, int]:
+def read_anything(data: bytes, place: int, depth: int = 0) -> tuple[Any, int]:
     """The value at ``place``, and where it ends."""
+    if depth > _DEEPEST:
+        raise MalformedError(_TOO_DEEP)
     found: Any = None
     is_found = False
-    for read in _READERS:
+    for kind in range(_KINDS):
         index = data[place]
         place += 1
         if index == 2:
-            value, place = read(data, place)
+            if kind < len(_READERS):
+                value, place = _READERS[kind](data, place)
+            else:
+                value, place = _NESTED_READERS[kind - len(_READERS)](data, place, depth + 1)
             found, is_found = (found, True) if is_found else (value, True)
         elif index:
             raise MalformedError(f"a union of 2 has the member {index / 2:g}")
@@ -71,26 +80,26 @@ def _float(data: bytes, place: int) -> tuple[float, int]:
     return _FLOAT.unpack_from(data, place)[0], place + 4
 
 
-def _array(data: bytes, place: int) -> tuple[list[Any], int]:
+def _array(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
     items: list[Any] = []
     while True:
         count, place = _count(data, place, _KINDS)
         if not count:
             return items, place
         for _ in range(count):
-            item, place = read_anything(data, place)
+            item, place = read_anything(data, place, depth)
             items.append(item)
 
 
-def _map(data: bytes, place: int) -> tuple[dict[Any, Any], int]:
+def _map(data: bytes, place: int, depth: int) -> tuple[dict[Any, Any], int]:
     items: dict[Any, Any] = {}
     while True:
         count, place = _count(data, place, 2 * _KINDS)
         if not count:
             return items, place
         for _ in range(count):
-            key, place = read_anything(data, place)
-            items[key], place = read_anything(data, place)
+            key, place = read_anything(data, place, depth)
+            items[key], place = read_anything(data, place, depth)
 
 
 def _count(data: bytes, place: int, least: int) -> tuple[int, int]:
@@ -103,48 +112,55 @@ def _count(data: bytes, place: int, least: int) -> tuple[int, int]:
     return count, place
 
 
-_READERS: Final[tuple[_Read, ...]] = (_boolean, _bytes, _double, _float, _int, _whole, _string, _array, _map)
+_READERS: Final[tuple[_Read, ...]] = (_boolean, _bytes, _double, _float, _int, _whole, _string)
+_NESTED_READERS: Final[tuple[_ReadNested, ...]] = (_array, _map)
 
 
-def write_anything(out: bytearray, value: Any) -> None:
+def write_anything(out: bytearray, value: Any, depth: int = 0) -> None:
     """Add the bytes of a value; a :class:`~connect.errors.DataError` if it is of no kind that needs no schema.
 
     A whole number is a ``long``, any other number a ``double``.
     """
+    if depth > _DEEPEST:
+        raise MalformedError(_TOO_DEEP)
     match value:
         case None:
             out += bytes(_KINDS)
         case bool():
             _set(out, 0, bytes([value]))
         case bytes() | bytearray() | memoryview():
-            _set(out, 1, varint(2 * len(value)) + bytes(value))
+            _set(out, 1, varint(2 * len(value)), bytes(value))
         case float():
             _set(out, 2, _DOUBLE.pack(value))
         case int():
             if not -(2**63) <= value < 2**63:
-                raise DataError(f"The whole number {value:.30e} does not fit 64 bits.")
+                raise DataError(f"A whole number of {value.bit_length()} bits does not fit 64 bits.")
             _set(out, 5, varint(value << 1 ^ value >> 63))
         case str():
             text = value.encode()
-            _set(out, 6, varint(2 * len(text)) + text)
+            _set(out, 6, varint(2 * len(text)), text)
         case Mapping():
-            _set(out, 8, _entries([part for pair in value.items() for part in pair], len(value)))
+            _set_nested(out, 8, (part for pair in value.items() for part in pair), len(value), depth)
         case Sequence():
-            _set(out, 7, _entries(value, len(value)))
+            _set_nested(out, 7, value, len(value), depth)
         case _:
             raise DataError(f"Unknown Python type for schemaless data: {type(value).__name__}; give it a schema.")
 
 
-def _set(out: bytearray, kind: int, body: bytes) -> None:
+def _set(out: bytearray, kind: int, *body: bytes) -> None:
     out += bytes(kind)
     out.append(2)
-    out += body
+    for part in body:
+        out += part
     out += bytes(_KINDS - 1 - kind)
 
 
-def _entries(values: Sequence[Any], count: int) -> bytes:
-    out = bytearray(varint(2 * count)) if count else bytearray()
+def _set_nested(out: bytearray, kind: int, values: Iterable[Any], count: int, depth: int) -> None:
+    out += bytes(kind)
+    out.append(2)
+    if count:
+        out += varint(2 * count)
     for value in values:
-        write_anything(out, value)
+        write_anything(out, value, depth + 1)
     out.append(0)
-    return bytes(out)
+    out += bytes(_KINDS - 1 - kind)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from connect.errors import SchemaError
 from converters.avro.names import joined, split
 
-__all__ = ["NO_DEFAULT", "PRIMITIVES", "AvroField", "AvroSchema", "is_null", "least_size", "parse_avro"]
+__all__ = ["NO_DEFAULT", "PRIMITIVES", "TOO_DEEP", "AvroField", "AvroSchema", "is_null", "parse_avro"]
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NO_DEFAULT: Final[Any] = object()
@@ -25,7 +25,7 @@ _OWN: Final[dict[str, frozenset[str]]] = {
     "map": frozenset({"type", "values"}),
 }
 _PRIMITIVE_OWN: Final = frozenset({"type"})
-_TOO_DEEP: Final = "The Avro schema is nested too deeply to be read."
+TOO_DEEP: Final = "The Avro schema is nested too deeply to be read."
 
 
 @dataclass(eq=False, slots=True)
@@ -84,23 +84,6 @@ def is_null(schema: AvroSchema) -> bool:
     return schema.kind == "null"
 
 
-def least_size(schema: AvroSchema) -> int:
-    """How many bytes a value takes at least; of a schema that does not hold itself."""
-    match schema.kind:
-        case "null":
-            return 0
-        case "float":
-            return 4
-        case "double":
-            return 8
-        case "fixed":
-            return schema.size
-        case "record":
-            return sum(least_size(each.schema) for each in schema.fields)
-        case _:
-            return 1
-
-
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroSchema:
     """The Avro schema in ``text``, which may use the named types of ``references``, each after what it uses itself.
 
@@ -112,7 +95,7 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroSchema:
             reader.parse(_load(reference), None)
         return reader.parse(_load(text), None)
     except RecursionError as error:
-        raise SchemaError(_TOO_DEEP) from error
+        raise SchemaError(TOO_DEEP) from error
 
 
 def _load(text: str) -> Any:
@@ -210,9 +193,14 @@ class _Parser:
                 self.parse(member["type"], namespace),
                 _text(member, "doc"),
                 member.get("default", NO_DEFAULT),
-                tuple(alias for alias in member.get("aliases", ()) if isinstance(alias, str)),
+                self._field_aliases(member),
             )
         return list(fields.values())
+
+    @staticmethod
+    def _field_aliases(node: dict[str, Any]) -> tuple[str, ...]:
+        aliases = node.get("aliases")
+        return tuple(alias for alias in aliases if isinstance(alias, str)) if isinstance(aliases, list) else ()
 
     @staticmethod
     def _aliases(node: dict[str, Any], full_name: str) -> tuple[str, ...]:

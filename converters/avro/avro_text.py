@@ -12,20 +12,26 @@ import orjson
 
 from connect.data.numerals import double_text
 from connect.errors import SchemaError
-from converters.avro.avro_schema import NO_DEFAULT, PRIMITIVES, AvroField, AvroSchema
+from converters.avro.avro_schema import NO_DEFAULT, PRIMITIVES, TOO_DEEP, AvroField, AvroSchema
 from converters.avro.names import split
+from converters.avro.structure import Forms
 
 __all__ = ["avro_text"]
 
+_MOST_TYPES: Final = 200_000
 _ESCAPE: Final = re.compile(r"\\(?:u00([0-9a-f]{2})|.)", re.DOTALL)
 
 
 def avro_text(schema: AvroSchema) -> str:
     """The JSON text of a schema.
 
-    Raises :class:`~connect.errors.SchemaError` when it has two different types of one name.
+    Raises :class:`~connect.errors.SchemaError` when it has two different types of one name, or is too large to be
+    written: only named types are written once however often they are used.
     """
-    return _dumps(_Writer().write(schema, None))
+    try:
+        return _dumps(_Writer().write(schema, None))
+    except RecursionError as error:
+        raise SchemaError(TOO_DEEP) from error
 
 
 def _dumps(node: Any) -> str:
@@ -52,8 +58,15 @@ def _shown(node: Any) -> Any:
 class _Writer:
     def __init__(self) -> None:
         self._known: dict[str, AvroSchema] = {}
+        self._forms = Forms()
+        self._written = 0
 
     def write(self, schema: AvroSchema, namespace: str | None) -> Any:
+        self._written += 1
+        if self._written > _MOST_TYPES:
+            raise SchemaError(
+                f"The Avro schema has more than {_MOST_TYPES} types: give structs names, so that each is written once."
+            )
         if schema.kind == "union":
             return [self.write(branch, namespace) for branch in schema.branches]
         if schema.kind in PRIMITIVES:
@@ -67,7 +80,7 @@ class _Writer:
         own_namespace, name = split(schema.full_name)
         known = self._known.get(schema.full_name)
         if known is not None:
-            if known is not schema and avro_text(known) != avro_text(schema):
+            if known is not schema and self._forms.number(known) != self._forms.number(schema):
                 raise SchemaError(
                     f"Two different schemas are called {schema.full_name}, which Avro does not allow: give one of them "
                     "another name (SetSchemaMetadata sets that of the whole value)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
@@ -12,23 +12,27 @@ from connect.data import Schema, Type, logical
 from connect.data.numerals import single
 from connect.errors import DataError, SchemaError
 from converters.avro.anything import read_anything
-from converters.avro.avro_schema import NO_DEFAULT, AvroSchema, is_null, least_size
-from converters.avro.defaults import default_from_json
+from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
+from converters.avro.defaults import Defaults, count_values
 from converters.avro.options import AvroDataConfig
-from converters.avro.resolution import branch_for, check_readable, enum_symbols, field_pairs
+from converters.avro.reading import Reading, choose
+from converters.avro.resolution import Members, check_readable, enum_symbols, field_pairs
 from converters.avro.shape import avro_member_name, is_anything, is_map_entry
+from converters.avro.skipping import Skipping
 from converters.avro.source import DEEPEST, Source
-from converters.avro.to_connect import connect_from_avro, only_branch
-from converters.avro.wire import HEADER, MalformedError, long_tail
+from converters.avro.structure import Structure, check_depth
+from converters.avro.to_connect import only_branch
+from converters.avro.wire import HEADER, MalformedError
 
 __all__ = ["Decode", "decoder"]
 
 Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
 """Gives the values of messages, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
 
-_MOST_EMPTY: Final = 100_000
+_MANY: Final = 8
+_MOST_ALIKE: Final = 64
 _WRAPS: Final = {Type.INT8: (0x80, 0xFF), Type.INT16: (0x8000, 0xFFFF)}
-_FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, RecursionError, struct.error)
+_FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)
 
 
 def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig) -> Decode:
@@ -39,7 +43,8 @@ def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, confi
     """
     if schema is None and not is_anything(writer):
         raise SchemaError(f"A value written in {writer.full_name} cannot be read as one without a schema.")
-    read = _Compiler(config).compiled(writer, reader, schema)
+    check_depth(writer)
+    read = _Compiler(writer, config).compiled(writer, reader, schema)
 
     def decode(messages: Sequence[bytes]) -> list[Any]:
         values: list[Any] = []
@@ -51,6 +56,8 @@ def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, confi
             raise _refusal(messages[len(values)], str(error)) from error
         except (IndexError, struct.error) as error:
             raise _refusal(messages[len(values)], "it ends before all of the value is read") from error
+        except RecursionError as error:
+            raise _refusal(messages[len(values)], "it is nested too deeply") from error
         except _FOREIGN as error:
             raise _refusal(messages[len(values)], str(error)) from error
         return values
@@ -65,22 +72,36 @@ def _refusal(message: bytes, reason: str) -> DataError:
 
 
 class _Compiler:
-    """Writes the code. In it ``d`` is the message, ``n`` its length, ``i`` the place in it."""
+    """Writes the code; see :mod:`converters.avro.reading` for its variables.
 
-    def __init__(self, config: AvroDataConfig) -> None:
+    A record that is used often has a function of its own, so that the code is no larger than the schema.
+    """
+
+    def __init__(self, writer: AvroSchema, config: AvroDataConfig) -> None:
         self._config = config
+        self._structure = Structure(writer)
         self._source = Source(_NAMES)
+        self._reading = Reading(self._source)
+        self._source.know(self._reading.names())
+        self._skipping = Skipping(self._source, self._reading, self._structure)
+        self._defaults = Defaults(config)
+        self._functions: dict[tuple[int, int], str | SchemaError] = {}
+        self._members: dict[int, Members] = {}
+        self._symbols: dict[tuple[int, int], tuple[str, bool]] = {}
+        self._empty: dict[int, str] = {}
+        self._is_reckoned = False
 
     def compiled(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None) -> Callable[..., Any]:
         source = self._source
         with source.function("read(messages, append)"), source.block("for d in messages"):
             source.line(f"n = len(d); i = {HEADER}")
-            if writer.kind == "bytes" and reader.kind == "bytes":
-                # Java writes and reads bytes that are the whole value without their length.
-                source.line("x = d[i:]; i = n")
-                self._logical(schema, "x")
-            else:
-                self._value(writer, reader, schema, "x")
+            with self._reading.message():
+                if writer.kind == "bytes" and reader.kind == "bytes":
+                    # Java writes and reads bytes that are the whole value without their length.
+                    source.line("x = d[i:]; i = n")
+                    self._logical(schema, "x")
+                else:
+                    self._value(writer, reader, schema, "x")
             with source.block("if i != n"):
                 source.line("raise Malformed(f'{n - i} bytes are left over')")
             source.line("append(x)")
@@ -90,14 +111,44 @@ class _Compiler:
 
     def _value(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, target: str) -> None:
         """Add what reads a value of ``writer`` into the variable ``target``."""
-        if self._source.depth < DEEPEST:
-            self._inline(writer, reader, schema, target)
+        facts = self._structure.of(writer)
+        if facts.least or self._is_reckoned or is_null(writer):
+            self._reckoned(writer, reader, schema, target)
             return
-        name = self._source.new("part")
-        with self._source.function(f"{name}(d, n, i)"):
-            self._inline(writer, reader, schema, "x")
-            self._source.line("return x, i")
-        self._source.line(f"{target}, i = {name}(d, n, i)")
+        self._reading.spend(str(facts.values))
+        self._is_reckoned = True
+        self._reckoned(writer, reader, schema, target)
+        self._is_reckoned = False
+
+    def _reckoned(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, target: str) -> None:
+        if schema is not None and writer.kind == reader.kind == "record" and self._structure.is_shared(writer):
+            name = self._function(writer, reader, lambda: self._record(writer, reader, schema, "x"))
+            self._source.line(f"{target}, i = {name}(d, n, i)")
+        elif self._source.depth < DEEPEST:
+            self._inline(writer, reader, schema, target)
+        else:
+            name = self._source.new("part")
+            with self._source.function(f"{name}(d, n, i)"):
+                self._inline(writer, reader, schema, "x")
+                self._source.line("return x, i")
+            self._source.line(f"{target}, i = {name}(d, n, i)")
+
+    def _function(self, writer: AvroSchema, reader: AvroSchema, write: Callable[[], None], result: str = "x") -> str:
+        """The function that reads a record as another one; ``write`` adds what is in it, the first time."""
+        key = (id(writer), id(reader))
+        if key not in self._functions:
+            name = self._source.new("record")
+            try:
+                with self._source.function(f"{name}(d, n, i)"):
+                    write()
+                    self._source.line(f"return {result}, i")
+                self._functions[key] = name
+            except SchemaError as error:
+                self._functions[key] = error
+        known = self._functions[key]
+        if isinstance(known, SchemaError):
+            raise SchemaError(str(known)) from known
+        return known
 
     def _inline(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, target: str) -> None:
         if schema is None:
@@ -105,8 +156,7 @@ class _Compiler:
         elif writer.kind == "union":
             self._from_union(writer, reader, schema, target)
         elif reader.kind == "union":
-            index = branch_for(writer, reader)
-            self._into_member(writer, reader, index, schema, target)
+            self._into_member(writer, reader, self._member_for(writer, reader), schema, target)
         else:
             self._single(writer, reader, schema, target)
 
@@ -129,30 +179,38 @@ class _Compiler:
     # -- unions --------------------------------------------------------------------------------------------------
 
     def _from_union(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, target: str) -> None:
-        source = self._source
+        source, count = self._source, len(writer.branches)
         index = source.new("u")
-        source.line(f"{index} = d[i]; i += 1")
-        if len(writer.branches) > 64:
-            self._continue(index)
-        for number, branch in enumerate(writer.branches):
-            with source.block(f"{'el' if number else ''}if {index} == {2 * number}"):
-                self._from_branch(writer, number, branch, reader, schema, target)
-        with source.block("else" if writer.branches else "if True"):
-            source.line(f"raise Malformed(f'a union of {len(writer.branches)} has the member {{{index} / 2:g}}')")
+        self._reading.member(index, count)
 
-    def _from_branch(
-        self, writer: AvroSchema, number: int, branch: AvroSchema, reader: AvroSchema, schema: Schema, target: str
-    ) -> None:
+        def member(number: int) -> None:
+            self._from_branch(writer, number // 2, reader, schema, target)
+
+        def otherwise() -> None:
+            source.line(f"raise Malformed(f'a union of {count} has the member {{{index} / 2:g}}')")
+
+        choose(source, index, range(0, 2 * count, 2), member, otherwise)
+
+    def _from_branch(self, writer: AvroSchema, number: int, reader: AvroSchema, schema: Schema, target: str) -> None:
+        branch, is_reckoned = writer.branches[number], self._is_reckoned
         try:
-            if reader.kind != "union":
-                self._value(branch, reader, schema, target)
-            elif writer is reader:
-                self._into_member(branch, reader, number, schema, target)
-            else:
-                self._into_member(branch, reader, branch_for(branch, reader), schema, target)
+            with self._source.whole():
+                if reader.kind != "union":
+                    self._value(branch, reader, schema, target)
+                elif writer is reader:
+                    self._into_member(branch, reader, number, schema, target)
+                else:
+                    self._into_member(branch, reader, self._member_for(branch, reader), schema, target)
         except SchemaError as error:
             # Other members may be readable: it is an error only when this one is met.
+            self._is_reckoned = is_reckoned
             self._source.line(f"raise DataError({self._source.constant(str(error))})")
+
+    def _member_for(self, writer: AvroSchema, union: AvroSchema) -> int:
+        members = self._members.get(id(union))
+        if members is None:
+            members = self._members[id(union)] = Members(union)
+        return members.place_of(writer)
 
     def _into_member(self, writer: AvroSchema, reader: AvroSchema, index: int, schema: Schema, target: str) -> None:
         """Read a value that becomes member ``index`` of the union ``reader``."""
@@ -168,8 +226,17 @@ class _Compiler:
         assert field is not None
         value = self._source.new("v")
         self._value(writer, member, field.schema, value)
+        if len(schema.fields) > _MANY:
+            self._source.line(f"{target} = {self._unset(reader, schema)}.copy(); {target}[{name!r}] = {value}")
+            return
         shown = ", ".join(f"{each!r}: {value if each == name else None}" for each in schema.field_names)
         self._source.line(f"{target} = {{{shown}}}")
+
+    def _unset(self, reader: AvroSchema, schema: Schema) -> str:
+        """The value of a union of which no member is set."""
+        if id(reader) not in self._empty:
+            self._empty[id(reader)] = self._source.constant(dict.fromkeys(schema.field_names))
+        return self._empty[id(reader)]
 
     # -- containers ----------------------------------------------------------------------------------------------
 
@@ -177,100 +244,116 @@ class _Compiler:
         source = self._source
         values: dict[str, str] = {}
         for written, read in field_pairs(writer, reader):
-            variable = source.new("f")
             if read is None:
-                self._skip(written.schema, variable)
+                self._skipping.skip(written.schema)
                 continue
+            variable = source.new("f")
             field = schema.field(read.name)
             assert field is not None
             self._value(written.schema, read.schema, field.schema, variable)
             values[read.name] = variable
         for own in reader.fields:
             if own.name not in values:
-                values[own.name] = self._missing(own.name, reader, schema)
+                values[own.name] = self._missing(own, reader, schema)
         shown = ", ".join(f"{own.name!r}: {values[own.name]}" for own in reader.fields)
         source.line(f"{target} = {{{shown}}}")
 
-    def _missing(self, name: str, reader: AvroSchema, schema: Schema) -> str:
-        field, own = reader.field(name), schema.field(name)
-        assert field is not None
+    def _missing(self, field: AvroField, reader: AvroSchema, schema: Schema) -> str:
+        own = schema.field(field.name)
         assert own is not None
         if field.default is NO_DEFAULT:
             raise SchemaError(
-                f"The message lacks the field {name}, for which {reader.full_name}, in which it is read, has none."
+                f"The message lacks the field {field.name}, for which {reader.full_name}, in which it is read, has "
+                "none."
             )
-        value = default_from_json(own.schema, field.schema, field.default, self._config)
+        value = own.schema.default
+        if value is None:
+            value = self._defaults.value(own.schema, field.schema, field.default)
         constant = self._source.constant(value)
-        return f"deepcopy({constant})" if isinstance(value, (dict, list)) else constant
-
-    def _skip(self, written: AvroSchema, variable: str) -> None:
-        # A null, which Connect has no schema for, takes no bytes.
-        if not is_null(written):
-            self._value(written, written, connect_from_avro(written, self._config), variable)
+        if not isinstance(value, (dict, list)):
+            return constant
+        self._reading.spend(str(count_values(value)))
+        return f"deepcopy({constant})"
 
     def _array(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, target: str) -> None:
+        if is_map_entry(reader.element):
+            self._entries(writer.element, reader.element, schema, target)
+            return
         source = self._source
-        is_map = is_map_entry(reader.element)
         item = source.new("e")
-        source.line(f"{target} = {'{}' if is_map else '[]'}")
-        with self._items(least_size(writer.element), target):
-            if is_map:
-                self._entry(writer.element, reader.element, schema, target)
-            else:
-                self._value(writer.element, reader.element, schema.value_schema, item)
-                source.line(f"{target}.append({item})")
+        source.line(f"{target} = []")
+        with self._items(writer.element):
+            self._value(writer.element, reader.element, schema.value_schema, item)
+            source.line(f"{target}.append({item})")
 
-    def _entry(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, target: str) -> None:
-        parts = {"key": schema.key_schema, "value": schema.value_schema}
-        values: dict[str, str] = {}
-        for written, read in field_pairs(writer, reader):
-            values[written.name] = self._source.new("v")
-            if read is None:
-                self._skip(written.schema, values[written.name])
+    @contextmanager
+    def _items(self, element: AvroSchema) -> Iterator[None]:
+        facts, before = self._structure.of(element), self._is_reckoned
+        with self._reading.items(facts.least, facts.values):
+            self._is_reckoned = before or not facts.least
+            yield
+        self._is_reckoned = before
+
+    def _entries(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, target: str) -> None:
+        source = self._source
+        check_readable(writer, reader)
+        key, value, alike = source.new("k"), source.new("v"), source.new("a")
+        source.line(f"{target} = {{}}")
+        is_decimal = schema.key_schema is not None and schema.key_schema.name == logical.DECIMAL_NAME
+        if is_decimal:
+            source.line(f"{alike} = {{}}")
+        with self._items(writer):
+            if self._structure.is_shared(writer):
+                name = self._function(writer, reader, lambda: self._entry(writer, reader, schema, "k", "v"), "k, v")
+                source.line(f"{key}, {value}, i = {name}(d, n, i)")
             else:
-                self._value(written.schema, read.schema, parts[read.name], values[written.name])
-        self._source.line(f"{target}[{values['key']}] = {values['value']}")
+                self._entry(writer, reader, schema, key, value)
+            if is_decimal:
+                source.line(f"check_hash({alike}, {key})")
+            source.line(f"{target}[{key}] = {value}")
+
+    def _entry(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, key: str, value: str) -> None:
+        parts = {"key": (schema.key_schema, key), "value": (schema.value_schema, value)}
+        for written, read in field_pairs(writer, reader):
+            if read is None:
+                self._skipping.skip(written.schema)
+                continue
+            part, target = parts.pop(read.name)
+            self._value(written.schema, read.schema, part, target)
+        for name, (part, target) in parts.items():
+            assert part is not None
+            field = reader.field(name)
+            assert field is not None
+            if field.default is NO_DEFAULT:
+                raise SchemaError(f"The entries of a map that the message holds lack the {name}.")
+            default = self._defaults.value(part, field.schema, field.default)
+            self._source.line(f"{target} = deepcopy({self._source.constant(default)})")
 
     def _map(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, target: str) -> None:
         source = self._source
         key, item = source.new("k"), source.new("e")
         source.line(f"{target} = {{}}")
-        with self._items(1, target):
-            self._text(key)
+        with self._reading.items(1 + self._structure.of(writer.element).least, 0):
+            self._reading.sized(key, ".decode()")
             self._value(writer.element, reader.element, schema.value_schema, item)
             source.line(f"{target}[{key}] = {item}")
-
-    @contextmanager
-    def _items(self, least: int, target: str) -> Iterator[None]:
-        """A block for each element, of ``least`` bytes or more: they come in counted groups, the last of them empty."""
-        source = self._source
-        count = source.new("c")
-        with source.block("while True"):
-            self._whole(count)
-            with source.block(f"if {count} <= 0"):
-                with source.block(f"if not {count}"):
-                    source.line("break")
-                # A negative count is followed by the size of the group, for those who skip it.
-                source.line(f"{count} = -{count}")
-                self._whole(source.new("s"))
-            limit = f"(n - i) // {least}" if least else f"{_MOST_EMPTY} - len({target})"
-            with source.block(f"if {count} > {limit}"):
-                source.line(f"raise Malformed(f'{{{count}}} elements cannot be in the {{n - i}} bytes that are left')")
-            with source.block(f"for _ in range({count})"):
-                yield
 
     # -- values that hold no others ------------------------------------------------------------------------------
 
     def _enum(self, writer: AvroSchema, reader: AvroSchema, target: str) -> None:
         source = self._source
         source.line(f"{target} = d[i]; i += 1")
-        self._continue(target)
-        symbols = enum_symbols(writer, reader)
+        self._reading.rest(target)
         count = len(writer.symbols)
         with source.block(f"if {target} & 1 or {target} >= {2 * count}"):
             source.line(f"raise Malformed(f'an enum of {count} symbols has the symbol {{{target} / 2:g}}')")
-        source.line(f"{target} = {source.constant(symbols)}[{target} >> 1]")
-        if None in symbols:
+        key = (id(writer), id(reader))
+        if key not in self._symbols:
+            symbols = enum_symbols(writer, reader)
+            self._symbols[key] = (source.constant(symbols), None in symbols)
+        name, lacks_some = self._symbols[key]
+        source.line(f"{target} = {name}[{target} >> 1]")
+        if lacks_some:
             with source.block(f"if {target} is None"):
                 source.line("raise Malformed('it has a symbol of an enum that the reader does not know')")
 
@@ -283,20 +366,20 @@ class _Compiler:
                     source.line(f"raise Malformed(f'a boolean is {{{target}}}')")
                 source.line(f"{target} = {target} == 1")
             case "int":
-                self._whole(target, most=0xFFFFFFFF)
+                self._reading.whole(target, most=0xFFFFFFFF)
             case "long":
-                self._whole(target)
+                self._reading.whole(target)
             case "float":
                 source.line(f"{target}, = unpack_float(d, i); i += 4")
             case "double":
                 source.line(f"{target}, = unpack_double(d, i); i += 8")
             case "fixed":
                 source.line(f"j = i + {writer.size}")
-                self._slice(target)
+                self._reading.slice(target)
             case "bytes":
-                self._sized(target)
+                self._reading.sized(target)
             case _:
-                self._text(target)
+                self._reading.sized(target, ".decode()")
         self._promote(writer.kind, reader.kind, schema, target)
         self._logical(schema, target)
 
@@ -327,49 +410,23 @@ class _Compiler:
             case logical.TIMESTAMP_NAME:
                 source.line(f"{target} = timestamp_from_milliseconds({target})")
 
-    # -- pieces of bytes -----------------------------------------------------------------------------------------
 
-    def _continue(self, target: str, most: int = 0) -> None:
-        with self._source.block(f"if {target} > 127"):
-            self._source.line(f"{target}, i = long_tail(d, i, {target})")
-            if most:
-                with self._source.block(f"if {target} > {most}"):
-                    self._source.line("raise Malformed('a whole number has more than 32 bits')")
-
-    def _whole(self, target: str, most: int = 0) -> None:
-        self._source.line(f"{target} = d[i]; i += 1")
-        self._continue(target, most)
-        self._source.line(f"{target} = {target} >> 1 ^ -({target} & 1)")
-
-    def _sized(self, target: str, suffix: str = "") -> None:
-        source = self._source
-        source.line(f"{target} = d[i]; i += 1")
-        self._continue(target)
-        source.line(f"j = i + ({target} >> 1)")
-        with source.block(f"if {target} & 1"):
-            source.line("raise Malformed('a length is negative')")
-        self._slice(target, suffix)
-
-    def _slice(self, target: str, suffix: str = "") -> None:
-        with self._source.block("if j > n"):
-            self._source.line("raise Malformed(f'{j - i} bytes should follow where {n - i} are left')")
-        self._source.line(f"{target} = d[i:j]{suffix}; i = j")
-
-    def _text(self, target: str) -> None:
-        self._sized(target, ".decode()")
+def _check_hash(seen: dict[int, int], key: Any) -> None:
+    """Refuse a map with many keys of one hash: decimals may be chosen so, and a dict compares each with all others."""
+    number = hash(key)
+    count = seen[number] = seen.get(number, 0) + 1
+    if count > _MOST_ALIKE:
+        raise MalformedError(f"a map has more than {_MOST_ALIKE} keys of one hash")
 
 
-_NAMES: Final[dict[str, object]] = {
+_NAMES: Final[Mapping[str, object]] = {
     "DataError": DataError,
-    "Malformed": MalformedError,
+    "check_hash": _check_hash,
     "date_from_days": logical.date_from_days,
     "decimal_from_unscaled": logical.decimal_from_unscaled,
     "deepcopy": copy.deepcopy,
-    "long_tail": long_tail,
     "read_anything": read_anything,
     "single": single,
     "time_from_milliseconds": logical.time_from_milliseconds,
     "timestamp_from_milliseconds": logical.timestamp_from_milliseconds,
-    "unpack_double": struct.Struct("<d").unpack_from,
-    "unpack_float": struct.Struct("<f").unpack_from,
 }

@@ -6,62 +6,178 @@ from typing import Any, Final
 
 from connect.data import Schema, Type, logical
 from connect.data.numerals import double_text, float_text, single
-from connect.errors import DataError
+from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, is_null
 from converters.avro.names import scrub
 from converters.avro.options import AvroDataConfig
 from converters.avro.shape import avro_member_name, is_avro_map, is_map_entry, is_union, part
 
-__all__ = ["default_from_json", "default_to_json", "fits_field"]
+__all__ = ["Defaults", "count_values", "fits_field"]
 
+_MOST_TAKEN: Final = 100_000
 _LATIN: Final = "latin-1"
 _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 _RANGES: Final = {"int": 2**31, "long": 2**63}
 
 
-def default_to_json(schema: Schema, value: Any, config: AvroDataConfig) -> Any:  # noqa: PLR0911 - one for each kind
-    """The JSON of a default value, which is valid for its schema."""
-    if value is None:
-        return None
-    if schema.name in logical.LOGICAL_NAMES:
-        value = _plain(schema, value)
-    match schema.type:
-        case Type.FLOAT32:
-            return _number(float_text(single(value)))
-        case Type.FLOAT64:
-            return _number(double_text(value))
-        case Type.BYTES:
-            return bytes(value).decode(_LATIN)
-        case Type.ARRAY:
-            return [default_to_json(part(schema.value_schema), item, config) for item in value]
-        case Type.MAP:
-            return _map_to_json(schema, value, config)
-        case Type.STRUCT:
-            return _struct_to_json(schema, value, config)
-        case _:
+class Defaults:
+    """Translates default values for one schema.
+
+    A struct in a default may leave fields out, which then have their own defaults: a default of two bytes may so stand
+    for any number of values. There is an end to that.
+    """
+
+    def __init__(self, config: AvroDataConfig) -> None:
+        self._config = config
+        self._left = _MOST_TAKEN
+
+    # -- to JSON -------------------------------------------------------------------------------------------------
+
+    def json(self, schema: Schema, value: Any) -> Any:  # noqa: PLR0911 - one for each kind
+        """The JSON of a default value, which is valid for its schema."""
+        if value is None:
+            return None
+        if schema.name in logical.LOGICAL_NAMES:
+            value = _plain(schema, value)
+        match schema.type:
+            case Type.FLOAT32:
+                return _number(float_text(single(value)))
+            case Type.FLOAT64:
+                return _number(double_text(value))
+            case Type.BYTES:
+                return bytes(value).decode(_LATIN)
+            case Type.ARRAY:
+                return [self.json(part(schema.value_schema), item) for item in value]
+            case Type.MAP:
+                return self._map_to_json(schema, value)
+            case Type.STRUCT:
+                return self._struct_to_json(schema, value)
+        return value
+
+    def _map_to_json(self, schema: Schema, value: Any) -> Any:
+        of_key, of_item = part(schema.key_schema), part(schema.value_schema)
+        if is_avro_map(schema, self._config):
+            return {key: self.json(of_item, item) for key, item in value.items()}
+        return [[self.json(of_key, key), self.json(of_item, item)] for key, item in value.items()]
+
+    def _struct_to_json(self, schema: Schema, value: Any) -> Any:
+        members = {
+            field.name: (field.schema, self._own(field.schema, value.get(field.name))) for field in schema.fields
+        }
+        if is_union(schema):
+            chosen = next(((of, item) for of, item in members.values() if item is not None), None)
+            return None if chosen is None else self.json(*chosen)
+        clean = scrub if self._config.scrub_invalid_names else str
+        return {clean(name): self.json(of, item) for name, (of, item) in members.items()}
+
+    # -- from JSON -----------------------------------------------------------------------------------------------
+
+    def value(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:
+        """The value that the JSON of a default means.
+
+        Raises :class:`~connect.errors.DataError` when it does not fit the schema.
+        """
+        try:
+            return self._value(schema, avro, node)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise DataError(f"it does not fit: {error}") from error
+
+    def _value(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:  # noqa: PLR0911 - one for each kind
+        if node is None:
+            return None
+        if avro.kind == "union":
+            return self._of_union(schema, avro, node)
+        value = self._plain(schema, avro, node)
+        match schema.name:
+            case logical.DECIMAL_NAME:
+                return logical.decimal_from_unscaled(value, logical.decimal_scale(schema))
+            case logical.DATE_NAME:
+                return logical.date_from_days(value)
+            case logical.TIME_NAME:
+                return logical.time_from_milliseconds(value)
+            case logical.TIMESTAMP_NAME:
+                return logical.timestamp_from_milliseconds(value)
+        return value
+
+    def _of_union(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:
+        present = [(index, branch) for index, branch in enumerate(avro.branches) if not is_null(branch)]
+        if not is_union(schema):
+            return self._value(schema, present[0][1], node)
+        for index, branch in present:
+            field = schema.field(avro_member_name(branch, index, self._config))
+            try:
+                if field is not None:
+                    value = self._value(field.schema, branch, node)
+                    return {each: value if each == field.name else None for each in schema.field_names}
+            except DataError:
+                continue
+        raise DataError(f"{node!r} is of none of the types of the union")
+
+    def _plain(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:  # noqa: PLR0911 - one for each kind
+        is_number = isinstance(node, (int, float)) and not isinstance(node, bool)
+        match schema.type:
+            case Type.BOOLEAN if isinstance(node, bool):
+                return node
+            case kind if kind in _INTEGERS and is_number and node == int(node):
+                return int(node)
+            case Type.FLOAT32 | Type.FLOAT64 if is_number or node in ("NaN", "Infinity", "-Infinity"):
+                return single(float(node)) if schema.type is Type.FLOAT32 else float(node)
+            case Type.STRING if isinstance(node, str):
+                return node
+            case Type.BYTES if isinstance(node, str):
+                return node.encode(_LATIN)
+            case Type.ARRAY if isinstance(node, list):
+                return [self._value(part(schema.value_schema), avro.element, item) for item in node]
+            case Type.MAP:
+                return self._map(schema, avro, node)
+            case Type.STRUCT if isinstance(node, dict):
+                return self._struct(schema, avro, node)
+        raise DataError(f"{node!r} is not of the type {schema.type.value}")
+
+    def _map(self, schema: Schema, avro: AvroSchema, node: Any) -> Any:
+        of_item = part(schema.value_schema)
+        if avro.kind == "map" and isinstance(node, dict):
+            return {key: self._value(of_item, avro.element, item) for key, item in node.items()}
+        if avro.kind == "array" and is_map_entry(avro.element) and isinstance(node, list):
+            of_key = part(schema.key_schema)
+            key_avro, item_avro = (field.schema for field in avro.element.fields)
+            pairs = [(pair["key"], pair["value"]) if isinstance(pair, dict) else tuple(pair) for pair in node]
+            return {self._value(of_key, key_avro, key): self._value(of_item, item_avro, item) for key, item in pairs}
+        raise DataError(f"{node!r} is no map")
+
+    def _struct(self, schema: Schema, avro: AvroSchema, node: dict[str, Any]) -> Any:
+        values = {}
+        for own, field in zip(schema.fields, avro.fields, strict=True):
+            if field.name in node:
+                values[own.name] = self._value(own.schema, field.schema, node[field.name])
+            else:
+                values[own.name] = self._own(own.schema, None)
+        return values
+
+    def _own(self, schema: Schema, value: Any) -> Any:
+        """The value of a field, its own default if there is none."""
+        if value is not None:
             return value
+        default = schema.default
+        if isinstance(default, (dict, list)):
+            self._left -= count_values(default, self._left)
+            if self._left < 0:
+                raise SchemaError(f"the defaults of the schema stand for more than {_MOST_TAKEN} values")
+        return default
 
 
-def _map_to_json(schema: Schema, value: Any, config: AvroDataConfig) -> Any:
-    of_key, of_item = part(schema.key_schema), part(schema.value_schema)
-    if is_avro_map(schema, config):
-        return {key: default_to_json(of_item, item, config) for key, item in value.items()}
-    return [
-        [default_to_json(of_key, key, config), default_to_json(of_item, item, config)] for key, item in value.items()
-    ]
-
-
-def _struct_to_json(schema: Schema, value: Any, config: AvroDataConfig) -> Any:
-    members = {field.name: (field.schema, _of_field(field.schema, value.get(field.name))) for field in schema.fields}
-    if is_union(schema):
-        chosen = next(((of, item) for of, item in members.values() if item is not None), None)
-        return None if chosen is None else default_to_json(*chosen, config)
-    clean = scrub if config.scrub_invalid_names else str
-    return {clean(name): default_to_json(of, item, config) for name, (of, item) in members.items()}
-
-
-def _of_field(schema: Schema, value: Any) -> Any:
-    return schema.default if value is None else value
+def count_values(value: Any, most: int = 1 << 62) -> int:
+    """How many values a default is made of; about ``most`` and one if they are more."""
+    count, parts = 0, [value]
+    while parts and count <= most:
+        each = parts.pop()
+        count += 1
+        if isinstance(each, dict):
+            parts += each
+            parts += each.values()
+        elif isinstance(each, list):
+            parts += each
+    return count
 
 
 def _number(text: str) -> Any:
@@ -79,95 +195,6 @@ def _plain(schema: Schema, value: Any) -> Any:
             return logical.milliseconds_from_time(value)
         case _:
             return logical.milliseconds_from_timestamp(value)
-
-
-def default_from_json(schema: Schema, avro: AvroSchema, node: Any, config: AvroDataConfig) -> Any:  # noqa: PLR0911 - one for each kind
-    """The value that the JSON of a default means.
-
-    Raises :class:`~connect.errors.DataError` when it does not fit the schema.
-    """
-    if node is None:
-        return None
-    if avro.kind == "union":
-        return _of_union(schema, avro, node, config)
-    value = _plain_from_json(schema, avro, node, config)
-    match schema.name:
-        case logical.DECIMAL_NAME:
-            return logical.decimal_from_unscaled(value, logical.decimal_scale(schema))
-        case logical.DATE_NAME:
-            return logical.date_from_days(value)
-        case logical.TIME_NAME:
-            return logical.time_from_milliseconds(value)
-        case logical.TIMESTAMP_NAME:
-            return logical.timestamp_from_milliseconds(value)
-        case _:
-            return value
-
-
-def _of_union(schema: Schema, avro: AvroSchema, node: Any, config: AvroDataConfig) -> Any:
-    present = [(index, branch) for index, branch in enumerate(avro.branches) if not is_null(branch)]
-    if not is_union(schema):
-        return default_from_json(schema, present[0][1], node, config)
-    for index, branch in present:
-        field = schema.field(avro_member_name(branch, index, config))
-        try:
-            if field is not None:
-                value = default_from_json(field.schema, branch, node, config)
-                return {each: value if each == field.name else None for each in schema.field_names}
-        except DataError:
-            continue
-    raise DataError(f"{node!r} is of none of the types of the union")
-
-
-def _plain_from_json(schema: Schema, avro: AvroSchema, node: Any, config: AvroDataConfig) -> Any:  # noqa: PLR0911 - one for each kind
-    is_number = isinstance(node, (int, float)) and not isinstance(node, bool)
-    match schema.type:
-        case Type.BOOLEAN if isinstance(node, bool):
-            return node
-        case kind if kind in _INTEGERS and is_number and node == int(node):
-            return int(node)
-        case Type.FLOAT32 | Type.FLOAT64 if is_number or node in ("NaN", "Infinity", "-Infinity"):
-            return single(float(node)) if schema.type is Type.FLOAT32 else float(node)
-        case Type.STRING if isinstance(node, str):
-            return node
-        case Type.BYTES if isinstance(node, str):
-            try:
-                return node.encode(_LATIN)
-            except UnicodeEncodeError as error:
-                raise DataError(f"{node!r} holds characters that are no bytes") from error
-        case Type.ARRAY if isinstance(node, list):
-            return [default_from_json(part(schema.value_schema), avro.element, item, config) for item in node]
-        case Type.MAP:
-            return _map_from_json(schema, avro, node, config)
-        case Type.STRUCT if isinstance(node, dict):
-            return _struct_from_json(schema, avro, node, config)
-        case _:
-            raise DataError(f"{node!r} is not of the type {schema.type.value}")
-
-
-def _map_from_json(schema: Schema, avro: AvroSchema, node: Any, config: AvroDataConfig) -> Any:
-    of_item = part(schema.value_schema)
-    if avro.kind == "map" and isinstance(node, dict):
-        return {key: default_from_json(of_item, avro.element, item, config) for key, item in node.items()}
-    if avro.kind == "array" and is_map_entry(avro.element) and isinstance(node, list):
-        of_key = part(schema.key_schema)
-        key_avro, item_avro = (field.schema for field in avro.element.fields)
-        pairs = [(pair["key"], pair["value"]) if isinstance(pair, dict) else tuple(pair) for pair in node]
-        return {
-            default_from_json(of_key, key_avro, key, config): default_from_json(of_item, item_avro, item, config)
-            for key, item in pairs
-        }
-    raise DataError(f"{node!r} is no map")
-
-
-def _struct_from_json(schema: Schema, avro: AvroSchema, node: dict[str, Any], config: AvroDataConfig) -> Any:
-    values = {}
-    for own, field in zip(schema.fields, avro.fields, strict=True):
-        if field.name in node:
-            values[own.name] = default_from_json(own.schema, field.schema, node[field.name], config)
-        else:
-            values[own.name] = own.schema.default
-    return values
 
 
 def fits_field(avro: AvroSchema, node: Any) -> bool:  # noqa: PLR0911 - one for each kind

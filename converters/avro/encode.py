@@ -12,12 +12,14 @@ from connect.errors import DataError, SchemaError
 from converters.avro.anything import write_anything
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
-from converters.avro.defaults import default_from_json
+from converters.avro.defaults import Defaults
 from converters.avro.names import scrub, scrub_full
 from converters.avro.options import AvroDataConfig
-from converters.avro.shape import avro_member_name, is_anything, is_avro_map, is_union, part
+from converters.avro.reading import choose
+from converters.avro.shape import avro_member_name, is_anything, is_avro_map, is_map_entry, is_union, part
 from converters.avro.source import DEEPEST, Source
-from converters.avro.to_connect import connect_from_avro
+from converters.avro.structure import Structure, check_depth
+from converters.avro.to_connect import ConnectSchemas
 from converters.avro.wire import SMALL, MalformedError, header, varint
 
 __all__ = ["Encode", "encoder"]
@@ -25,6 +27,7 @@ __all__ = ["Encode", "encoder"]
 Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 """Gives the messages of values, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
 
+_MANY: Final = 8
 _RANGES: Final = {
     Type.INT8: (-(2**7), 2**7 - 1),
     Type.INT16: (-(2**15), 2**15 - 1),
@@ -63,7 +66,7 @@ def encoder(schema: Schema | None, avro: AvroSchema, schema_id: int, config: Avr
 
     Raises :class:`~connect.errors.SchemaError` when a value of the one has no place in the other.
     """
-    write = _Compiler(config).compiled(schema, avro, header(schema_id))
+    write = _Compiler(check_depth(avro), config).compiled(schema, avro, header(schema_id))
 
     def encode(values: Sequence[Any]) -> list[bytes]:
         messages: list[bytes] = []
@@ -72,20 +75,38 @@ def encoder(schema: Schema | None, avro: AvroSchema, schema_id: int, config: Avr
         except DataError:
             raise
         except (MalformedError, *_FOREIGN) as error:
-            value = values[len(messages)]
-            validate(schema, value)  # names the field
-            raise DataError(f"The value cannot be written as Avro: {error}") from error
+            raise _refusal(schema, values[len(messages)], error) from error
         return messages
 
     return encode
 
 
-class _Compiler:
-    """Writes the code. In it ``o`` is the bytes so far, ``z`` a number about to be written, ``b`` a text in bytes."""
+def _refusal(schema: Schema | None, value: Any, error: Exception) -> DataError:
+    """The error for a value that cannot be written, which names the field if that can be found out."""
+    try:
+        validate(schema, value)
+    except DataError as named:
+        return named
+    except _FOREIGN:
+        pass  # what cannot be written cannot always be shown either
+    reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return DataError(f"The value cannot be written as Avro: {reason}")
 
-    def __init__(self, config: AvroDataConfig) -> None:
+
+class _Compiler:
+    """Writes the code. In it ``o`` is the bytes so far, ``z`` a number about to be written, ``b`` a text in bytes.
+
+    A record that is used often has a function of its own, so that the code is no larger than the schema.
+    """
+
+    def __init__(self, avro: AvroSchema, config: AvroDataConfig) -> None:
         self._config = config
+        self._structure = Structure(avro)
         self._source = Source(_NAMES)
+        self._connect_schemas = ConnectSchemas(config)
+        self._defaults = Defaults(config)
+        self._functions: dict[tuple[object, ...], str] = {}
+        self._symbols: dict[int, str] = {}
 
     def compiled(self, schema: Schema | None, avro: AvroSchema, prefix: bytes) -> Callable[..., Any]:
         source = self._source
@@ -108,13 +129,25 @@ class _Compiler:
 
     def _value(self, schema: Schema, avro: AvroSchema, x: str) -> None:
         """Add what writes the value in the variable ``x``, which it may change."""
-        if self._source.depth < DEEPEST:
+        if schema.type is Type.STRUCT and avro.kind == "record" and self._structure.is_shared(avro):
+            self._source.line(f"{self._function(schema, avro)}(o, {x})")
+        elif self._source.depth < DEEPEST:
             self._inline(schema, avro, x)
-            return
-        name = self._source.new("part")
-        with self._source.function(f"{name}(o, x)"):
-            self._inline(schema, avro, "x")
-        self._source.line(f"{name}(o, {x})")
+        else:
+            name = self._source.new("part")
+            with self._source.function(f"{name}(o, x)"):
+                self._inline(schema, avro, "x")
+            self._source.line(f"{name}(o, {x})")
+
+    def _function(self, schema: Schema, avro: AvroSchema) -> str:
+        """The function that writes the structs of a schema in a record, whatever else the schema says of them."""
+        key = (id(avro), is_union(schema), schema.fields)
+        name = self._functions.get(key)
+        if name is None:
+            name = self._functions[key] = self._source.new("record")
+            with self._source.function(f"{name}(o, x)"):
+                self._inline(schema, avro, "x")
+        return name
 
     def _inline(self, schema: Schema, avro: AvroSchema, x: str) -> None:
         if is_union(schema):
@@ -179,22 +212,49 @@ class _Compiler:
         }
         null = next((index for index, branch in enumerate(avro.branches) if is_null(branch)), None)
         derived = list(present.values())
+        places = [
+            present.get(field.name) or _place(derived, number, field) for number, field in enumerate(schema.fields)
+        ]
         item = source.new("u")
         with source.block(f"if {x} is not None"):
             self._members(schema, x)
-        head = "if"
-        for number, field in enumerate(schema.fields):
-            index, branch = present.get(field.name) or _place(derived, number, field)
-            with source.block(f"{head} {x} is not None and {x}[{field.name!r}] is not None"):
-                source.line(f"{item} = {x}[{field.name!r}]")
-                self._index(index)
-                self._value(field.schema.as_required(), branch, item)
-            head = "elif"
-        with source.block("else" if schema.fields else "if True"):
+
+        def member(number: int) -> None:
+            index, branch = places[number]
+            self._index(index)
+            self._value(schema.fields[number].schema.as_required(), branch, item)
+
+        def no_member() -> None:
             if null is None or not schema.optional:
                 source.line("raise Malformed('no member of a union is set')")
             else:
                 self._index(null)
+
+        if len(places) > _MANY:
+            self._one_of_many(schema, x, item, member, no_member)
+            return
+        for number, name in enumerate(schema.field_names):
+            with source.block(f"{'el' if number else ''}if {x} is not None and {x}[{name!r}] is not None"):
+                source.line(f"{item} = {x}[{name!r}]")
+                member(number)
+        with source.block("else" if places else "if True"):
+            no_member()
+
+    def _one_of_many(
+        self, schema: Schema, x: str, item: str, member: Callable[[int], None], no_member: Callable[[], None]
+    ) -> None:
+        """Add what looks for the member that is set, and writes it."""
+        source = self._source
+        chosen, names = source.new("m"), source.constant(tuple(enumerate(schema.field_names)))
+        source.line(f"{chosen} = -1")
+        with source.block(f"if {x} is not None"):
+            with source.block(f"for {chosen}, {item} in {names}"):
+                source.line(f"{item} = {x}[{item}]")
+                with source.block(f"if {item} is not None"):
+                    source.line("break")
+            with source.block("else"):
+                source.line(f"{chosen} = -1")
+        choose(source, chosen, range(len(schema.fields)), member, no_member)
 
     def _members(self, schema: Schema, x: str) -> None:
         """Make sure of a dict with the fields of the schema and no others."""
@@ -205,7 +265,8 @@ class _Compiler:
     def _struct(self, schema: Schema, avro: AvroSchema, x: str) -> None:
         clean = scrub if self._config.scrub_invalid_names else str
         own = {clean(field.name): field for field in schema.fields}
-        unknown = [field.name for name, field in own.items() if avro.field(name) is None]
+        known = {target.name for target in avro.fields}
+        unknown = [field.name for name, field in own.items() if name not in known]
         if unknown:
             raise SchemaError(
                 f"The Avro schema {avro.full_name} has no field {unknown[0]}: register one that has, or drop the field "
@@ -234,10 +295,9 @@ class _Compiler:
             raise SchemaError(
                 f"The value lacks the field {target.name}, for which the Avro schema {avro.full_name} has no default."
             )
-        schema = connect_from_avro(target.schema, self._config)
-        assert schema is not None
+        schema = self._connect_schemas.translate(target.schema)
         item = self._source.new("f")
-        default = default_from_json(schema, target.schema, target.default, self._config)
+        default = self._defaults.value(schema, target.schema, target.default)
         self._source.line(f"{item} = {self._source.constant(default)}")
         self._value(schema, target.schema, item)
 
@@ -260,10 +320,26 @@ class _Compiler:
                 self._exact(key, "str")
                 self._text(key)
                 self._value(part(schema.value_schema), avro.element, item)
+            elif self._structure.is_shared(avro.element):
+                source.line(f"{self._entry_function(schema, avro.element)}(o, {key}, {item})")
             else:
-                self._value(part(schema.key_schema), avro.element.fields[0].schema, key)
-                self._value(part(schema.value_schema), avro.element.fields[1].schema, item)
+                self._entry(schema, avro.element, key, item)
         source.line("o.append(0)")
+
+    def _entry(self, schema: Schema, entry: AvroSchema, key: str, item: str) -> None:
+        if not is_map_entry(entry) or len(entry.fields) != 2:
+            raise SchemaError(f"A map cannot be written as an array of {entry.full_name}, which is no entry of a map.")
+        self._value(part(schema.key_schema), entry.fields[0].schema, key)
+        self._value(part(schema.value_schema), entry.fields[1].schema, item)
+
+    def _entry_function(self, schema: Schema, entry: AvroSchema) -> str:
+        key = (id(entry), schema.key_schema, schema.value_schema)
+        name = self._functions.get(key)
+        if name is None:
+            name = self._functions[key] = self._source.new("entry")
+            with self._source.function(f"{name}(o, k, v)"):
+                self._entry(schema, entry, "k", "v")
+        return name
 
     @contextmanager
     def _counted(self, x: str) -> Iterator[None]:
@@ -308,7 +384,10 @@ class _Compiler:
 
     def _symbol(self, avro: AvroSchema, x: str) -> None:
         source = self._source
-        places = source.constant({symbol: varint(2 * index) for index, symbol in enumerate(avro.symbols)})
+        if id(avro) not in self._symbols:
+            numbers = {symbol: varint(2 * index) for index, symbol in enumerate(avro.symbols)}
+            self._symbols[id(avro)] = source.constant(numbers)
+        places = self._symbols[id(avro)]
         with source.block(f"if {x} not in {places}"):
             source.line(f"raise Malformed(f'{{{x}!r}} is no symbol of an enum')")
         source.line(f"o += {places}[{x}]")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from connect.data import Field, Schema, Type, logical
 from connect.errors import SchemaError
-from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema
-from converters.avro.avro_text import avro_text
-from converters.avro.defaults import default_to_json, fits_field
+from converters.avro.avro_schema import NO_DEFAULT, TOO_DEEP, AvroField, AvroSchema
+from converters.avro.defaults import Defaults, fits_field
 from converters.avro.names import (
     ANYTHING,
     DEFAULT_NAME,
@@ -21,6 +21,7 @@ from converters.avro.names import (
 )
 from converters.avro.options import AvroDataConfig
 from converters.avro.shape import enum_name, fixed_size, is_avro_map, is_union, part
+from converters.avro.structure import Forms, check_depth
 
 __all__ = ["DECIMAL_PRECISION", "anything", "avro_from_connect"]
 
@@ -49,7 +50,12 @@ def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSche
 
     Raises :class:`~connect.errors.SchemaError` when Avro cannot hold the schema, and says what to do.
     """
-    return anything() if schema is None else _Translation(config).translate(schema)
+    if schema is None:
+        return anything()
+    try:
+        return check_depth(_Translation(config).translate(schema))
+    except RecursionError as error:
+        raise SchemaError(TOO_DEEP) from error
 
 
 def anything() -> AvroSchema:
@@ -69,25 +75,29 @@ def _nullable(schema: AvroSchema) -> AvroSchema:
 class _Translation:
     def __init__(self, config: AvroDataConfig) -> None:
         self._config = config
-        self._made: dict[Schema, AvroSchema] = {}
-        self._entries: dict[tuple[str, str], AvroSchema] = {}
+        self._made: dict[tuple[Schema, bool], AvroSchema] = {}
+        self._forms = Forms()
+        self._entries: dict[tuple[int, int], AvroSchema] = {}
+        self._defaults = Defaults(config)
         self._nameless = 0
 
     def translate(self, schema: Schema, *, ignore_optional: bool = False) -> AvroSchema:
         """The Avro schema of a part; with ``ignore_optional`` what it is besides null."""
+        key = (schema, ignore_optional and schema.optional)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._new(schema, ignore_optional=ignore_optional)
+        return made
+
+    def _new(self, schema: Schema, *, ignore_optional: bool) -> AvroSchema:
         if is_union(schema):
             return self._union(schema)
-        known = None if schema.optional else self._made.get(schema)
-        if known is not None:
-            return known
         if schema.type is Type.STRUCT and schema.optional:
             record = self.translate(schema.as_required())
             return record if ignore_optional else _nullable(record)
         base = self._base(schema)
         self._annotate(base, schema)
-        if not schema.optional:
-            self._made[schema] = base
-        elif not ignore_optional:
+        if schema.optional and not ignore_optional:
             null = AvroSchema("null")
             branches = (null, base) if schema.default is None else (base, null)
             return AvroSchema("union", branches=branches)
@@ -156,7 +166,7 @@ class _Translation:
         if schema.name is not None:
             entry = AvroSchema("record", self._name_of(schema), props=internal, fields=fields)
             return AvroSchema("array", items=entry)
-        content = (avro_text(fields[0].schema), avro_text(fields[1].schema))
+        content = (self._forms.number(fields[0].schema), self._forms.number(fields[1].schema))
         if content not in self._entries:
             # Maps of other types need an entry of another name, which the property marks as one.
             number = len(self._entries) + 1
@@ -173,7 +183,7 @@ class _Translation:
             record.fields.append(self._field(field, field_doc))
         names = [field.name for field in record.fields]
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+            twice = Counter(names).most_common(1)[0][0]
             raise SchemaError(f"Two fields are called {twice} once scrubbed: rename one of them (ReplaceField).")
         return record
 
@@ -183,7 +193,7 @@ class _Translation:
         avro = self.translate(schema)
         default = NO_DEFAULT
         if schema.default is not None:
-            default = default_to_json(schema, schema.default, self._config)
+            default = self._defaults.json(schema, schema.default)
         elif schema.optional:
             default = None
         if default is not NO_DEFAULT and not fits_field(avro, default):
@@ -215,7 +225,7 @@ class _Translation:
         parameters = {key: text for key, text in schema.parameters.items() if discard or key != _FIELD_DEFAULT}
         found["connect.parameters"] = parameters or None
         if schema.default is not None and (discard or _FIELD_DEFAULT not in schema.parameters):
-            found["connect.default"] = default_to_json(schema, schema.default, self._config)
+            found["connect.default"] = self._defaults.json(schema, schema.default)
         found["connect.name"] = schema.name
         found["connect.type"] = schema.type.value if schema.type in (Type.INT8, Type.INT16) else None
         return {key: value for key, value in found.items() if value is not None}

@@ -7,7 +7,7 @@ from typing import Final
 from connect.errors import SchemaError
 from converters.avro.avro_schema import AvroField, AvroSchema
 
-__all__ = ["branch_for", "check_readable", "enum_symbols", "field_pairs"]
+__all__ = ["Members", "check_readable", "enum_symbols", "field_pairs"]
 
 _PROMOTIONS: Final = frozenset(
     {
@@ -22,6 +22,7 @@ _PROMOTIONS: Final = frozenset(
     }
 )
 _NAMED: Final = ("record", "enum", "fixed")
+_SHOWN: Final = 8
 
 
 def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
@@ -36,20 +37,41 @@ def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
         raise SchemaError(f"What is written as Avro type {_shown(writer)} cannot be read as {_shown(reader)}.")
 
 
-def branch_for(writer: AvroSchema, union: AvroSchema) -> int:
-    """Which member of ``union`` a value written as ``writer`` is read as: the first of that type, or a wider one."""
-    if writer.kind in _NAMED:
+class Members:
+    """The members of a union, found by what is written."""
+
+    def __init__(self, union: AvroSchema) -> None:
+        self._union = union
+        self._by_name: dict[tuple[str, str | None], int] = {}
+        self._by_kind: dict[tuple[str, int | None], int] = {}
         for index, branch in enumerate(union.branches):
-            if branch.kind == writer.kind and (branch.name == writer.name or writer.name in branch.aliases):
-                return index
-    for index, branch in enumerate(union.branches):
-        if branch.kind == writer.kind and (branch.kind != "fixed" or branch.size == writer.size):
-            return index
-    for index, branch in enumerate(union.branches):
-        if (writer.kind, branch.kind) in _PROMOTIONS:
-            return index
-    members = ", ".join(map(_shown, union.branches))
-    raise SchemaError(f"What is written as Avro type {_shown(writer)} cannot be read as one of {members}.")
+            if branch.kind in _NAMED:
+                for name in (branch.name, *branch.aliases):
+                    self._by_name.setdefault((branch.kind, name), index)
+            self._by_kind.setdefault(_shape(branch), index)
+
+    def place_of(self, writer: AvroSchema) -> int:
+        """Which member a value written as ``writer`` is read as: the first of that type, or a wider one.
+
+        Raises :class:`~connect.errors.SchemaError` if there is none.
+        """
+        found = self._by_name.get((writer.kind, writer.name)) if writer.kind in _NAMED else None
+        if found is None:
+            found = self._by_kind.get(_shape(writer))
+        if found is None:
+            wider = [self._by_kind.get((kind, None)) for written, kind in _PROMOTIONS if written == writer.kind]
+            found = min((index for index in wider if index is not None), default=None)
+        if found is None:
+            members = ", ".join(map(_shown, self._union.branches[:_SHOWN]))
+            more = ", ..." if len(self._union.branches) > _SHOWN else ""
+            raise SchemaError(
+                f"What is written as Avro type {_shown(writer)} cannot be read as one of {members}{more}."
+            )
+        return found
+
+
+def _shape(schema: AvroSchema) -> tuple[str, int | None]:
+    return schema.kind, schema.size if schema.kind == "fixed" else None
 
 
 def field_pairs(writer: AvroSchema, reader: AvroSchema) -> list[tuple[AvroField, AvroField | None]]:

@@ -26,6 +26,10 @@ class Source:
         self._indent = 0
         self._serial = 0
 
+    def know(self, names: Mapping[str, object]) -> None:
+        """Have the code refer to more objects."""
+        self._names |= names
+
     @property
     def depth(self) -> int:
         """How many blocks are open in the current function."""
@@ -51,18 +55,42 @@ class Source:
         """Add the lines of a compound statement."""
         self.line(f"{head}:")
         self._indent += 1
-        yield
-        self._indent -= 1
+        try:
+            yield
+        finally:
+            self._indent -= 1
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
         """Add a function of its own, whatever is being written."""
         lines, indent = self._lines, self._indent
         self._lines, self._indent = [], 0
-        with self.block(f"def {head}"):
+        try:
+            with self.block(f"def {head}"):
+                yield
+            self._finished += self._lines
+        finally:
+            self._lines, self._indent = lines, indent
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Add all lines of the block or, when it raises, none."""
+        lines, written = self._lines, len(self._lines)
+        try:
             yield
-        self._finished += self._lines
-        self._lines, self._indent = lines, indent
+        except BaseException:
+            del lines[written:]
+            raise
+
+    def slot(self) -> Callable[[str], None]:
+        """Leave room for a line in the current block; what is returned fills it."""
+        lines, place, indent = self._lines, len(self._lines), self._indent
+        lines.append("")
+
+        def fill(text: str) -> None:
+            lines[place] = f"{'    ' * indent}{text}"
+
+        return fill
 
     def compiled(self, name: str) -> Callable[..., Any]:
         """The function of that name."""

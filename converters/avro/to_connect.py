@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any, Final
 
 from connect.data import Field, Schema, Type, logical
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
-from converters.avro.defaults import default_from_json
+from converters.avro.defaults import Defaults
 from converters.avro.from_connect import DECIMAL_PRECISION
 from converters.avro.names import DEFAULT_NAME, FIXED_SIZE, GENERALIZED_UNION, NAMESPACE, UNION, split
 from converters.avro.options import AvroDataConfig
 from converters.avro.shape import avro_member_name, is_anything, is_map_entry
+from converters.avro.structure import check_depth
 
-__all__ = ["connect_from_avro", "only_branch"]
+__all__ = ["ConnectSchemas", "connect_from_avro", "only_branch"]
 
 log = logging.getLogger(__name__)
 
+_MOST_UNIONS: Final = 20_000
 _FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
 _PLAIN: Final = {
     "boolean": Type.BOOLEAN,
@@ -48,7 +51,7 @@ def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | N
     """
     if is_anything(avro):
         return None
-    return _Translation(config).translate(avro, version=version)
+    return ConnectSchemas(config).translate(check_depth(avro), version=version)
 
 
 def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
@@ -59,19 +62,44 @@ def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
     return present[0]
 
 
-class _Translation:
+class ConnectSchemas:
+    """Translates Avro schemas; what is used often in them is translated once."""
+
     def __init__(self, config: AvroDataConfig) -> None:
         self._config = config
+        self._defaults = Defaults(config)
         self._open: set[int] = set()
         self._unions = 0
+        self._named: dict[tuple[object, ...], Schema] = {}
 
     def translate(
         self, avro: AvroSchema, *, optional: bool = False, field: AvroField | None = None, version: int | None = None
     ) -> Schema:
+        """The Connect schema of a part, which may be that of a field."""
         if avro.kind == "union":
             branch = only_branch(avro, self._config)
             if branch is not None:
                 return self.translate(branch, optional=len(avro.branches) > 1, field=_without_default(field))
+        if avro.kind not in _NAMED or version is not None:
+            return self._new(avro, optional, field, version)
+        key = (id(avro), optional, *self._of_field(field))
+        known = self._named.get(key)
+        if known is None:
+            unions = self._unions
+            known = self._new(avro, optional, field, None)
+            if not self._config.generalized_sum_type_support or self._unions == unions:
+                # Unions are numbered there as they are met, so one that is met again is another.
+                self._named[key] = known
+        return known
+
+    def _of_field(self, field: AvroField | None) -> tuple[object, ...]:
+        """What a field makes of the schema of its type."""
+        if field is None:
+            return (None, None)
+        default = None if field.default is NO_DEFAULT else json.dumps(field.default)
+        return (default, field.doc if self._config.discard_type_doc_default else None)
+
+    def _new(self, avro: AvroSchema, optional: bool, field: AvroField | None, version: int | None) -> Schema:
         attributes = self._attributes(avro)
         attributes["optional"] = attributes.get("optional", False) or optional
         self._document(attributes, avro, field)
@@ -88,8 +116,8 @@ class _Translation:
 
     def _with_default(self, schema: Schema, avro: AvroSchema, node: Any) -> Schema:
         try:
-            return schema.replace(default=default_from_json(schema, avro, node, self._config))
-        except (DataError, ValueError, TypeError) as error:
+            return schema.replace(default=self._defaults.value(schema, avro, node))
+        except DataError as error:
             log.warning("The default of the Avro schema %s is left out, it is not valid: %s", avro.full_name, error)
             return schema
 
@@ -123,11 +151,13 @@ class _Translation:
         if keep_docs and avro.doc is not None:
             parameters[f"{NAMESPACE}.record.doc"] = avro.doc
         fields = []
-        for index, field in enumerate(avro.fields):
-            if keep_docs and field.doc is not None:
-                parameters[f"{NAMESPACE}.field.doc.{field.name}"] = field.doc
-            fields.append(Field(field.name, self.translate(field.schema, field=field), index))
-        self._open.discard(id(avro))
+        try:
+            for index, field in enumerate(avro.fields):
+                if keep_docs and field.doc is not None:
+                    parameters[f"{NAMESPACE}.field.doc.{field.name}"] = field.doc
+                fields.append(Field(field.name, self.translate(field.schema, field=field), index))
+        finally:
+            self._open.discard(id(avro))
         return {"type": Type.STRUCT, "fields": fields, "parameters": parameters}
 
     def _enum_parameters(self, avro: AvroSchema) -> dict[str, str]:
@@ -165,6 +195,11 @@ class _Translation:
         generalized = self._config.generalized_sum_type_support
         name = f"connect_union_{self._unions}" if generalized else UNION
         self._unions += 1
+        if generalized and self._unions > _MOST_UNIONS:
+            raise SchemaError(
+                f"The Avro schema has more than {_MOST_UNIONS} unions, each counted as often as it is used: "
+                "set generalized.sum.type.support=false, which does not number them."
+            )
         fields: dict[str, Schema] = {}
         for index, branch in enumerate(avro.branches):
             if is_null(branch):
@@ -220,7 +255,8 @@ def _scalar(avro: AvroSchema) -> dict[str, Any]:
     if name == logical.DECIMAL_NAME:
         parameters = _decimal_parameters(avro)
     elif avro.kind == "int" and logical_type is None and "connect.type" in avro.props:
-        kind = _NARROW.get(avro.props["connect.type"], Type.INT32)
+        narrow = avro.props["connect.type"]
+        kind = _NARROW.get(narrow, Type.INT32) if isinstance(narrow, str) else Type.INT32
     if avro.kind == "fixed":
         parameters[FIXED_SIZE] = str(avro.size)
     attributes: dict[str, Any] = {"type": kind, "parameters": parameters}
@@ -229,14 +265,20 @@ def _scalar(avro: AvroSchema) -> dict[str, Any]:
 
 def _decimal_parameters(avro: AvroSchema) -> dict[str, str]:
     scale, precision = avro.props.get("scale"), avro.props.get("precision")
-    parameters = {"scale": str(int(scale)) if isinstance(scale, (int, float)) else "0"}
+    parameters = {"scale": str(_whole("scale", scale)) if isinstance(scale, (int, float)) else "0"}
     if precision is None:
         return parameters
     if not isinstance(precision, (int, float)):
         raise SchemaError(f"precision property must be a JSON Integer, not {precision!r}.")
     if precision != 64:
-        parameters[DECIMAL_PRECISION] = str(int(precision))
+        parameters[DECIMAL_PRECISION] = str(_whole("precision", precision))
     return parameters
+
+
+def _whole(prop: str, number: float) -> int:
+    if not -(2**31) <= number < 2**31:
+        raise SchemaError(f"The {prop} of a decimal is {number}; it must be a whole number of 32 bits.")
+    return int(number)
 
 
 def _add_version(attributes: dict[str, Any], avro: AvroSchema, version: int | None) -> None:

@@ -25,10 +25,14 @@ class MemoryRegistry:
     """Whether it answers for the versions of a schema; registries of old do not."""
     authorization: str | None = None
     """The only ``Authorization`` header that it accepts, if it looks at it."""
+    refusal: int = 401
+    """The status by which it refuses others."""
     refused: set[str] = field(default_factory=set)
     """Subjects whose schemas are incompatible with any other."""
     troubles: deque[int] = field(default_factory=deque)
     """The HTTP statuses that the next requests are answered with."""
+    answers: deque[tuple[int, str]] = field(default_factory=deque)
+    """The statuses and bodies that the next requests are answered with."""
     requests: list[str] = field(default_factory=list)
     """Method and path of every request."""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -83,8 +87,11 @@ def _application(registry: MemoryRegistry) -> Flask:
         registry.headers.append(dict(request.headers))
         if registry.troubles:
             return Response("trouble", registry.troubles.popleft())
+        if registry.answers:
+            status, body = registry.answers.popleft()
+            return Response(body, status)
         if request.path != "/token" and registry.authorization not in (None, request.headers.get("Authorization")):
-            return _error(401, 401, "Unauthorized")
+            return _error(registry.refusal, registry.refusal, "Unauthorized")
         return None
 
     @app.post("/subjects/<path:subject>/versions")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
+from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError
 from connect.tls.pem import normalized_pem
 from worker.kafka.conversion import boolean, integer
@@ -141,12 +142,14 @@ def _oauthbearer_properties(java: Mapping[str, str], module: LoginModule | None)
 
 
 def _oidc_properties(java: Mapping[str, str], options: Mapping[str, str], endpoint: str) -> dict[str, str]:
-    if not endpoint.lower().startswith(("http://", "https://")):
-        raise ConfigError(
-            _ENDPOINT,
-            endpoint,
-            "A token can only be had from an http:// or https:// URL: give the identity provider's endpoint",
-        )
+    try:
+        url = http_url(endpoint)
+    except ValueError as error:
+        reason = f"A token can only be had from an http:// or https:// URL, give the identity provider's: {error}"
+        raise ConfigError(_ENDPOINT, shown_url(endpoint), reason) from error
+    if url.user_info is not None:
+        reason = f"It has a user and a password, which {_CLIENT_ID} and {_CLIENT_SECRET} are for"
+        raise ConfigError(_ENDPOINT, shown_url(endpoint), reason)
     properties = {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": endpoint}
     scope = java.get("sasl.oauthbearer.scope") or options.get("scope")
     if scope:

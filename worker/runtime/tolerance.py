@@ -2,7 +2,8 @@
 
 A stage of the processing of one record is run by :meth:`Tolerance.attempt`, which retries what may succeed later. What
 still fails is a :class:`StageError`; :meth:`Tolerance.give_up` reports it, and raises unless ``errors.tolerance``
-allows the record to be left out. Nothing is dropped in silence (invariant I4).
+allows the record to be left out. Nothing is dropped in silence (invariant I4), and nothing because of an error that is
+about no record: a ``ConnectError`` that is neither a ``DataError`` nor a ``RetriableError`` ends the task.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from connect.data import SinkRecord, SourceRecord
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError, DataError, RetriableError
 from worker.connector_config import ConnectorConfig
 
 __all__ = [
@@ -137,7 +138,8 @@ class Tolerance:
     def attempt(self, stage: Stage, executing: str, call: Callable[[], T]) -> T:
         """The result of ``call``, tried again after a :class:`RetriableError` for ``errors.retry.timeout``.
 
-        Raises :class:`StageError` when it has failed, and :class:`StopRequested` when the task is to stop before that.
+        Raises :class:`StageError` when it has failed, :class:`StopRequested` when the task is to stop before that, and
+        what a plugin says of something else than the record, such as refused credentials, as it is.
         """
         started = self._clock()
         tries = 0
@@ -153,6 +155,8 @@ class Tolerance:
                     raise StopRequested from error
                 self.counts.total_retries += 1
             except Exception as error:
+                if isinstance(error, ConnectError) and not isinstance(error, DataError):
+                    raise  # it is not about the record, and would be said of every other: nothing is left out for it
                 raise StageError(stage, executing, error) from error
 
     def give_up(self, failure: Failure) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from connect.data import SourceRecord
-from connect.errors import ConnectError, DataError, RetriableError
+from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError, SchemaError
 from worker.connector_config import SourceConnectorConfig
 from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, StopRequested, Tolerance
 
@@ -66,6 +66,31 @@ def test_a_record_that_waits_when_the_task_stops_is_not_given_up() -> None:
     with pytest.raises(StopRequested):
         tolerance.attempt(Stage.TRANSFORMATION, "T", failing(99))
     assert account.failures == []
+
+
+@pytest.mark.parametrize("error", [ConnectError("refused"), ConfigError("k", "v", "r"), PluginError("no library")])
+def test_what_is_not_about_a_record_is_no_reason_to_leave_it_out(error: ConnectError) -> None:
+    account = Account()
+    tolerance = Tolerance(config(errors_tolerance="all", errors_retry_timeout="-1"), [account], lambda seconds: True)
+
+    def broken() -> None:
+        raise error
+
+    with pytest.raises(ConnectError) as raised:
+        tolerance.attempt(Stage.VALUE_CONVERTER, "C", broken)
+    assert raised.value is error
+    assert account.failures == []
+    assert tolerance.counts.total_record_errors == 0
+
+
+@pytest.mark.parametrize("error", [DataError("bad"), SchemaError("bad"), ValueError("bad"), KeyError("bad")])
+def test_what_is_about_a_record_is_up_to_the_tolerance(error: Exception) -> None:
+    def broken() -> None:
+        raise error
+
+    with pytest.raises(StageError) as raised:
+        Tolerance(config(), [], lambda seconds: True).attempt(Stage.TRANSFORMATION, "T", broken)
+    assert raised.value.cause is error
 
 
 def test_after_the_timeout_the_stage_has_failed() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from connect.config import HIGH, Config, option
 from connect.data import Record, Schema
-from connect.errors import DataError
+from connect.errors import ConnectError, DataError
 from connect.transformation import Transformation
 from connectors.spark.decode import DecodePlan, Decoder, Mode
 from connectors.spark.report import Report
@@ -32,12 +32,14 @@ class RouteConfig(Config):
 
 
 class Route(Transformation[RouteConfig]):
-    """Sends a record to the topic a field names, drops those without, and fails for the topic ``bad``."""
+    """Sends a record to the topic a field names, drops those without, and fails for ``bad`` and ``locked``."""
 
     def apply(self, record: Any) -> Any:
         topic = record.value.get(self.config.field)
         if topic == "bad":
             raise DataError("this one is bad")
+        if topic == "locked":
+            raise ConnectError("nobody is let in")
         return None if topic is None else record.replace(topic=topic)
 
 
@@ -207,3 +209,9 @@ def test_only_the_first_bad_records_are_kept() -> None:
 def test_a_plan_is_plain_data() -> None:
     plan = DecodePlan("t", Mode.WRITE, JSON, schema=Schema.struct({"a": LONG}))
     assert replace(plan, table="t").table == "t"
+
+
+def test_what_is_not_about_a_record_fails_the_load() -> None:
+    """A registry that refuses everybody, say: no record is left out for it."""
+    with pytest.raises(ConnectError, match="nobody is let in"):
+        decode(JSON | transforms("Route", field="to"), [raw([{"to": "t"}, {"to": "locked"}])])

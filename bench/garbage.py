@@ -1,0 +1,97 @@
+"""What Python's garbage collector costs a child that reads batches of JSON, and what it leaves behind.
+
+``python -m bench.garbage``; each figure is of a process of its own. ``kept`` is the most memory, over what it begins
+with, of one in which every record leaves a cycle behind, as a plugin may that keeps its exceptions.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import resource
+import time
+from multiprocessing.connection import Connection
+
+from connect.garbage import COLLECT_AFTER
+from converters.json import JsonConverter
+
+RECORDS = 60_000
+ROUNDS = 5
+SIZES = (500, 2_000, 10_000)
+DEFAULTS = (700, 10, 10)
+THRESHOLDS = (DEFAULTS, (10_000, 10, 10), COLLECT_AFTER, (100_000, 10, 10))
+
+
+class Knot:
+    """Holds itself and some bytes, until the garbage collector comes by."""
+
+    def __init__(self, size: int) -> None:
+        self.itself = self
+        self.held = bytes(size)
+
+
+def record(number: int) -> bytes:
+    """An order of five lines."""
+    lines = [{"sku": f"sku-{line}", "count": line, "tags": ["a", "b"]} for line in range(5)]
+    return json.dumps({"id": number, "lines": lines, "who": {"name": "x", "at": {"city": "y"}}}).encode()
+
+
+def read(size: int) -> float:
+    """CPU seconds for a million records in batches of that size, and each batch dropped for the next."""
+    converter = JsonConverter.configured({"schemas.enable": "false"})
+    messages = [record(number) for number in range(size)]
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        for _ in range(RECORDS // size):
+            (column,) = converter.to_connect_column("t", messages)
+            column.values()
+        best = min(best, time.process_time() - start)
+    return best / (RECORDS // size * size) * 1_000_000
+
+
+def kept() -> float:
+    """Megabytes that a process grows by which leaves a cycle with a kilobyte behind for each record."""
+    converter = JsonConverter.configured({"schemas.enable": "false"})
+    messages = [record(number) for number in range(500)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(1_000):
+        converter.to_connect_column("t", messages)
+        for _ in messages:
+            Knot(1_000)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def measure(connection: Connection, thresholds: tuple[int, int, int], size: int) -> None:
+    """Send one figure: of batches of ``size``, or what is kept if that is nothing."""
+    gc.collect()
+    if thresholds != DEFAULTS:
+        gc.freeze()
+    gc.set_threshold(*thresholds)
+    connection.send(read(size) if size else kept())
+
+
+def figure(thresholds: tuple[int, int, int], size: int) -> float:
+    """One figure, of a new process."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=measure, args=(theirs, thresholds, size))
+    process.start()
+    found: float = ours.recv()
+    process.join()
+    return found
+
+
+def main() -> None:
+    """Print one line for each choice of thresholds."""
+    print("CPU seconds for a million records, in batches of")
+    print(f"{'thresholds':>18}" + "".join(f"{size:>10}" for size in SIZES) + f"{'kept, MB':>12}")
+    for thresholds in THRESHOLDS:
+        figures = [figure(thresholds, size) for size in SIZES]
+        shown = "".join(f"{each:>10.2f}" for each in figures)
+        print(f"{thresholds!s:>18}{shown}{figure(thresholds, 0):>12.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The code that all decoders are made of: whole numbers, lengths, counts, and what stands in no bytes at all.
+
+In it ``d`` is the message, ``n`` its length, ``i`` the place in it. ``budget`` holds how many more values that take no
+bytes the message may have: without it one of ten bytes could fill the memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from converters.avro.source import Source
+from converters.avro.wire import MalformedError, long_tail
+
+__all__ = ["Reading", "choose"]
+
+_MOST_EMPTY: Final = 1000
+"""How many values that take no bytes a message may have, besides one for each of its bytes."""
+_FEW: Final = 8
+
+
+class Reading:
+    """Adds pieces of code to a source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._spends = False
+
+    @contextmanager
+    def message(self) -> Iterator[None]:
+        """The code of one message; what it may spend is only reckoned if some of it does."""
+        source = self._source
+        fill = source.slot()
+        yield
+        if self._spends:
+            fill(f"budget[0] = {_MOST_EMPTY} + n")
+
+    def spend(self, amount: str) -> None:
+        """Reckon that the message has so many values more that take no bytes."""
+        source = self._source
+        self._spends = True
+        source.line(f"budget[0] -= {amount}")
+        with source.block("if budget[0] < 0"):
+            source.line("raise Malformed('it has more elements and fields that take no bytes than its size allows')")
+
+    @contextmanager
+    def items(self, least: int, values: int) -> Iterator[None]:
+        """A block for each element: they come in counted groups, the last of them empty.
+
+        An element takes ``least`` bytes or more; one that takes none is made of so many ``values``.
+        """
+        source = self._source
+        count = source.new("c")
+        with source.block("while True"):
+            self.count(count)
+            if least:
+                with source.block(f"if {count} > (n - i) // {least}"):
+                    source.line(
+                        f"raise Malformed(f'{{{count}}} elements cannot be in the {{n - i}} bytes that are left')"
+                    )
+            else:
+                self.spend(f"{count} * {values}")
+            with source.block(f"for _ in range({count})"):
+                yield
+
+    def count(self, target: str) -> None:
+        """Read the number of elements of a group, or leave the loop if it is the last."""
+        source = self._source
+        self.whole(target)
+        with source.block(f"if {target} <= 0"):
+            with source.block(f"if not {target}"):
+                source.line("break")
+            # A negative count is followed by the size of the group, for those who skip it.
+            source.line(f"{target} = -{target}")
+            self.whole(source.new("s"))
+
+    def rest(self, target: str, most: int = 0) -> None:
+        """Read the other bytes of a number whose first is in ``target``, if there are any."""
+        with self._source.block(f"if {target} > 127"):
+            self._source.line(f"{target}, i = long_tail(d, i, {target})")
+            if most:
+                with self._source.block(f"if {target} > {most}"):
+                    self._source.line("raise Malformed('a whole number has more than 32 bits')")
+
+    def whole(self, target: str, most: int = 0) -> None:
+        """Read a whole number."""
+        self._source.line(f"{target} = d[i]; i += 1")
+        self.rest(target, most)
+        self._source.line(f"{target} = {target} >> 1 ^ -({target} & 1)")
+
+    def member(self, target: str, count: int) -> None:
+        """Read which of so many members or symbols it is: twice its number, which is not checked."""
+        self._source.line(f"{target} = d[i]; i += 1")
+        if count > 64:
+            self.rest(target)
+
+    def sized(self, target: str, suffix: str = "") -> None:
+        """Read bytes after their length."""
+        self.end(target)
+        self.slice(target, suffix)
+
+    def end(self, target: str) -> None:
+        """Read a length; ``j`` is where what follows it ends."""
+        source = self._source
+        source.line(f"{target} = d[i]; i += 1")
+        self.rest(target)
+        source.line(f"j = i + ({target} >> 1)")
+        with source.block(f"if {target} & 1"):
+            source.line("raise Malformed('a length is negative')")
+
+    def slice(self, target: str, suffix: str = "") -> None:
+        """Read the bytes up to ``j``."""
+        self.check_end()
+        self._source.line(f"{target} = d[i:j]{suffix}; i = j")
+
+    def check_end(self) -> None:
+        """Refuse what ends behind the message."""
+        with self._source.block("if j > n"):
+            self._source.line("raise Malformed(f'{j - i} bytes should follow where {n - i} are left')")
+
+    def names(self) -> dict[str, object]:
+        """What the code refers to."""
+        return {
+            "Malformed": MalformedError,
+            "budget": [0],
+            "long_tail": long_tail,
+            "unpack_double": struct.Struct("<d").unpack_from,
+            "unpack_float": struct.Struct("<f").unpack_from,
+        }
+
+
+def choose(
+    source: Source, variable: str, numbers: Sequence[int], write: Callable[[int], None], otherwise: Callable[[], None]
+) -> None:
+    """Add what does one of several things by a number; where they are many, few numbers are compared."""
+    if len(numbers) > _FEW:
+        middle = len(numbers) // 2
+        with source.block(f"if {variable} < {numbers[middle]}"):
+            choose(source, variable, numbers[:middle], write, otherwise)
+        with source.block("else"):
+            choose(source, variable, numbers[middle:], write, otherwise)
+        return
+    for place, number in enumerate(numbers):
+        with source.block(f"{'el' if place else ''}if {variable} == {number}"):
+            write(number)
+    with source.block("else" if numbers else "if True"):
+        otherwise()
