@@ -30,6 +30,7 @@ _SINGLE_BITS: Final = struct.Struct("<I")
 _DOUBLE: Final = struct.Struct("<d")
 _DOUBLE_BITS: Final = struct.Struct("<Q")
 _SMALLEST_NORMAL_SINGLE: Final = 2.0**-126
+_LARGE_SINGLE: Final = 1e38
 _DROPPED: Final = (1 << 29) - 1
 _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
@@ -64,13 +65,18 @@ def to_single(value: Decimal | int) -> float:
 
 
 def single_digits(value: float) -> float:
-    """The number of double precision whose digits are those that tell ``value``, a single, from its neighbours.
+    """The number of double precision with the digits that tell the single nearest to ``value`` from its neighbours.
 
     A single without a schema is held so: 0.1 is written as ``0.1``, where the nearest single is
     0.10000000149011612.
     """
-    if abs(value) >= _SMALLEST_NORMAL_SINGLE:
-        # Six digits survive single precision, so if they say which single it is, no fewer and no others do.
+    # Six digits survive single precision: a number that has no more keeps them. Eighths of a small number do too.
+    if -8192 < value < 8192 and value * 8 % 1 == 0:
+        return value
+    if _SMALLEST_NORMAL_SINGLE <= abs(value) < _LARGE_SINGLE:
+        if float(f"{value:.6g}") == value:
+            return value
+        value = single(value)
         digits = float(f"{value:.6g}")
         if single(digits) == value:
             return digits

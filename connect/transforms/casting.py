@@ -62,7 +62,7 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
     direct = {bool: convert, float: convert, str: convert} | _DIRECT.get(target, {})
     if schema is None:
         if target is Type.FLOAT32:
-            direct[float] = _single_with_digits
+            direct[float] = single_digits
         from_int = _from_integer(Type.INT64, target, convert)
         direct[int] = lambda value: from_int(value) if value in _INT64 else fallback(value)
     elif schema.type in _BITS:
@@ -211,10 +211,6 @@ def _hexadecimal(text: str) -> float:
 def _digits_of_float32(value: Any) -> float:
     """A single without a schema, which has to tell its digits by itself."""
     return single_digits(_float32(value))
-
-
-def _single_with_digits(value: float) -> float:
-    return single_digits(single(value))
 
 
 def _float32(value: Any) -> float:

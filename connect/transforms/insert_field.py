@@ -174,12 +174,16 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
             return super().apply_batch(batch)
         new_schema, defaults = self._plans(schema)
         found = self._found(batch, schema)
-        if schema is None and any(None in items for items in found.values() if not isinstance(items, Constant)):
+        if schema is None and any(
+            None in items for items in found.values() if not isinstance(items, (Constant, range))
+        ):
             return super().apply_batch(batch)
         if defaults:
             values = [with_defaults(value, defaults) for value in values]
-        # All names at once, so that they come in their order; those that differ are filled in afterwards.
+        # So that the names come in their order, those that differ have their place before they are filled in.
         inserted = {name: items.value if isinstance(items, Constant) else None for name, items in found.items()}
+        while inserted and not isinstance(found[last := next(reversed(inserted))], Constant):
+            del inserted[last]
         new = [{**value, **inserted} for value in values]
         for name, items in found.items():
             if not isinstance(items, Constant):

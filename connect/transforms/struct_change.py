@@ -37,8 +37,7 @@ def change_fields(
         for name, branch in tree.branches.items():
             inner = change_fields(None, branch, leaf, purpose=purpose, defaults=False)
             edits.branches.append((name, inner.value))
-        update = _updater(None, edits, purpose)
-        return Change(None, update, _column_updater(edits, update))
+        return Change(None, _updater(None, edits, purpose), _column_updater(edits))
     require_struct_schema(schema, purpose)
     changes = _field_changes(schema, tree, leaf, purpose=purpose, defaults=defaults)
     edits = _Edits(
@@ -49,8 +48,7 @@ def change_fields(
     default = None if schema.default is None else _updater(schema, edits, purpose)(schema.default)
     edits.defaults = defaults_of(schema) if defaults else []
     new_schema = schema.replace(fields=_changed_fields(schema, changes), default=default)
-    update = _updater(schema, edits, purpose)
-    return Change(new_schema, update, _column_updater(edits, update))
+    return Change(new_schema, _updater(schema, edits, purpose), _column_updater(edits))
 
 
 @dataclass(slots=True)
@@ -112,18 +110,14 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
     return update
 
 
-def _column_updater(
-    edits: _Edits, update_one: Callable[[Any], dict[str, Any]]
-) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
-    """The same as ``update_one`` for many structs at once, where only fields of their own change."""
+def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
+    """The same for many structs at once, where only fields of their own change; it fails if one is no struct."""
     if edits.branches or edits.defaults:
         return None
     leaves = edits.leaves
 
     def update(values: Sequence[Any]) -> list[dict[str, Any]]:
-        if set(map(type, values)) != {dict}:
-            return [update_one(value) for value in values]
-        new = [value.copy() for value in values]
+        new = [{**value} for value in values]
         for name, change in leaves:
             for value in new:
                 item = value.get(name)

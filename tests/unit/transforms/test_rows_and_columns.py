@@ -16,7 +16,7 @@ from transform_strategies import OPTIONS, PREDICATES, nested, runs, transformati
 from connect.data import Batch, Headers, Record, Schema, SinkBatch, SinkRecord, SourceBatch
 from connect.errors import DataError
 
-PROPERTY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def batch_of(records: list[Record]) -> Batch[Any]:
