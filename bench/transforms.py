@@ -1,6 +1,7 @@
 """What a chain of InsertField, ReplaceField and Cast costs a record, by row and by column, beside copying a dict.
 
-Run it: ``python bench/transforms.py``. The floor copies every value three times and does nothing else.
+Run it: ``python bench/transforms.py``. The floor copies every value three times and does nothing else. The runs are
+those of a predicate, true for so many records and false for as many, and of batches where schemas alternate.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from connect.data import NO_HEADERS, Constant, Schema, SinkBatch, TimestampType, ValueColumn
+from connect.chain import Step, apply_steps
+from connect.config import Config
+from connect.data import NO_HEADERS, Batch, Constant, Schema, SinkBatch, TimestampType, ValueColumn
+from connect.transformation import Predicate
 from connect.transforms.cast import Cast
 from connect.transforms.insert_field import InsertField
 from connect.transforms.replace_field import ReplaceField
 
 RECORDS = 2_000
+RUNS = (1, 2, 4, 8, 32)
 ROUNDS = 40
 FIELDS = {
     "id": Schema.int64(),
@@ -76,6 +81,20 @@ def by_row(chain: Sequence[Any], records: Sequence[Any]) -> None:
             current = transformation.apply(current)
 
 
+class Alternating(Predicate[Config]):
+    """True for a run of records, then false for one as long."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(Config())
+        self.length = length
+
+    def test(self, record: Any) -> bool:
+        return record.offset // self.length % 2 == 0
+
+    def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
+        return [offset // self.length % 2 == 0 for offset in batch.offsets]  # type: ignore[attr-defined]
+
+
 def floor(given: SinkBatch) -> None:
     values = given.value.values()
     for _ in CHAIN:
@@ -102,6 +121,13 @@ def main() -> None:
         for step in chain:
             report(f"  {type(step).__qualname__} alone", lambda step=step, given=given: by_column([step], given))
         report("by row", lambda chain=chain, records=records: by_row(chain, records))
+        for length in RUNS:
+            chosen = [Step(step, Alternating(length)) for step in chain]
+            report(f"predicate, runs of {length}", lambda steps=chosen, given=given: apply_steps(steps, [given]))
+        steps = [Step(step) for step in chain]
+        for length in RUNS:
+            parts = [given.slice(start, start + length) for start in range(0, RECORDS, length)]
+            report(f"schemas, runs of {length}", lambda steps=steps, parts=parts: apply_steps(steps, parts))
 
 
 if __name__ == "__main__":

@@ -5,20 +5,24 @@ The worker's loops and the executors of Spark stand on the same parts, so that a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from connect.data import Column, SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import DataError
 from connect.plugins import PluginKind, PluginRegistry
 from connect.transformation import Predicate, Transformation
 
-__all__ = ["Step", "aligned", "converter_plugin", "converter_props", "transformation_steps"]
+__all__ = ["Step", "aligned", "apply_steps", "converter_plugin", "converter_props", "transformation_steps"]
 
 R = TypeVar("R", SourceRecord, SinkRecord)
 B = TypeVar("B", SourceBatch, SinkBatch)
+
+_FEW: Final = 5
+"""Shorter runs than this, on average, go by row: a batch costs as much as some rows do (``bench/transforms.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,17 @@ class Step:
         if self.predicate is None:
             return list(self.transformation.apply_batch(batch))
         chosen = [test is not self.negate for test in self.predicate.test_batch(batch)]
+        runs = [(applies, len(list(run))) for applies, run in groupby(chosen)]
+        if len(batch) < _FEW * len(runs):
+            apply = self.transformation.apply
+            rows = [apply(row) if applies else row for row, applies in zip(batch, chosen, strict=True)]
+            return type(batch).from_records(row for row in rows if row is not None)
         batches: list[B] = []
         start = 0
-        for applies, run in groupby(chosen):
-            stop = start + sum(1 for _ in run)
-            part = batch if stop - start == len(batch) else batch.slice(start, stop)
+        for applies, length in runs:
+            part = batch if length == len(batch) else batch.slice(start, start + length)
             batches += self.transformation.apply_batch(part) if applies else [part]
-            start = stop
+            start += length
         return batches
 
     def close(self) -> None:
@@ -54,6 +62,23 @@ class Step:
         self.transformation.close()
         if self.predicate is not None:
             self.predicate.close()
+
+
+def apply_steps(steps: Sequence[Step], batches: Sequence[B]) -> list[B]:
+    """The batches after all steps, in order; by row from where they have become short."""
+    current = list(batches)
+    for index, step in enumerate(steps):
+        if sum(map(len, current)) < _FEW * len(current):
+            return _apply_by_row(steps[index:], current)
+        current = [new for batch in current for new in step.apply_batch(batch) if len(new)]
+    return current
+
+
+def _apply_by_row(steps: Sequence[Step], batches: Sequence[B]) -> list[B]:
+    rows: list[Any] = [row for batch in batches for row in batch]
+    for step in steps:
+        rows = [new for row in rows if (new := step.apply(row)) is not None]
+    return type(batches[0]).from_records(rows)
 
 
 def transformation_steps(registry: PluginRegistry, props: Mapping[str, str]) -> list[Step]:
@@ -91,7 +116,7 @@ def aligned(keys: Sequence[Column], values: Sequence[Column]) -> Iterator[tuple[
 
 
 def _part(columns: Sequence[Column], ends: Sequence[int], start: int, stop: int) -> Column:
-    index = next(index for index, end in enumerate(ends) if end >= stop)
+    index = bisect_left(ends, stop)
     begin = ends[index] - len(columns[index])
     if (start, stop) == (begin, ends[index]):
         return columns[index]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
-
 from connect.config.password import Password
+from connect.data.numerals import double_text
 
 __all__ = ["display_value", "format_value", "original_text"]
 
@@ -27,7 +25,7 @@ def display_value(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return _format_double(value)
+            return double_text(value)
         case tuple() | list():
             return f"[{', '.join(display_value(item) for item in value)}]"
         case _:
@@ -37,18 +35,3 @@ def display_value(value: object) -> str:
 def original_text(value: object) -> str | None:
     """Return the text that ``value`` is parsed from. Unlike in ``format_value`` a password is told."""
     return value.value if isinstance(value, Password) else format_value(value)
-
-
-def _format_double(value: float) -> str:
-    """Return the text of Java's ``Double.toString``: plain from 0.001 up to ten million, else ``1.0E10``."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        text = format(Decimal(repr(value)), "f")
-        return text if "." in text else f"{text}.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{exponent + len(digits) - 1}"

@@ -17,7 +17,7 @@ __all__ = ["parse_value"]
 
 # What Java's String.trim takes away: every control character and the space, and no other white space.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
-_SEPARATOR: Final = re.compile(r"\s*,\s*", re.ASCII)
+_WHITE_SPACE: Final = " \t\n\r\f\v"
 _INTEGER: Final = re.compile(r"([+-]?)(?=\d)0*(\d{0,19})")
 """A number of more digits is wider than any type, and Python reads no more than 4300 of them."""
 _DECIMAL: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
@@ -89,7 +89,7 @@ def _from_hexadecimal(text: str) -> float:
 def _parse_list(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         text = value.strip(_TRIMMED)
-        return tuple(_SEPARATOR.split(text)) if text else ()
+        return tuple(item.strip(_WHITE_SPACE) for item in text.split(",")) if text else ()
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return tuple(str(item) for item in value)
     raise invalid_value(key, value, "Expected a comma separated list.")

@@ -55,21 +55,20 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    first, parts = 0, ""
+    first, parts = 0, list[str]()
     for number, physical in enumerate(_LINE_END.split(text), start=1):
         line = physical.lstrip(_BLANKS)
         if not parts:
             if not line or line[0] in "#!":
                 continue
             first = number
-        parts += line
-        if _is_continued(line):
-            parts = parts[:-1]
-        else:
-            yield first, parts
-            parts = ""
+        if not _is_continued(line):
+            yield first, "".join([*parts, line])
+            parts = []
+        elif len(line) > 1:
+            parts.append(line[:-1])
     if parts:
-        yield first, parts
+        yield first, "".join(parts)
 
 
 def _is_continued(line: str) -> bool:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from connect.config.provider import ConfigProvider
 
 __all__ = ["ResolvedConfig", "has_reference", "resolve_references", "restore_references"]
 
-_REFERENCE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
-
 
 class _Place(NamedTuple):
     provider: str
     path: str
+
+
+class _Reference(NamedTuple):
+    """A reference in a text, from ``start`` up to ``end``."""
+
+    start: int
+    end: int
+    place: _Place
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class ResolvedConfig:
 
 def has_reference(value: str | None) -> bool:
     """Say whether ``value`` is written with a reference to a config provider, known or not."""
-    return value is not None and _REFERENCE.search(value) is not None
+    return value is not None and next(_references(value), None) is not None
 
 
 def resolve_references(props: Mapping[str, str | None], providers: Mapping[str, ConfigProvider]) -> ResolvedConfig:
@@ -78,23 +84,31 @@ def _referenced_keys(
 ) -> dict[_Place, set[str]]:
     keys: defaultdict[_Place, set[str]] = defaultdict(set)
     for value in props.values():
-        for match in _REFERENCE.finditer(value or ""):
-            if match[1] in providers:
-                keys[_place(match)].add(match[4])
+        for reference in _references(value or ""):
+            if reference.place.provider in providers:
+                keys[reference.place].add(reference.key)
     return keys
 
 
 def _replace(value: str, found: Mapping[_Place, Mapping[str, str]]) -> tuple[str, bool]:
-    replaced = False
+    parts: list[str] = []
+    kept = 0
+    for reference in _references(value):
+        text = found.get(reference.place, {}).get(reference.key)
+        if text is not None:
+            parts += (value[kept : reference.start], text)
+            kept = reference.end
+    return "".join([*parts, value[kept:]]), bool(parts)
 
-    def text_of(match: re.Match[str]) -> str:
-        nonlocal replaced
-        text = found.get(_place(match), {}).get(match[4])
-        replaced = replaced or text is not None
-        return match[0] if text is None else text
 
-    return _REFERENCE.sub(text_of, value), replaced
+def _references(text: str) -> Iterator[_Reference]:
+    """The references in a text: ``${``, then ``provider:key`` or ``provider:path:key``, up to the first ``}``.
 
-
-def _place(match: re.Match[str]) -> _Place:
-    return _Place(match[1], match[3] or "")
+    A pattern for it would take the cube of the length where no brace closes; this takes each character once or twice.
+    """
+    end = 0
+    while (start := text.find("${", end)) >= 0 and (closing := text.find("}", start)) >= 0:
+        provider, *rest = text[start + 2 : closing].split(":", 2)
+        end = closing + 1
+        if rest:
+            yield _Reference(start, end, _Place(provider, rest[0] if len(rest) == 2 else ""), rest[-1])

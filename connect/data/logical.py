@@ -16,7 +16,9 @@ import datetime as dt
 import decimal
 from typing import Any, Final
 
+from connect.data.numerals import EXACT, decimal_from_integer, integer_from_decimal
 from connect.data.schema import Schema, Type
+from connect.data.shown import shown
 from connect.errors import DataError, SchemaError
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "decimal_from_unscaled",
     "decimal_scale",
     "decimal_schema",
+    "instant_in_utc",
     "milliseconds_from_time",
     "milliseconds_from_timestamp",
     "time_from_milliseconds",
@@ -52,7 +55,7 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = EPOCH.date().toordinal()
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
-_EXACT: Final = decimal.Context(decimal.MAX_PREC, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+_SCALES: Final = range(-(1 << 31), 1 << 31)
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:
@@ -81,10 +84,14 @@ def decimal_scale(schema: Schema) -> int:
     text = schema.parameters.get("scale")
     if text is None:
         raise SchemaError("Invalid Decimal schema: scale parameter not found.")
+    invalid = f"Invalid scale parameter found in Decimal schema: {text}"
     try:
-        return int(text)
+        scale = int(text)
     except ValueError as error:
-        raise SchemaError(f"Invalid scale parameter found in Decimal schema: {text}") from error
+        raise SchemaError(invalid) from error
+    if scale not in _SCALES:
+        raise SchemaError(invalid)
+    return scale
 
 
 def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
@@ -95,7 +102,7 @@ def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
     if -exponent != scale:
         mismatch = f"{-exponent} instead of {scale}"
         raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {mismatch}")
-    unscaled = int(whole_decimal(value, scale))
+    unscaled = integer_from_decimal(whole_decimal(value, scale))
     # One bit more than the magnitude, the sign, save for negative powers of two: Java's BigInteger.
     length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
     return unscaled.to_bytes(length, "big", signed=True)
@@ -103,14 +110,14 @@ def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
 
 def whole_decimal(value: decimal.Decimal, scale: int) -> decimal.Decimal:
     """``value * 10**scale``, exactly."""
-    return value.scaleb(scale, _EXACT)
+    return value.scaleb(scale, EXACT)
 
 
 def decimal_from_unscaled(data: bytes, scale: int) -> decimal.Decimal:
     """The inverse of :func:`unscaled_from_decimal`."""
     if not data:
         raise DataError("A Decimal of no bytes at all has no value: zero is one byte.")
-    return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+    return decimal_from_integer(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
 
 
 def days_from_date(value: dt.date) -> int:
@@ -123,7 +130,7 @@ def date_from_days(days: int) -> dt.date:
     try:
         return dt.date.fromordinal(days + _EPOCH_DAY)
     except (ValueError, OverflowError) as error:
-        raise DataError(f"Date {days} days from 1970-01-01 is outside the years 1 to 9999.") from error
+        raise DataError(f"Date {shown(days)} days from 1970-01-01 is outside the years 1 to 9999.") from error
 
 
 def milliseconds_from_time(value: dt.time) -> int:
@@ -134,7 +141,7 @@ def milliseconds_from_time(value: dt.time) -> int:
 def time_from_milliseconds(milliseconds: int) -> dt.time:
     """The inverse of :func:`milliseconds_from_time`."""
     if not 0 <= milliseconds < _DAY_MS:
-        raise DataError(f"Time {milliseconds} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
+        raise DataError(f"Time {shown(milliseconds)} ms is not within a day: it must be from 0 to {_DAY_MS - 1}.")
     seconds, rest = divmod(milliseconds, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -149,9 +156,19 @@ def milliseconds_from_timestamp(value: dt.datetime) -> int:
         raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.") from error
 
 
+def instant_in_utc(value: dt.datetime) -> dt.datetime:
+    """The same instant in UTC; a ``DataError`` for a ``datetime`` without a zone, or outside the years 1 to 9999."""
+    if value.tzinfo is None:
+        raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.")
+    try:
+        return value.astimezone(dt.UTC)
+    except OverflowError as error:
+        raise DataError(f"Timestamp {value} is in UTC outside the years 1 to 9999.") from error
+
+
 def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:
     """The inverse of :func:`milliseconds_from_timestamp`, in UTC."""
     try:
         return EPOCH + _MILLISECOND * milliseconds
     except OverflowError as error:
-        raise DataError(f"Timestamp {milliseconds} ms from the epoch is outside the years 1 to 9999.") from error
+        raise DataError(f"Timestamp {shown(milliseconds)} ms from the epoch is outside the years 1 to 9999.") from error

@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import math
 import struct
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from functools import cache
 from typing import Final
 
-__all__ = ["double_text", "float_text", "halves_single", "single", "to_single"]
+__all__ = [
+    "EXACT",
+    "decimal_from_integer",
+    "double_text",
+    "float_text",
+    "halves_single",
+    "integer_from_decimal",
+    "integer_text",
+    "single",
+    "single_digits",
+    "to_single",
+]
+
+EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""Computes with decimals of any length and rounds nothing."""
 
 _SINGLE: Final = struct.Struct("<f")
 _SINGLE_BITS: Final = struct.Struct("<I")
 _DOUBLE: Final = struct.Struct("<d")
 _DOUBLE_BITS: Final = struct.Struct("<Q")
 _SMALLEST_NORMAL_SINGLE: Final = 2.0**-126
+_LARGE_SINGLE: Final = 1e38
 _DROPPED: Final = (1 << 29) - 1
 _HALF: Final = 1 << 28
+_SHORT_BITS: Final = 2048
+_SHORT_DIGITS: Final = 600
+_BITS_A_DIGIT: Final = math.log2(10)
 
 
 def single(value: float) -> float:
@@ -42,6 +62,28 @@ def to_single(value: Decimal | int) -> float:
     if not _DOUBLE_BITS.unpack(_DOUBLE.pack(double))[0] & 1:
         double = math.nextafter(double, math.inf if value > double else -math.inf)
     return single(double)
+
+
+def single_digits(value: float) -> float:
+    """The number of double precision with the digits that tell the single nearest to ``value`` from its neighbours.
+
+    A single without a schema is held so: 0.1 is written as ``0.1``, where the nearest single is
+    0.10000000149011612.
+    """
+    # Six digits survive single precision: a number that has no more keeps them. Eighths of a small number do too.
+    if -8192 < value < 8192 and value * 8 % 1 == 0:
+        return value
+    if _SMALLEST_NORMAL_SINGLE <= abs(value) < _LARGE_SINGLE:
+        if float(f"{value:.6g}") == value:
+            return value
+        value = single(value)
+        digits = float(f"{value:.6g}")
+        if single(digits) == value:
+            return digits
+        if abs(math.frexp(value)[0]) != 0.5:
+            candidates = (float(f"{value:.{length}g}") for length in (7, 8, 9))
+            return next(digits for digits in candidates if single(digits) == value)
+    return float(float_text(value))
 
 
 def halves_single(value: float) -> bool:
@@ -71,6 +113,62 @@ def float_text(value: float) -> str:
     if math.isfinite(rounded):
         return _java_text(_shortest_single(rounded))
     return _not_finite(rounded)
+
+
+def integer_text(value: int) -> str:
+    """The digits of a whole number, be they a million."""
+    return str(value) if value.bit_length() <= _SHORT_BITS else str(decimal_from_integer(value))
+
+
+def decimal_from_integer(value: int) -> Decimal:
+    """The decimal of a whole number.
+
+    Python's own way takes the square of the length. This one halves the number and lets the decimal library, which
+    multiplies fast, put the parts together.
+    """
+    if value.bit_length() <= _SHORT_BITS:
+        return Decimal(value)
+    if value < 0:
+        return EXACT.minus(decimal_from_integer(-value))
+    two_to = _powers_of_two()
+
+    def converted(number: int, bits: int) -> Decimal:
+        if bits <= _SHORT_BITS:
+            return Decimal(number)
+        low = bits >> 1
+        high = converted(number >> low, bits - low)
+        return EXACT.add(EXACT.multiply(high, two_to(low)), converted(number & ((1 << low) - 1), low))
+
+    return converted(value, value.bit_length())
+
+
+def integer_from_decimal(value: Decimal) -> int:
+    """The whole number that a decimal without a fraction is; the inverse of :func:`decimal_from_integer`."""
+    if value.adjusted() < _SHORT_DIGITS:
+        return int(value)
+    if value < 0:
+        return -integer_from_decimal(value.copy_negate())
+    two_to = _powers_of_two()
+
+    def converted(number: Decimal, bits: int) -> int:
+        if bits <= _SHORT_BITS:
+            return int(number)
+        low = bits >> 1
+        high, rest = EXACT.divmod(number, two_to(low))
+        return (converted(high, bits - low) << low) | converted(rest, low)
+
+    return converted(value, math.ceil((value.adjusted() + 1) * _BITS_A_DIGIT) + 1)
+
+
+def _powers_of_two() -> Callable[[int], Decimal]:
+    @cache
+    def two_to(power: int) -> Decimal:
+        if power <= _SHORT_BITS:
+            return Decimal(1 << power)
+        half = power >> 1
+        return EXACT.multiply(two_to(half), two_to(power - half))
+
+    return two_to
 
 
 def _not_finite(value: float) -> str:

@@ -9,10 +9,18 @@ from typing import Any, Final
 from connect.data import logical
 from connect.data.numerals import single
 from connect.data.schema import Schema, Type
-from connect.errors import SchemaError
+from connect.data.shown import shown
+from connect.errors import DataError, SchemaError
 
 __all__ = ["project"]
 
+_KINDS: Final[Mapping[Type, type | tuple[type, ...]]] = {
+    Type.FLOAT32: (int, float),
+    Type.FLOAT64: (int, float),
+    Type.ARRAY: (list, tuple),
+    Type.MAP: Mapping,
+    Type.STRUCT: Mapping,
+}
 _WIDENING: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 
 
@@ -22,8 +30,16 @@ def project(source: Schema, value: Any, target: Schema) -> Any:
     Numbers may become wider, fields may come (with their default, or null if they are optional) and go, null
     becomes the default where the target wants a value. Names and parameters must be the same, versions need
     not.
-    Raises :class:`~connect.errors.SchemaError` if the schemas are not compatible.
+    Raises :class:`~connect.errors.SchemaError` if the schemas are not compatible, and
+    :class:`~connect.errors.DataError` if the value is not of the schema.
     """
+    try:
+        return _projected(source, value, target)
+    except RecursionError as error:
+        raise DataError("The value, or its schema, is nested too deep to be projected.") from error
+
+
+def _projected(source: Schema, value: Any, target: Schema) -> Any:
     _check_compatible(source, target)
     if source.optional and not target.optional:
         if target.default is None:
@@ -32,6 +48,7 @@ def project(source: Schema, value: Any, target: Schema) -> Any:
             return target.default
     if value is None:
         return value
+    _check_kind(source, value, target)
     if target.type is Type.STRUCT:
         return _struct(source, value, target)
     if target.name in logical.LOGICAL_NAMES or target.type.is_primitive:
@@ -39,10 +56,15 @@ def project(source: Schema, value: Any, target: Schema) -> Any:
     assert source.value_schema is not None
     assert target.value_schema is not None
     if source.key_schema is None or target.key_schema is None:
-        return [project(source.value_schema, item, target.value_schema) for item in value]
-    keys = [project(source.key_schema, key, target.key_schema) for key in value]
-    items = [project(source.value_schema, item, target.value_schema) for item in value.values()]
+        return [_projected(source.value_schema, item, target.value_schema) for item in value]
+    keys = [_projected(source.key_schema, key, target.key_schema) for key in value]
+    items = [_projected(source.value_schema, item, target.value_schema) for item in value.values()]
     return dict(zip(keys, items, strict=True))
+
+
+def _check_kind(source: Schema, value: Any, target: Schema) -> None:
+    if not isinstance(value, _KINDS.get(target.type, object)):
+        raise DataError(f"Cannot project a value of type {type(value).__name__}: {source.type.name} is expected")
 
 
 @lru_cache(maxsize=1024)
@@ -68,11 +90,12 @@ def _widens(source: Type, target: Type) -> bool:
 def _promoted(source: Schema, value: Any, target: Schema) -> Any:
     if source.type is target.type or target.name in logical.LOGICAL_NAMES:
         return value
-    if target.type is Type.FLOAT32:
-        return single(value)
-    if target.type is Type.FLOAT64:
-        return single(value) if source.type is Type.FLOAT32 else float(value)
-    return value
+    if target.type not in (Type.FLOAT32, Type.FLOAT64):
+        return value
+    try:
+        return single(value) if Type.FLOAT32 in (source.type, target.type) else float(value)
+    except OverflowError as error:
+        raise DataError(f"Cannot project {shown(value)}: {source.type.name} is expected") from error
 
 
 def _struct(source: Schema, value: Mapping[str, Any], target: Schema) -> dict[str, Any]:
@@ -84,7 +107,7 @@ def _struct(source: Schema, value: Mapping[str, Any], target: Schema) -> dict[st
             found = value.get(name)
             given = written.schema.default if found is None else found
             try:
-                projected[name] = project(written.schema, given, schema)
+                projected[name] = _projected(written.schema, given, schema)
             except SchemaError as error:
                 raise SchemaError(f"Error projecting {name}: {error}") from error
         elif schema.default is not None or schema.optional:

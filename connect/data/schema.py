@@ -51,6 +51,7 @@ class Field:
     index: int
 
 
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NO_PARAMETERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -67,8 +68,8 @@ class Schema:
     __slots__ = (
         "__weakref__",
         "_by_name",
+        "_default",
         "_hash",
-        "default",
         "doc",
         "fields",
         "key_schema",
@@ -82,7 +83,6 @@ class Schema:
 
     type: Type
     optional: bool
-    default: Any
     name: str | None
     version: int | None
     doc: str | None
@@ -91,6 +91,7 @@ class Schema:
     key_schema: Schema | None
     value_schema: Schema | None
     _by_name: Mapping[str, Field]
+    _default: Any
     _hash: int
 
     def __new__(
@@ -112,7 +113,7 @@ class Schema:
         key = (
             type,
             optional,
-            _frozen(default),
+            _identity(default),
             name,
             version,
             doc,
@@ -194,6 +195,15 @@ class Schema:
 
     # -- reading -------------------------------------------------------------------------------------------
 
+    @property
+    def default(self) -> Any:
+        """The value in the place of null, ``None`` if there is none.
+
+        A list or a dict is another one each time: ask again for every record, and each may change its own.
+        """
+        default = self._default
+        return _owned(default) if isinstance(default, (list, dict)) else default
+
     def field(self, name: str) -> Field | None:
         """The field of that name, or ``None``."""
         return self._by_name.get(name)
@@ -207,7 +217,7 @@ class Schema:
 
     def replace(self, **changes: Any) -> Schema:
         """This schema with some attributes changed, as :func:`dataclasses.replace` does it."""
-        attributes = {slot: getattr(self, slot) for slot in _ATTRIBUTES}
+        attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
         return Schema(**(attributes | changes))
 
     def as_optional(self) -> Schema:
@@ -239,7 +249,7 @@ class Schema:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        attributes = {slot: getattr(self, slot) for slot in _ATTRIBUTES}
+        attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
         attributes["parameters"] = dict(self.parameters)
         return _rebuilt, (attributes,)
 
@@ -283,14 +293,14 @@ def _rebuilt(attributes: dict[str, Any]) -> Schema:
 def _fresh(cls: type[Schema], key: tuple[object, ...], attributes: tuple[object, ...]) -> Schema:
     """A schema of these attributes, checked, that nobody shares yet."""
     schema = object.__new__(cls)
-    for slot, value in zip(_ATTRIBUTES, attributes, strict=True):
-        object.__setattr__(schema, slot, value)
+    for name, value in zip(_ATTRIBUTES, attributes, strict=True):
+        object.__setattr__(schema, "_default" if name == "default" else name, value)
     by_name = {field.name: field for field in schema.fields}
     object.__setattr__(schema, "_by_name", MappingProxyType(by_name))
     object.__setattr__(schema, "_hash", hash(key))
     _check_parameters(schema)
-    if schema.default is not None:
-        _check_default(schema, schema.default)
+    if schema._default is not None:
+        _check_default(schema, schema._default)
     return schema
 
 
@@ -350,6 +360,13 @@ def _owned(value: object) -> object:
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 
+def _identity(default: object) -> object:
+    try:
+        return _frozen(default)
+    except RecursionError as error:
+        raise SchemaError("Invalid default value: it is nested too deep.") from error
+
+
 def _frozen(value: object) -> object:
     """A hashable stand-in for a default value that tells ``1``, ``1.0`` and ``True`` apart."""
     if isinstance(value, Mapping):
@@ -358,7 +375,9 @@ def _frozen(value: object) -> object:
         return (list, tuple(_frozen(item) for item in value))
     if isinstance(value, (bytearray, memoryview)):
         return (bytes, repr(bytes(value)))
+    if isinstance(value, int):
+        return (value.__class__, value)
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return (dt.datetime, repr(value.astimezone(dt.UTC)))
+        return (dt.datetime, value - _EPOCH)
     # repr tells Decimal("1.0") from Decimal("1.00") and 0.0 from -0.0, which are equal.
     return (value.__class__, repr(value))

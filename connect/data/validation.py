@@ -11,6 +11,7 @@ from typing import Final
 from connect.data import logical
 from connect.data.numerals import single
 from connect.data.schema import Schema, Type
+from connect.data.shown import shown
 from connect.errors import DataError
 
 __all__ = ["validate"]
@@ -29,12 +30,20 @@ def validate(schema: Schema | None, value: object, path: str = "") -> None:
 
     Raises :class:`~connect.errors.DataError` that names the path of the bad value (``order.lines[2].price``).
     Nothing is converted. An ``int`` may stand where a float is asked for, as everywhere in Python, as long as
-    a float of that width can hold it.
+    a float of that width can hold it. Null is allowed where a schema is optional, and in a field of a struct whose
+    schema has a default, which then stands for it.
     """
+    try:
+        _check(schema, value, path)
+    except RecursionError as error:
+        raise DataError(f'Invalid value for field "{path or "value"}": it is nested too deep') from error
+
+
+def _check(schema: Schema | None, value: object, path: str) -> None:
     if schema is None:
         return
     if value is None:
-        if not schema.optional and schema.default is None:
+        if not schema.optional:
             what = "null used for required field"
             raise DataError(f'Invalid value: {what}: "{path or "value"}", schema type: {schema.type.name}')
         return
@@ -54,7 +63,7 @@ def _integer(schema: Schema, value: object, path: str) -> None:
         raise _refuse(schema, value, path)
     low, high = _RANGES[schema.type]
     if not low <= value <= high:
-        raise _refuse(schema, value, path, f"{value} is not within {low} and {high}")
+        raise _refuse(schema, value, path, f"{shown(value)} is not within {low} and {high}")
 
 
 def _float(schema: Schema, value: object, path: str) -> None:
@@ -62,7 +71,8 @@ def _float(schema: Schema, value: object, path: str) -> None:
         raise _refuse(schema, value, path)
     if isinstance(value, int):
         if abs(value) > _EXACT_UP_TO[schema.type]:
-            raise _refuse(schema, value, path, f"{value} may not be exact as a float; pass float({value})")
+            text = shown(value)
+            raise _refuse(schema, value, path, f"{text} may not be exact as a float; pass float({text})")
     elif schema.type is Type.FLOAT32 and math.isinf(single(value)) and not math.isinf(value):
         raise _refuse(schema, value, path, f"{value} is too large for single precision")
 
@@ -79,22 +89,25 @@ def _array(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
         raise _refuse(schema, value, path)
     for index, item in enumerate(value):
-        validate(schema.value_schema, item, f"{path}[{index}]")
+        _check(schema.value_schema, item, f"{path}[{index}]")
 
 
 def _map(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, Mapping):
         raise _refuse(schema, value, path)
     for key, item in value.items():
-        validate(schema.key_schema, key, f"{path}{{key {key!r}}}")
-        validate(schema.value_schema, item, f"{path}[{key!r}]")
+        text = shown(key)
+        _check(schema.key_schema, key, f"{path}{{key {text}}}")
+        _check(schema.value_schema, item, f"{path}[{text}]")
 
 
 def _struct(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, Mapping):
         raise _refuse(schema, value, path)
     for field in schema.fields:
-        validate(field.schema, value.get(field.name), f"{path}.{field.name}" if path else field.name)
+        item = value.get(field.name)
+        if item is not None or field.schema.default is None:
+            _check(field.schema, item, f"{path}.{field.name}" if path else field.name)
     if len(value) > len(schema.fields) or any(schema.field(name) is None for name in value):
         unknown = next(name for name in value if schema.field(name) is None)
         raise _refuse(schema, value, path, f"{unknown} is not a valid field name")
@@ -106,7 +119,7 @@ def _decimal(schema: Schema, value: object, path: str) -> None:
     exponent = value.as_tuple().exponent
     scale = logical.decimal_scale(schema)
     if not isinstance(exponent, int) or -exponent != scale:
-        raise _refuse(schema, value, path, f"{value} does not have the scale {scale} of the schema")
+        raise _refuse(schema, value, path, f"{shown(value)} does not have the scale {scale} of the schema")
 
 
 def _date(schema: Schema, value: object, path: str) -> None:

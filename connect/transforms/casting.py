@@ -18,7 +18,8 @@ from connect.data.logical import (
     milliseconds_from_time,
     milliseconds_from_timestamp,
 )
-from connect.data.numerals import double_text, float_text, single, to_single
+from connect.data.numerals import double_text, float_text, single, single_digits, to_single
+from connect.data.shown import shown
 from connect.data.values import convert_to_int64, convert_to_string
 from connect.data.values.parse import exact_number
 from connect.errors import DataError
@@ -55,19 +56,27 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
     if schema is not None:
         _require_source(schema.type)
     convert = _string(schema) if target is Type.STRING else _CONVERSIONS[target]
+    if schema is None and target is Type.FLOAT32:
+        convert = _digits_of_float32
     fallback = _cast_slowly(schema, target, convert)
     direct = {bool: convert, float: convert, str: convert} | _DIRECT.get(target, {})
     if schema is None:
+        if target is Type.FLOAT32:
+            direct[float] = single_digits
         from_int = _from_integer(Type.INT64, target, convert)
         direct[int] = lambda value: from_int(value) if value in _INT64 else fallback(value)
     elif schema.type in _BITS:
         direct[int] = _from_integer(schema.type, target, convert)
-    elif target is Type.STRING and schema.type is Type.FLOAT32:
-        direct[float] = float_text
+    elif schema.type is Type.FLOAT32:
+        direct[float] = float_text if target is Type.STRING else lambda value: convert(single(value))
 
     def cast(value: Any) -> Any:
         convert = direct.get(type(value))
-        return fallback(value) if convert is None else convert(value)
+        try:
+            return fallback(value) if convert is None else convert(value)
+        except ValueError as error:
+            # Python does not write whole numbers of more than 4,300 digits.
+            raise _out_of_range(shown(value)) from error
 
     return cast
 
@@ -76,8 +85,11 @@ def _cast_slowly(schema: Schema | None, target: Type, convert: Callable[[Any], A
     """The function for all types, of which the usual ones have a direct way."""
     if schema is None:
         return lambda value: convert(_supported(value))
-    encode = _ENCODINGS.get(schema.name or "") if target is not Type.STRING else None
-    return convert if encode is None else lambda value: convert(encode(value))
+    encoding = _ENCODINGS.get(schema.name or "") if target is not Type.STRING else None
+    if encoding is None:
+        return convert
+    kind, encode = encoding
+    return lambda value: convert(encode(value) if isinstance(value, kind) else value)
 
 
 def _from_integer(source: Type, target: Type, convert: Callable[[Any], Any]) -> Callable[[int], Any]:
@@ -175,15 +187,30 @@ def _parse_integer(text: str, low: int, high: int) -> int:
 
 def _float64(value: Any) -> float:
     if isinstance(value, (int, float, Decimal)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.copysign(math.inf, value)
     if isinstance(value, str):
         text = value.strip(_WHITESPACE)
         if match := _DECIMAL.fullmatch(text):
             return float(match[1])
         if match := _HEXADECIMAL.fullmatch(text):
-            return float.fromhex(match[1])
+            return _hexadecimal(match[1])
         raise _out_of_range(value)
     raise _unexpected(value)
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return -math.inf if text[0] == "-" else math.inf
+
+
+def _digits_of_float32(value: Any) -> float:
+    """A single without a schema, which has to tell its digits by itself."""
+    return single_digits(_float32(value))
 
 
 def _float32(value: Any) -> float:
@@ -241,8 +268,8 @@ _DIRECT: Final[Mapping[Type, dict[type, Callable[[Any], Any]]]] = {
     Type.BOOLEAN: {bool: _unchanged},
     Type.STRING: {str: _unchanged, float: double_text, bool: {True: "true", False: "false"}.__getitem__},
 }
-_ENCODINGS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    DATE_NAME: days_from_date,
-    TIME_NAME: milliseconds_from_time,
-    TIMESTAMP_NAME: milliseconds_from_timestamp,
+_ENCODINGS: Final[Mapping[str, tuple[type, Callable[[Any], int]]]] = {
+    DATE_NAME: (dt.date, days_from_date),
+    TIME_NAME: (dt.time, milliseconds_from_time),
+    TIMESTAMP_NAME: (dt.datetime, milliseconds_from_timestamp),
 }

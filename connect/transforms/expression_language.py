@@ -16,6 +16,7 @@ from typing import Any, Final
 from connect.config import ConfigRuleError
 from connect.data import Record, Schema, SinkRecord, Type
 from connect.data.logical import EPOCH, timestamp_from_milliseconds
+from connect.data.shown import shown
 from connect.errors import DataError
 from connect.transforms.condition_filter import MissingFieldError
 from connect.transforms.optional_library import optional_library
@@ -55,9 +56,12 @@ class Expression:
 
         Raises :class:`MissingFieldError` where it asks for a field that is missing, or computes with one that is null.
         """
-        variables = {name: read(record, self._fields.get(name)) for name, read in self._readers.items()}
         try:
-            return self._program.execute(variables)
+            variables = {name: read(record, self._fields.get(name)) for name, read in self._readers.items()}
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise DataError(f"Expression {self.text} cannot be given the record: {error}") from error
+        try:
+            return _in_order(self._program.execute(variables))
         except KeyError as error:
             raise MissingFieldError(f"Expression {self.text}: there is no field {error}") from error
         except Exception as error:
@@ -68,7 +72,7 @@ class Expression:
         """The answer of the expression, which must be true or false."""
         answer = self.evaluate(record)
         if not isinstance(answer, bool):
-            raise DataError(f"Expression {self.text} is to be true or false, but is {answer!r}")
+            raise DataError(f"Expression {self.text} is to be true or false, but is {shown(answer)}")
         return answer
 
 
@@ -98,6 +102,13 @@ def _exposed(value: Any) -> Any:
     """A value in the types of the language."""
     convert = _EXPOSURES.get(type(value))
     return value if convert is None else convert(value)
+
+
+def _in_order(value: Any) -> Any:
+    """A result whose maps have one order. The language knows none, and the bytes of a key must not differ by chance."""
+    if isinstance(value, dict):
+        return {name: _in_order(value[name]) for name in sorted(value, key=repr)}
+    return [_in_order(item) for item in value] if isinstance(value, list) else value
 
 
 def _exposed_int(value: int) -> float | int:

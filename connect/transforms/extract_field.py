@@ -51,12 +51,12 @@ class ExtractField(ValueTransformation[ExtractFieldConfig]):
         field = path.field_of(require_struct_schema(schema, _PURPOSE))
         if field is None:
             raise DataError(f"Unknown field: {path.text}")
-        default = field.schema.default if self.config.replace_null_with_default else None
-        if default is None:
-            return Change(field.schema, extract)
+        found_in = field.schema
+        if found_in.default is None or not self.config.replace_null_with_default:
+            return Change(found_in, extract)
 
         def extract_or_default(value: Any) -> Any:
             found = extract(value)
-            return default if found is None and value is not None else found
+            return found_in.default if found is None and value is not None else found
 
-        return Change(field.schema, extract_or_default)
+        return Change(found_in, extract_or_default)

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from connect.config import HIGH, LOW, Config, non_empty, option
 from connect.data import Batch, Record, Schema
+from connect.data.shown import shown
 from connect.errors import ConfigError, DataError
 from connect.transforms.field_path import FieldSyntax, parse_field_path
 from connect.transforms.java_text import milliseconds_of
@@ -22,6 +23,7 @@ R = TypeVar("R", bound=Record)
 B = TypeVar("B", bound=Batch[Any])
 
 _PURPOSE: Final = "extracting the timestamp"
+_INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 class ExtractTimestampConfig(Config):
@@ -64,9 +66,12 @@ class ExtractTimestamp(KeyOrValueTransformation[ExtractTimestampConfig]):
         found = self._path.read(require_map(data, schema, _PURPOSE))
         if isinstance(found, dt.datetime):
             return milliseconds_of(found)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return found * 1000 if self.config.timestamp_resolution == "seconds" else found
         place = f"Field {self._path.text} of the {self.side.name}"
+        if isinstance(found, int) and not isinstance(found, bool):
+            timestamp = found * 1000 if self.config.timestamp_resolution == "seconds" else found
+            if timestamp not in _INT64:
+                raise DataError(f"{place} is to hold the timestamp but has more than 64 bits: {shown(found)}")
+            return timestamp
         if found is None:
             raise DataError(f"{place} is to hold the timestamp but is missing or null")
         raise DataError(f"{place} is to hold a whole number or a Timestamp, not {type_name(found)}")

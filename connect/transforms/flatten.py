@@ -34,7 +34,7 @@ class Flatten(ValueTransformation[FlattenConfig]):
         """Flatten values of a schema."""
         delimiter = self.config.delimiter
         if schema is None:
-            return Change(None, lambda value: dict(_entries(require_map(value, None, _PURPOSE), "", delimiter)))
+            return Change(None, lambda value: _flattened(require_map(value, None, _PURPOSE), delimiter))
         require_struct_schema(schema, _PURPOSE)
         members = list(_members(schema, "", delimiter, optional=schema.optional, default=schema.default))
         flatten = _flattener(schema, delimiter)
@@ -45,6 +45,13 @@ class Flatten(ValueTransformation[FlattenConfig]):
 
 def _joined(prefix: str, name: str, delimiter: str) -> str:
     return f"{prefix}{delimiter}{name}" if prefix else name
+
+
+def _flattened(value: Mapping[str, Any], delimiter: str) -> dict[str, Any]:
+    try:
+        return dict(_entries(value, "", delimiter))
+    except RecursionError as error:
+        raise DataError("The value is nested too deep to be flattened.") from error
 
 
 def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[tuple[str, Any]]:
@@ -79,15 +86,20 @@ def _members(
 
 
 def _flattener(schema: Schema, delimiter: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The function that flattens structs of a schema. It knows where every field is."""
+    """The function that flattens structs of a schema. It knows where every field is.
+
+    As in Java a field that is null in a struct which is there has its default.
+    """
     places = list(_places(schema, (), "", delimiter))
 
     def flatten(value: Mapping[str, Any]) -> dict[str, Any]:
         parents: dict[tuple[str, ...], Any] = {(): value}
         flat: dict[str, Any] = {}
-        for parent, name, path in places:
+        for parent, name, path, own in places:
             holder = parents.get(parent)
             item = holder.get(name) if isinstance(holder, Mapping) else None
+            if item is None and own is not None and holder is not None:
+                item = own.default
             if path is None:
                 parents[(*parent, name)] = item
             else:
@@ -99,12 +111,15 @@ def _flattener(schema: Schema, delimiter: str) -> Callable[[Mapping[str, Any]], 
 
 def _places(
     schema: Schema, parent: tuple[str, ...], prefix: str, delimiter: str
-) -> Iterator[tuple[tuple[str, ...], str, str | None]]:
-    """Each field as its parent, name and flat name; a struct, before what is in it, has no flat name."""
+) -> Iterator[tuple[tuple[str, ...], str, str | None, Schema | None]]:
+    """Each field as its parent, name, flat name, and schema if that has a default.
+
+    A struct comes before what is in it and has no flat name.
+    """
     for field in schema.fields:
         path = _joined(prefix, field.name, delimiter)
         if field.schema.type is Type.STRUCT:
-            yield parent, field.name, None
+            yield parent, field.name, None, None
             yield from _places(field.schema, (*parent, field.name), path, delimiter)
         else:
-            yield parent, field.name, path
+            yield parent, field.name, path, field.schema if field.schema.default is not None else None

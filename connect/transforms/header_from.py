@@ -94,24 +94,24 @@ class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
             require_struct_schema(schema, self._purpose)
         sources = [self._source(schema, path, key) for path, key in zip(self._paths, self.config.headers, strict=True)]
 
+        fills = self.config.replace_null_with_default
+
         def headers(value: Mapping[str, Any]) -> list[Header]:
             return [
-                Header(key, default if (found := path.read(value)) is None else found, kind)
-                for path, key, kind, default in sources
+                Header(key, kind.default if (found := path.read(value)) is None and kind and fills else found, kind)
+                for path, key, kind in sources
             ]
 
         if self.config.operation == "copy":
             return _Extraction(schema, headers, None)
         moved = Selection(FieldTree.of((path, "") for path in self._paths), None, FieldTree())
-        defaults = self.config.replace_null_with_default
-        rest = select_fields(schema, moved, purpose=self._purpose, defaults=defaults)
+        rest = select_fields(schema, moved, purpose=self._purpose, defaults=fills)
         return _Extraction(rest.schema, headers, rest.value)
 
-    def _source(self, schema: Schema | None, path: FieldPath, key: str) -> tuple[FieldPath, str, Schema | None, Any]:
+    def _source(self, schema: Schema | None, path: FieldPath, key: str) -> tuple[FieldPath, str, Schema | None]:
         if schema is None:
-            return path, key, None, None
+            return path, key, None
         field = path.field_of(schema)
         if field is None:
             raise DataError(f"Field does not exist: {path.text}; it was to become the header {key}")
-        default = field.schema.default if self.config.replace_null_with_default else None
-        return path, key, field.schema, default
+        return path, key, field.schema

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from types import NoneType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from connect.config import MEDIUM, Config, ConfigRuleError, option
@@ -27,7 +26,7 @@ from connect.transforms.key_or_value import KeyOrValueTransformation
 from connect.transforms.options import replace_null_with_default
 from connect.transforms.schema_cache import SchemaCache
 from connect.transforms.shape import require_map, require_struct_schema, type_name
-from connect.transforms.struct_change import defaults_of, with_defaults
+from connect.transforms.struct_change import Defaults, defaults_of, with_defaults
 
 __all__ = ["InsertField", "InsertFieldConfig"]
 
@@ -137,7 +136,7 @@ class _Plan(NamedTuple):
     """What is to be known of a schema: the one with the fields inserted, and the defaults of its own fields."""
 
     schema: Schema | None
-    defaults: list[tuple[str, Any]]
+    defaults: Defaults
 
 
 class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
@@ -146,6 +145,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
     def __init__(self, config: InsertFieldConfig) -> None:
         super().__init__(config)
         self._insertions = tuple(_insertions(config))
+        self._clashes = len({insertion.name for insertion in self._insertions}) < len(self._insertions)
         self._plans = SchemaCache(self._plan)
 
     def apply(self, record: R) -> R | None:
@@ -170,16 +170,24 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         if isinstance(column, StructColumn) and (extended := self._extended(batch, column)) is not None:
             return [self.side.put_column(batch, extended)]
         values, schema = column.values(), column.schema
-        if NoneType in set(map(type, values)):
+        if self._clashes or set(map(type, values)) != {dict}:
             return super().apply_batch(batch)
         new_schema, defaults = self._plans(schema)
-        same, different = self._found(batch, schema)
+        found = self._found(batch, schema)
+        if schema is None and any(
+            None in items for items in found.values() if not isinstance(items, (Constant, range))
+        ):
+            return super().apply_batch(batch)
         if defaults:
-            values = [with_defaults(require_map(value, schema, _PURPOSE), defaults) for value in values]
-        new = [{**value, **same} for value in values]
-        for name, items in different:
-            for value, item in zip(new, items, strict=True):
-                if schema is not None or item is not None:
+            values = [with_defaults(value, defaults) for value in values]
+        # So that the names come in their order, those that differ have their place before they are filled in.
+        inserted = {name: items.value if isinstance(items, Constant) else None for name, items in found.items()}
+        while inserted and not isinstance(found[last := next(reversed(inserted))], Constant):
+            del inserted[last]
+        new = [{**value, **inserted} for value in values]
+        for name, items in found.items():
+            if not isinstance(items, Constant):
+                for value, item in zip(new, items, strict=True):
                     value[name] = item
         return [self.side.put_column(batch, ValueColumn(new, new_schema))]
 
@@ -188,25 +196,21 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         new_schema, defaults = self._plans(column.schema)
         if new_schema is None or defaults:
             return None
-        same, different = self._found(batch, column.schema)
-        constants = {name: Constant(item, len(column)) for name, item in same.items()}
-        return StructColumn({**column.fields, **constants, **dict(different)}, new_schema)
+        return StructColumn({**column.fields, **self._found(batch, column.schema)}, new_schema)
 
-    def _found(
-        self, batch: Batch[Any], schema: Schema | None
-    ) -> tuple[dict[str, Any], list[tuple[str, Sequence[Any]]]]:
-        """What is inserted into all values of a batch alike, and what into each its own."""
-        same: dict[str, Any] = {}
-        different: list[tuple[str, Sequence[Any]]] = []
+    def _found(self, batch: Batch[Any], schema: Schema | None) -> dict[str, Sequence[Any]]:
+        """What is inserted into the values of a batch, by the names of the fields: :class:`Constant` if it is alike.
+
+        Without a schema there is no field for what is null in all of them.
+        """
+        found: dict[str, Sequence[Any]] = {}
         for insertion in self._insertions:
             items = insertion.of_batch(batch)
             if insertion.is_timestamp and schema is not None:
                 items = [None if item is None else _instant(item) for item in items]
-            if not isinstance(items, Constant):
-                different.append((insertion.name, items))
-            elif schema is not None or items.value is not None:
-                same[insertion.name] = items.value
-        return same, different
+            if schema is not None or not (isinstance(items, Constant) and items.value is None):
+                found[insertion.name] = items
+        return found
 
     def _plan(self, schema: Schema | None) -> _Plan:
         if schema is None:

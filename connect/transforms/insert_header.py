@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from connect.config import HIGH, Config, option, validator
@@ -41,6 +43,7 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
         literal = parse_string(config.value_literal)
         self._header = Header(config.header, literal.value, literal.schema)
         self._alone = Headers((self._header,))
+        self._is_shared = not isinstance(literal.value, (list, dict))
 
     def apply(self, record: R) -> R | None:
         """The record with the header."""
@@ -51,9 +54,12 @@ class InsertHeader(Transformation[InsertHeaderConfig]):
     def apply_batch(self, batch: B) -> Sequence[B]:
         """The batch with the header."""
         headers = batch.headers
-        if isinstance(headers, Constant):
+        if isinstance(headers, Constant) and self._is_shared:
             return [batch.replace(headers=Constant(self._with_header(headers.value), len(batch)))]
         return [batch.replace(headers=[self._with_header(present) for present in headers])]
 
     def _with_header(self, headers: Headers) -> Headers:
+        if not self._is_shared:
+            # Each record has a list or map of its own, which may be changed.
+            return Headers((*headers, replace(self._header, value=deepcopy(self._header.value))))
         return self._alone if headers is NO_HEADERS else Headers((*headers, self._header))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
-from connect.data.logical import EPOCH, milliseconds_from_time, milliseconds_from_timestamp
+from connect.data.logical import EPOCH, date_from_days, milliseconds_from_time, milliseconds_from_timestamp
 
 __all__ = ["date_text", "milliseconds_of"]
 
@@ -33,5 +33,5 @@ def date_text(value: dt.date | dt.time) -> str:
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{thousandth:03}Z"
     if milliseconds < _DAY_MS:
         return clock
-    date = (EPOCH.date() + dt.timedelta(days=days)).isoformat()
+    date = date_from_days(days).isoformat()
     return date if rest == 0 else f"{date}T{clock}"

@@ -110,6 +110,8 @@ def _replacer(schema: Schema | None, replacement: str) -> Callable[[Any], Any]:
             return replacement
         if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
             raise DataError(f"Cannot mask value of type {type_name(value)} with custom replacement.")
+        if not isinstance(value, Decimal) and schema is not None and schema.type not in _CONVERSIONS:
+            raise DataError(f"Cannot mask value of type {type_name(value)} where {schema.type.name} is expected.")
         return _number_like(value, schema, replacement)
 
     return replace

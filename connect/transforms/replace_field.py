@@ -154,9 +154,9 @@ def _struct_selector(
 
     def select(value: Any) -> dict[str, Any]:
         new = value.copy() if type(value) is dict else dict(require_map(value, schema, purpose))
-        for name, default in filled:
+        for name, own in filled:
             if new.get(name) is None:
-                new[name] = default
+                new[name] = own.default
         for name, change in changes:
             if new.get(name) is not None:
                 new[name] = change(new[name])

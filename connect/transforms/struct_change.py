@@ -12,10 +12,10 @@ from connect.transforms.field_path import FieldTree
 from connect.transforms.key_or_value import Change
 from connect.transforms.shape import require_map, require_struct_schema
 
-__all__ = ["change_fields", "defaults_of", "with_defaults"]
+__all__ = ["Defaults", "change_fields", "defaults_of", "with_defaults"]
 
 T = TypeVar("T")
-Defaults = Sequence[tuple[str, Any]]
+Defaults = Sequence[tuple[str, Schema]]
 Updates = Sequence[tuple[str, Callable[[Any], Any]]]
 
 
@@ -92,9 +92,9 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
 
     def update(value: Any) -> dict[str, Any]:
         new = value.copy() if type(value) is dict else dict(require_map(value, schema, purpose))
-        for name, default in defaults:
+        for name, own in defaults:
             if new.get(name) is None:
-                new[name] = default
+                new[name] = own.default
         name = ""
         try:
             for name, change in leaves:
@@ -111,13 +111,13 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
 
 
 def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
-    """The same for many structs at once, where only fields of their own change; it fails if one is no dict."""
+    """The same for many structs at once, where only fields of their own change; it fails if one is no struct."""
     if edits.branches or edits.defaults:
         return None
     leaves = edits.leaves
 
     def update(values: Sequence[Any]) -> list[dict[str, Any]]:
-        new = [value.copy() for value in values]
+        new = [{**value} for value in values]
         for name, change in leaves:
             for value in new:
                 item = value.get(name)
@@ -127,15 +127,15 @@ def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, A
     return update
 
 
-def defaults_of(schema: Schema) -> list[tuple[str, Any]]:
-    """The fields of a struct schema that have a default value, with it."""
-    return [(field.name, field.schema.default) for field in schema.fields if field.schema.default is not None]
+def defaults_of(schema: Schema) -> Defaults:
+    """The fields of a struct schema that have a default value, with the schema, which has one for each record."""
+    return [(field.name, field.schema) for field in schema.fields if field.schema.default is not None]
 
 
 def with_defaults(value: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
     """A copy of a struct whose nulls are replaced by ``defaults``."""
     new = value.copy() if type(value) is dict else dict(value)
-    for name, default in defaults:
+    for name, own in defaults:
         if new.get(name) is None:
-            new[name] = default
+            new[name] = own.default
     return new

@@ -80,15 +80,15 @@ class ValueToKey(Transformation[ValueToKeyConfig]):
             )
         require_struct_schema(schema, _PURPOSE)
         members = [self._member(schema, index) for index in range(len(self._paths))]
-        replaced = self.config.replace_null_with_default
-        sources = [
-            (path, member.name, member.schema.default if replaced else None)
-            for path, member in zip(self._paths, members, strict=True)
-        ]
+        fills = self.config.replace_null_with_default
+        sources = [(path, member.name, member.schema) for path, member in zip(self._paths, members, strict=True)]
 
         def key(value: Any) -> dict[str, Any]:
             struct = require_map(value, schema, _PURPOSE)
-            return {name: default if (found := path.read(struct)) is None else found for path, name, default in sources}
+            return {
+                name: own.default if (found := path.read(struct)) is None and fills else found
+                for path, name, own in sources
+            }
 
         return _KeyMaker(Schema.struct(members), key)
 

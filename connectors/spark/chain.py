@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from connect.chain import aligned, converter_plugin, transformation_steps
+from connect.chain import aligned, apply_steps, converter_plugin, transformation_steps
 from connect.converter import Converter, HeaderConverter
 from connect.data import NO_HEADERS, Column, Constant, Header, Headers, SinkBatch, ValueColumn
 from connect.plugins import PluginRegistry
@@ -42,10 +42,7 @@ class Chain:
 
     def batches(self, raw: RawBatch) -> list[SinkBatch]:
         """The records as batches; any error says nothing of which record it was: see :meth:`record`."""
-        batches = list(self._converted(raw))
-        for step in self._steps:
-            batches = [new for batch in batches for new in step.apply_batch(batch) if len(new)]
-        return batches
+        return apply_steps(self._steps, list(self._converted(raw)))
 
     def record(self, raw: RawBatch) -> SinkBatch | None:
         """The one record of ``raw`` after all steps; ``None`` if it is dropped."""

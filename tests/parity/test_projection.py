@@ -18,7 +18,7 @@ def test_projects(case: dict[str, Any]) -> None:
     assert target is not None
     value = value_of(case["value"], source)
     if "error" not in expect:
-        assert encoded(project(source, value, target), target) == canonical(expect["value"])
+        assert encoded(project(source, value, target), target) == canonical(expect["value"], target)
         return
     with pytest.raises(SchemaError) as caught:
         project(source, value, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from data_vectors import schema_or_none
 from vectors import canonical, cases, encoded, value_of
 
-from connect.data import Schema, SchemaAndValue
+from connect.data import Schema, SchemaAndValue, validate
 from connect.data import values as v
+from connect.data.numerals import single
 from connect.errors import DataError
+from connect.testing.exactness import exact
 
 CONVERT: dict[str, Callable[..., Any]] = {
     "convertToBoolean": v.convert_to_boolean,
@@ -33,12 +36,23 @@ CONVERT: dict[str, Callable[..., Any]] = {
     "escape": lambda _, text: v.escape(text),
 }
 
+RESULTS = {"convertToFloat": Schema.float32()}
+DAY, TIME = dt.date(2019, 8, 23), dt.time(14, 34, 54, 346000)
+
 WIDTHS = "Python's whole numbers have no width: one without a schema is an int64."
 NESTED = "Kafka Connect forgets what a nested array holds, which leaves a schema that is not well formed."
 INFERRED_OTHERWISE = {
     "infer list of int": (Schema.array(Schema.int64()), WIDTHS),
     "infer list nested": (Schema.array(Schema.array(Schema.int64())), NESTED),
 }
+
+
+def nested(element: Schema) -> Schema:
+    return Schema.array(Schema.array(element))
+
+
+def map_to(value: Schema) -> Schema:
+    return Schema.map(Schema.string(), value)
 
 
 def infer_cases() -> list[dict[str, Any]]:
@@ -49,13 +63,58 @@ def convert_cases() -> list[dict[str, Any]]:
     return [case for case in cases("values_convert") if case["method"] != "inferSchema"]
 
 
-@pytest.mark.parametrize("case", cases("values_parse"), ids=lambda case: case["name"])
+UNTRUE = "The schema of Kafka Connect's is that of the last array or map, which does not describe the others."
+DATES = "Kafka Connect makes a number a date, or a date a time, if it stands beside one."
+PARSED_OTHERWISE: dict[str, tuple[SchemaAndValue, str]] = {
+    text: (SchemaAndValue(schema, value), why)
+    for text, schema, value, why in (
+        ("[[300],[1]]", nested(Schema.int16()), [[300], [1]], UNTRUE),
+        ("[[70000],[300],[1]]", nested(Schema.int32()), [[70000], [300], [1]], UNTRUE),
+        ("[[1],[0.1]]", nested(Schema.float32()), [[1.0], [single(0.1)]], UNTRUE),
+        ("[[0.1],[1]]", nested(Schema.float32()), [[single(0.1)], [1.0]], UNTRUE),
+        ("[[0.1],[1e300]]", nested(Schema.float64()), [[single(0.1)], [1e300]], UNTRUE),
+        ('[{"a":300},{"b":1}]', Schema.array(map_to(Schema.int16())), [{"a": 300}, {"b": 1}], UNTRUE),
+        ('[[{"a":1}],[{"b":0.1}]]', nested(map_to(Schema.float32())), [[{"a": 1.0}], [{"b": single(0.1)}]], UNTRUE),
+        ('[[1],["a"]]', None, [[1], ["a"]], UNTRUE),
+        ('[["a"],[1]]', None, [["a"], [1]], UNTRUE),
+        ('[[],["a"],[1]]', None, [[], ["a"], [1]], UNTRUE),
+        ('[[1],["a"],[1]]', None, [[1], ["a"], [1]], UNTRUE),
+        ('[[1,"a"],[1]]', None, [[1, "a"], [1]], UNTRUE),
+        ("[[null],[1]]", None, [[None], [1]], UNTRUE),
+        ("[[1],[[1]]]", None, [[1], [[1]]], UNTRUE),
+        ("[[[[]]],[0.1]]", None, [[[[]]], [0.1]], UNTRUE),
+        ("[[{},[]],[-5]]", None, [[{}, []], [-5]], UNTRUE),
+        ("[[1e309],[1e310]]", None, [[Decimal("1E+309")], [Decimal("1E+310")]], UNTRUE),
+        ("[[2019-08-23],[1]]", None, [[DAY], [1]], UNTRUE),
+        ('[{"a":1},{"b":"x"}]', None, [{"a": 1}, {"b": "x"}], UNTRUE),
+        ('[{"a":1},{1:1}]', None, [{"a": 1}, {1: 1}], UNTRUE),
+        ('[{"a":null},{"b":1}]', None, [{"a": None}, {"b": 1}], UNTRUE),
+        ("[{0.1:[]},{300:70000}]", None, [{0.1: []}, {300: 70000}], UNTRUE),
+        ('{"a":[1],"b":["x"]}', None, {"a": [1], "b": ["x"]}, UNTRUE),
+        ("[1,2019-08-23]", None, [1, DAY], DATES),
+        ("[2019-08-23,1]", None, [DAY, 1], DATES),
+        ("[2019-08-23,14:34:54.346Z]", None, [DAY, TIME], DATES),
+        ("[14:34:54.346Z,-5]", None, [TIME, -5], DATES),
+    )
+}
+
+
+@pytest.mark.parametrize("case", [*cases("values_parse"), *cases("values_parse_nested")], ids=lambda case: case["name"])
 def test_parses(case: dict[str, Any]) -> None:
     parsed = v.parse_string(case["input"])
     expect = case["expect"] or {"schema": None, "value": None}
+    if case["input"] in PARSED_OTHERWISE:
+        expected, why = PARSED_OTHERWISE[case["input"]]
+        assert (parsed.schema, exact(parsed.value)) == (expected.schema, exact(expected.value)), why
+        return
     schema = schema_or_none(expect["schema"])
     assert parsed.schema is schema
-    assert encoded(parsed.value, schema) == canonical(expect["value"])
+    assert encoded(parsed.value, schema) == canonical(expect["value"], schema)
+
+
+@pytest.mark.parametrize("text", PARSED_OTHERWISE)
+def test_what_is_parsed_otherwise_has_a_schema_that_is_true_or_none(text: str) -> None:
+    validate(*PARSED_OTHERWISE[text][0])
 
 
 @pytest.mark.parametrize("case", convert_cases(), ids=lambda case: case["name"])
@@ -70,7 +129,7 @@ def test_converts(case: dict[str, Any]) -> None:
             CONVERT[case["method"]](schema, value, *more)
         return
     converted = CONVERT[case["method"]](schema, value, *more)
-    assert encoded(converted) == canonical(expect["value"])
+    assert encoded(converted) == canonical(expect["value"], RESULTS.get(case["method"]))
 
 
 @pytest.mark.parametrize("case", infer_cases(), ids=lambda case: case["name"])
@@ -79,26 +138,8 @@ def test_infers(case: dict[str, Any]) -> None:
     assert v.infer_schema(value_of(case["input"]["value"])) is expected, why
 
 
-@pytest.mark.parametrize(
-    ("text", "schema", "value", "why"),
-    [
-        (" {bad}", Schema.string(), " {bad}", "Kafka Connect keeps the leading blank alone"),
-        (
-            "[[300],[1]]",
-            Schema.array(Schema.array(Schema.int16())),
-            [[300], [1]],
-            "... says array(array(int8))",
-        ),
-        ("[1,2019-08-23]", None, None, "... makes the number a date"),
-    ],
-)
-def test_parses_otherwise(text: str, schema: Schema | None, value: Any, why: str) -> None:
-    parsed = v.parse_string(text)
-    if schema is None:
-        assert parsed.schema is None, why
-        assert parsed.value[0] == 1
-    else:
-        assert parsed == SchemaAndValue(schema, value), why
+def test_keeps_a_text_that_begins_with_a_blank_and_is_no_map() -> None:
+    assert v.parse_string(" {bad}") == SchemaAndValue(Schema.string(), " {bad}"), "Kafka Connect keeps the blank alone"
 
 
 def test_huge_numbers_take_no_memory() -> None:

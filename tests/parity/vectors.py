@@ -77,9 +77,10 @@ def value_of(document: Any, schema: Schema | None = None) -> Any:
     match tag:
         case "int8" | "int16" | "int32" | "int64" | "bigint":
             return int(content)
-        case "float32":
+        case "float32" if schema is not None and schema.type is Type.FLOAT32:
             return struct.unpack("f", struct.pack("f", float(content)))[0]
-        case "float64":
+        # Without a schema a single is the double of the same digits, and the vectors hold digits.
+        case "float32" | "float64":
             return float(content)
         case "bytes" | "bytebuffer":
             return base64.b64decode(document["b64"])
@@ -196,8 +197,8 @@ def encoded(value: Any, schema: Schema | None = None) -> Any:
             raise AssertionError(f"{value!r} is of no type of Kafka Connect's")
 
 
-def canonical(document: Any) -> Any:
-    """The value of a vector with the widths of numbers left out and maps sorted."""
+def canonical(document: Any, schema: Schema | None = None) -> Any:
+    """The value of a vector with the widths of numbers left out and maps sorted; the schema as for :func:`value_of`."""
     if not isinstance(document, dict):
         return document
     tag, content = document["t"], document.get("v")
@@ -205,15 +206,18 @@ def canonical(document: Any) -> Any:
         case "int8" | "int16" | "int32" | "int64" | "bigint":
             return {"t": "int", "v": int(content)}
         case "float32" | "float64":
-            return {"t": "float", "v": value_of(document).hex()}
+            return {"t": "float", "v": value_of(document, schema).hex()}
         case "bytes" | "bytebuffer":
             return {"t": "bytes", "b64": document["b64"]}
         case "list":
-            return {"t": "list", "v": [canonical(item) for item in content]}
+            return {"t": "list", "v": [canonical(item, schema and schema.value_schema) for item in content]}
         case "map":
-            pairs = [[canonical(key), canonical(item)] for key, item in content]
+            key_schema, value_schema = (schema.key_schema, schema.value_schema) if schema else (None, None)
+            pairs = [[canonical(key, key_schema), canonical(item, value_schema)] for key, item in content]
             return {"t": "map", "v": sorted(pairs, key=json.dumps)}
         case "struct":
-            return {"t": "struct", "v": {name: canonical(item) for name, item in content.items()}}
+            own = schema_of(document["schema"]) if "schema" in document else schema
+            fields = {field.name: field.schema for field in own.fields} if own is not None else {}
+            return {"t": "struct", "v": {name: canonical(item, fields.get(name)) for name, item in content.items()}}
         case _:
             return {key: item for key, item in document.items() if key in {"t", "v", "ms"}}

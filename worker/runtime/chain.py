@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Generic, TypeVar
 
-from connect.chain import Step, aligned
+from connect.chain import Step, aligned, apply_steps
 from connect.converter import Converter, HeaderConverter
 from connect.data import (
     NO_HEADERS,
@@ -43,12 +43,9 @@ class Steps(Generic[B, R]):
         self._steps = tuple(steps)
         self._tolerance = tolerance
 
-    def apply_batch(self, batch: B) -> list[B]:
-        """The batch after all steps."""
-        batches = [batch]
-        for step in self._steps:
-            batches = [new for part in batches for new in step.apply_batch(part) if len(new)]
-        return batches
+    def apply_batches(self, batches: Sequence[B]) -> list[B]:
+        """The batches after all steps."""
+        return apply_steps(self._steps, batches)
 
     def apply(self, record: R) -> R | None:
         """One record after all steps; ``None`` if it is dropped, :class:`StageError` if one fails."""
@@ -95,7 +92,7 @@ class SourceChain:
         Raises what :meth:`Tolerance.give_up` raises.
         """
         try:
-            return [self._encode(part) for part in self._steps.apply_batch(batch)]
+            return [self._encode(part) for part in self._steps.apply_batches([batch])]
         except Exception:
             return list(self._by_row(batch))
 
@@ -187,7 +184,7 @@ class SinkChain:
         Raises what :meth:`Tolerance.give_up` raises.
         """
         try:
-            return [new for part in self._decode(batch) for new in self._steps.apply_batch(part)]
+            return self._steps.apply_batches(list(self._decode(batch)))
         except Exception:
             return self._by_row(batch)
 

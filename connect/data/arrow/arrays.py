@@ -155,6 +155,7 @@ def _columns(values: Sequence[Any], schema: Schema, path: str) -> list[Sequence[
 
 
 def _column(values: Sequence[Any], field: Field) -> list[Any]:
+    # Arrow copies what it is given, so that one default does for all.
     name, default = field.name, field.schema.default
     return [None if value is None else value.get(name, default) for value in values]
 

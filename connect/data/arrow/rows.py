@@ -14,6 +14,7 @@ from connect.data.arrow.casting import conform
 from connect.data.arrow.keys import map_key
 from connect.data.arrow.types import schema_from_arrow_type
 from connect.data.schema import Schema, Type
+from connect.data.shown import shown
 from connect.errors import DataError
 
 __all__ = ["to_values"]
@@ -99,8 +100,10 @@ def _maps(array: Any, schema: Schema) -> Iterable[Any]:
 def _dict(keys: Sequence[Any], items: Sequence[Any]) -> dict[Any, Any]:
     made = dict(zip(keys, items, strict=True))
     if len(made) != len(keys):
-        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise DataError(f"A map has the key {twice!r} more than once: remove the duplicates, Connect's maps have none.")
+        seen: set[Any] = set()
+        twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        text = f"A map has the key {shown(twice)} more than once"
+        raise DataError(f"{text}: remove the duplicates, Connect's maps have none.")
     return made
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any, Final
 
 from connect.data import logical
-from connect.data.numerals import double_text, single
+from connect.data.numerals import EXACT, double_text, single
 from connect.data.schema import Schema, Type
+from connect.data.shown import shown
 from connect.data.values.parse import exact_number, parse_string
 from connect.errors import DataError
 
@@ -31,6 +32,7 @@ __all__ = [
     "convert_to_timestamp",
 ]
 
+_TWO_TO_64: Final = Decimal(1 << 64)
 _TEMPORAL: Final = (logical.DATE_NAME, logical.TIME_NAME, logical.TIMESTAMP_NAME)
 
 
@@ -73,26 +75,27 @@ def convert_to_float64(schema: Schema | None, value: Any) -> float | None:
     return None if value is None else _float(schema, value)
 
 
-def convert_to_list(schema: Schema | None, value: Any) -> Sequence[Any] | None:  # noqa: ARG001 - as its siblings
+def convert_to_list(schema: Schema | None, value: Any) -> Sequence[Any]:  # noqa: ARG001 - as its siblings
     """The value if it is an array, or the array that a text stands for."""
-    found = parse_string(value).value if isinstance(value, str) else value
-    if found is None or isinstance(found, (list, tuple)):
+    found = parse_string(value).value if isinstance(value, str) else _not_null(value)
+    if isinstance(found, (list, tuple)):
         return found
     raise _refused(value, "an array")
 
 
-def convert_to_map(schema: Schema | None, value: Any) -> Mapping[Any, Any] | None:
+def convert_to_map(schema: Schema | None, value: Any) -> Mapping[Any, Any]:
     """The value if it is a map, or the map that a text stands for."""
-    found = parse_string(value).value if isinstance(value, str) else value
-    if found is None or (isinstance(found, Mapping) and not _is_struct(schema)):
+    found = parse_string(value).value if isinstance(value, str) else _not_null(value)
+    if isinstance(found, Mapping) and not _is_struct(schema):
         return found
     raise _refused(value, "a map")
 
 
-def convert_to_struct(schema: Schema | None, value: Any) -> Mapping[str, Any] | None:
+def convert_to_struct(schema: Schema | None, value: Any) -> Mapping[str, Any]:
     """The value if its schema says that it is a struct; nothing can be made one."""
-    if value is None or (isinstance(value, Mapping) and _is_struct(schema)):
-        return value
+    if isinstance(_not_null(value), Mapping) and _is_struct(schema):
+        found: Mapping[str, Any] = value
+        return found
     raise _refused(value, "a struct")
 
 
@@ -176,7 +179,8 @@ def _whole(number: Decimal) -> int:
     # From 10**64 on all of the 64 bits are zero, and the number itself may be too large to write down.
     if not isinstance(exponent, int) or exponent >= 64 or number.adjusted() < 0:
         return 0
-    return int(number)
+    whole = number if exponent >= 0 else number.to_integral_value(ROUND_DOWN, EXACT)
+    return int(EXACT.remainder(whole, _TWO_TO_64))
 
 
 def _wrapped(number: int, bits: int) -> int:
@@ -191,6 +195,8 @@ def _float(schema: Schema | None, value: Any) -> float:
             return float(number)
         except OverflowError:
             return math.inf if number > 0 else -math.inf
+        except ValueError:  # a signalling NaN
+            return math.nan
     return float(_integer(schema, value))
 
 
@@ -220,8 +226,8 @@ def _date(value: Any) -> dt.date:
 
 
 def _instant(value: Any) -> dt.datetime:
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.UTC)
+    if isinstance(value, dt.datetime):
+        return logical.instant_in_utc(value)
     raise _refused(value, "a timestamp")
 
 
@@ -244,4 +250,4 @@ def _is_struct(schema: Schema | None) -> bool:
 
 
 def _refused(value: Any, wanted: str) -> DataError:
-    return DataError(f"Unable to convert {value!r} ({type(value).__name__}) to {wanted}")
+    return DataError(f"Unable to convert {shown(value)} ({type(value).__name__}) to {wanted}")

@@ -8,8 +8,8 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from connect.data.logical import EPOCH
-from connect.data.numerals import double_text, float_text
+from connect.data.logical import EPOCH, instant_in_utc
+from connect.data.numerals import double_text, float_text, integer_text
 from connect.data.schema import Field, Schema, Type
 from connect.errors import DataError
 
@@ -27,7 +27,10 @@ def convert_to_string(schema: Schema | None, value: Any) -> str | None:
     """
     if value is None or isinstance(value, str):
         return value
-    return _text(schema, value)
+    try:
+        return _text(schema, value)
+    except RecursionError as error:
+        raise DataError(f"The {type(value).__name__} is nested too deep to be written as text.") from error
 
 
 def escape(value: str) -> str:
@@ -39,7 +42,9 @@ def _text(schema: Schema | None, value: Any) -> str:
     match value:
         case bool():
             text = "true" if value else "false"
-        case int() | decimal.Decimal():
+        case int():
+            text = integer_text(value)
+        case decimal.Decimal():
             text = str(value)
         case float():
             single = schema is not None and schema.type is Type.FLOAT32
@@ -87,9 +92,7 @@ def _time_text(value: dt.date | dt.time) -> str:
         return value.isoformat("milliseconds") + "Z"
     if not isinstance(value, dt.datetime):
         return value.isoformat()
-    if value.tzinfo is None:
-        raise DataError(f"The datetime {value} has no time zone: give it one, such as datetime.UTC.")
-    instant = value.astimezone(dt.UTC)
+    instant = instant_in_utc(value)
     # Connect has one type for dates, times and timestamps, and tells them apart by what is zero in them.
     if EPOCH <= instant < _ONE_DAY:
         return instant.time().isoformat("milliseconds") + "Z"

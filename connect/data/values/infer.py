@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connect.data.schema import Schema
+from connect.errors import DataError
 
 __all__ = ["infer_schema"]
 
@@ -15,7 +16,15 @@ def infer_schema(value: Any) -> Schema | None:
 
     Python's numbers have no width, so they are int64 and float64. Empty or mixed arrays and maps tell no
     schema, nor do decimals, dates and times, as in Kafka Connect.
+    Raises :class:`~connect.errors.DataError` for what is nested too deep.
     """
+    try:
+        return _inferred(value)
+    except RecursionError as error:
+        raise DataError(f"The {type(value).__name__} is nested too deep to tell a schema.") from error
+
+
+def _inferred(value: Any) -> Schema | None:
     schema: Schema | None = None
     match value:
         case bool():
@@ -45,7 +54,7 @@ def _common_schema(values: Iterable[Any]) -> Schema | None:
         if value is None:
             nulls = True
             continue
-        schema = infer_schema(value)
+        schema = _inferred(value)
         if schema is None or (common is not None and schema is not common):
             return None
         common = schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -16,9 +17,10 @@ from connect.data.logical import (
     timestamp_from_milliseconds,
     timestamp_schema,
 )
-from connect.data.numerals import single, to_single
+from connect.data.numerals import single, single_digits, to_single
 from connect.data.record import SchemaAndValue
 from connect.data.schema import Schema, Type
+from connect.data.validation import validate
 from connect.errors import DataError
 
 __all__ = ["exact_number", "parse_string"]
@@ -38,6 +40,7 @@ _TIME: Final = time_schema()
 _TIMESTAMP: Final = timestamp_schema()
 
 _DEEPEST: Final = 100
+_MOST_ALIKE: Final = 1000
 _TOKEN: Final = re.compile(r'[:,{}\[\]"]|(?:\\(?:.|\Z)|[^\\:,{}\[\]"])+', re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 _CLOCK: Final = r"(\d+):(\d+):(\d+)\.(\d+)Z"
@@ -66,7 +69,7 @@ def parse_string(text: str | None) -> SchemaAndValue:
     if first not in _STARTS and not first.isdigit():
         return SchemaAndValue(_STRING, text)
     parsed = _Parser(text).value(0)
-    return parsed if parsed is not None else SchemaAndValue(None, None)
+    return SchemaAndValue(*parsed) if parsed is not None else SchemaAndValue(None, None)
 
 
 def exact_number(text: str) -> Decimal | None:
@@ -253,36 +256,76 @@ def _day(year: int, month: int, day: int) -> dt.date:
 
 def _array_of(elements: list[SchemaAndValue | None]) -> SchemaAndValue:
     schema = _common_schema(elements)
+    _refuse_null(schema, elements, elements)
     if schema is None:
-        return SchemaAndValue(None, [_value(element) for element in elements])
-    return SchemaAndValue(Schema.array(schema), [_aligned(schema, _value(element)) for element in elements])
+        return _kind(elements)(None, [_schemaless(element) for element in elements])
+    return SchemaAndValue(Schema.array(schema), [_aligned(schema, element) for element in elements])
 
 
 def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | None]) -> SchemaAndValue:
     key_schema, value_schema = _common_schema(keys), _common_schema(values)
-    pairs = zip(map(_value, keys), map(_value, values), strict=True)
-    if value_schema is None:
-        return SchemaAndValue(None, dict(pairs))
-    aligned = ((key, _aligned(value_schema, value)) for key, value in pairs)
-    if key_schema is None:
-        return SchemaAndValue(None, dict(aligned))
-    entries = {_aligned(key_schema, key): value for key, value in aligned}
-    return SchemaAndValue(Schema.map(key_schema, value_schema), entries)
+    python_keys = [_schemaless(key) if key_schema is None else _aligned(key_schema, key) for key in keys]
+    _check_hashes(python_keys)
+    entries = dict(zip(python_keys, values, strict=True))
+    if key_schema is not None:
+        _refuse_null(value_schema, values, entries.values())
+    if key_schema is None or value_schema is None:
+        untyped = {_untyped(key_schema, key): _schemaless(value) for key, value in entries.items()}
+        return (SchemaAndValue if keys and key_schema is None else _kind(values))(None, untyped)
+    aligned = {key: _aligned(value_schema, value) for key, value in entries.items()}
+    return SchemaAndValue(Schema.map(key_schema, value_schema), aligned)
 
 
-def _value(element: SchemaAndValue | None) -> Any:
-    return None if element is None else element.value
+def _check_hashes(keys: list[Any]) -> None:
+    """Refuse many keys of one hash: a dict compares them all with each other, and numbers can be chosen so."""
+    if len(keys) > _MOST_ALIKE and len(set(map(str, keys))) - len(set(map(hash, keys))) > _MOST_ALIKE:
+        raise DataError(f"More than {_MOST_ALIKE} keys of a map have the hash of another")
+
+
+def _refuse_null(
+    schema: Schema | None, elements: Iterable[SchemaAndValue | None], kept: Iterable[SchemaAndValue | None]
+) -> None:
+    """Refuse a null among the elements of an array, or the values of a map, that have a type in common."""
+    kinds = {type(element.value) for element in elements if element is not None}
+    if (schema is not None or kinds in ({list}, {dict})) and None in kept:
+        raise DataError("Unable to convert a null value to a schema that requires a value")
 
 
 def _common_schema(elements: list[SchemaAndValue | None]) -> Schema | None:
-    """The schema of all elements but the nulls, ``None`` if they have none in common."""
-    schemas = [element.schema for element in elements if element is not None]
-    common = schemas[0] if schemas else None
-    for schema in schemas:
+    """The schema of all elements but the nulls, ``None`` if they have none in common.
+
+    An array or map that is empty tells no schema, and may stand before one that does and whose schema allows it; as in
+    Kafka Connect it is the last one that tells it.
+    """
+    present = [element for element in elements if element is not None]
+    if not present or present[-1].schema is None:
+        return None
+    common: Schema | None = present[-1].schema
+    for schema in {element.schema for element in present if element.schema is not None}:
         common = _wider(common, schema)
         if common is None:
             return None
-    return common
+    untold = [element for element in present if element.schema is None]
+    return common if all(isinstance(element, _Untold) and _fits(common, element.value) for element in untold) else None
+
+
+class _Untold(SchemaAndValue):
+    """An array or map that tells no schema because it is empty, or all arrays and maps in it are."""
+
+    __slots__ = ()
+
+
+def _kind(elements: list[SchemaAndValue | None]) -> type[SchemaAndValue]:
+    """What an array or map of these elements, which have no schema in common, is."""
+    return _Untold if all(isinstance(element, _Untold) for element in elements) else SchemaAndValue
+
+
+def _fits(schema: Schema | None, value: Any) -> bool:
+    try:
+        validate(schema, value)
+    except DataError:
+        return False
+    return True
 
 
 def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
@@ -302,10 +345,13 @@ def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
     return key and Schema.map(key, element)
 
 
-def _aligned(schema: Schema, value: Any) -> Any:
-    """The value in the type of the common schema."""
-    if value is None:
-        raise DataError("Unable to convert a null value to a schema that requires a value")
+def _aligned(schema: Schema, element: SchemaAndValue | None) -> Any:
+    """The value of an element in the type of the common schema."""
+    assert element is not None
+    return element.value if element.schema is schema else _converted(schema, element.value)
+
+
+def _converted(schema: Schema, value: Any) -> Any:
     if schema.type is Type.FLOAT32:
         return single(value)
     if schema.type is Type.FLOAT64:
@@ -313,5 +359,22 @@ def _aligned(schema: Schema, value: Any) -> Any:
     if schema.value_schema is None:
         return value
     if schema.key_schema is None:
-        return [_aligned(schema.value_schema, item) for item in value]
-    return {_aligned(schema.key_schema, key): _aligned(schema.value_schema, item) for key, item in value.items()}
+        return [_converted(schema.value_schema, item) for item in value]
+    return {_converted(schema.key_schema, key): _converted(schema.value_schema, item) for key, item in value.items()}
+
+
+def _schemaless(element: SchemaAndValue | None) -> Any:
+    """The value of an element among others that have no schema in common with it."""
+    return None if element is None else _untyped(element.schema, element.value)
+
+
+def _untyped(schema: Schema | None, value: Any) -> Any:
+    if schema is None or value is None:
+        return value
+    if schema.type is Type.FLOAT32:
+        return single_digits(value)
+    if schema.value_schema is None:
+        return value
+    if schema.key_schema is None:
+        return [_untyped(schema.value_schema, item) for item in value]
+    return {_untyped(schema.key_schema, key): _untyped(schema.value_schema, item) for key, item in value.items()}

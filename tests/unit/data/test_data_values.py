@@ -177,7 +177,6 @@ def test_reads(text: str, schema: Schema | None, value: Any) -> None:
         (convert_to_timestamp, None, dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
         (convert_to_timestamp, None, dt.time(1), dt.datetime(1970, 1, 1, 1, tzinfo=dt.UTC)),
         (convert_to_list, None, "[1,2]", [1, 2]),
-        (convert_to_list, None, None, None),
         (convert_to_map, None, {"a": 1}, {"a": 1}),
         (convert_to_struct, Schema.struct({"a": Schema.int8()}), {"a": 1}, {"a": 1}),
     ],
@@ -199,6 +198,10 @@ def test_converts(convert: Callable[..., Any], schema: Schema | None, value: Any
         (convert_to_time, None, 86_400_000),
         (convert_to_timestamp, timestamp_schema(), dt.datetime(2020, 1, 1)),  # noqa: DTZ001
         (convert_to_list, None, "a"),
+        (convert_to_list, None, None),
+        (convert_to_map, None, None),
+        (convert_to_struct, Schema.struct({}), None),
+        (convert_to_list, None, "null"),
         (convert_to_map, Schema.struct({"a": Schema.int8()}), {"a": 1}),
         (convert_to_struct, None, {"a": 1}),
     ],

@@ -1,0 +1,21 @@
+"""Values as errors show them: short, whatever they are."""
+
+from __future__ import annotations
+
+from connect.data.numerals import integer_text
+
+__all__ = ["shown"]
+
+_LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """What ``repr`` says of a value, cut where it is too long for a line of a log."""
+    try:
+        text = integer_text(value) if type(value) is int else repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} nested very deep"
+    except ValueError:
+        # Python does not write whole numbers of more than 4,300 digits.
+        return f"a {type(value).__name__} with a very long number in it"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
