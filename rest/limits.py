@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from waitress.parser import HTTPRequestParser
 from waitress.task import ErrorTask
-from waitress.utilities import RequestHeaderFieldsTooLarge
+from waitress.utilities import RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 
 __all__ = ["LIMITS", "BoundedRequest", "Limits", "Refusal", "is_late"]
 
@@ -49,8 +49,16 @@ class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
     def received(self, data: bytes) -> int:
         """Take what belongs to this request; how many bytes."""
         consumed: int = super().received(data)
-        if isinstance(self.error, RequestHeaderFieldsTooLarge) and b"\n" not in (self.header_plus + data):
-            self.refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "Shorten the request line.")
+        if isinstance(self.error, RequestHeaderFieldsTooLarge):
+            is_line = b"\n" not in self.header_plus + data
+            most = (
+                f"The request line and the headers have at most {self.adj.max_request_header_size - 1} bytes together."
+            )
+            too_large = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            self.refuse(HTTPStatus.REQUEST_URI_TOO_LONG if is_line else too_large, most)
+        elif isinstance(self.error, RequestEntityTooLarge):
+            most = f"A body has at most {self.adj.max_request_body_size - 1} bytes."
+            self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most)
         elif self.chunked and not self.completed and self._line_bytes() >= self.adj.max_request_header_size:
             # Each piece of such a line is searched together with all before it.
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Shorten the lines between chunks.")
