@@ -77,6 +77,19 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             return
         super().handle_write()
 
+    def del_channel(self, channels: dict[int, Any] | None = None) -> None:
+        """End it, and forget what has come of a request; one that is being answered has its body to the end."""
+        if self.request is not None:
+            self.request.close()
+            self.request = None
+        super().del_channel(channels)
+
+    def cancel(self) -> None:
+        """Answer none of its requests; none is being answered."""
+        for request in self.requests:
+            request.close()
+        super().cancel()
+
     def _refuse_if_late(self, limits: Limits) -> None:
         request = self.request
         if request is None:

@@ -37,6 +37,9 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+_FRAMING_BYTES: Final = 64 * 1024
+_CONTENT_PER_FRAMING: Final = 16
+"""Each chunk takes time, however small it is: 16 MiB in chunks of a byte, half a minute of all clients' thread."""
 
 
 class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
@@ -59,6 +62,8 @@ class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
         elif isinstance(self.error, RequestEntityTooLarge):
             most = f"A body has at most {self.adj.max_request_body_size - 1} bytes."
             self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most)
+        elif self.chunked and self._framing_bytes() > _FRAMING_BYTES + len(self.body_rcv) // _CONTENT_PER_FRAMING:
+            self.refuse(HTTPStatus.BAD_REQUEST, "Send the body in larger chunks.")
         elif self.chunked and not self.completed and self._line_bytes() >= self.adj.max_request_header_size:
             # Each piece of such a line is searched together with all before it.
             self.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Shorten the lines between chunks.")
@@ -71,6 +76,9 @@ class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
         self.error = _Refused(status, reason)
         self.version = "1.1"
         self.completed = True
+
+    def _framing_bytes(self) -> int:
+        return int(self.body_bytes_received) - len(self.body_rcv)
 
     def _line_bytes(self) -> int:
         return max(len(self.body_rcv.control_line), len(self.body_rcv.trailer))
