@@ -17,6 +17,7 @@ from flask import Flask
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.server import TcpWSGIServer
+from waitress.task import hop_by_hop
 
 from connect.errors import ConnectError
 from rest.channels import Channel, TlsChannel
@@ -139,8 +140,10 @@ class RestServer:
             logger.exception("The REST server failed with what one connection does")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        def start(status: str, *rest: Any) -> Any:
-            return start_response(_as_java_says(status), *rest)
+        def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
+            # The others are the server's to decide, and it takes none from an app; an operator may have configured one.
+            own = [header for header in headers if header[0].lower() not in hop_by_hop]
+            return start_response(_as_java_says(status), own, *rest)
 
         answered: Iterable[bytes] = self._app(environ, start)
         return answered
