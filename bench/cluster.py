@@ -21,9 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from cheroot.wsgi import Server
 from confluent_kafka import Producer
 from distributed_worker import DistributedWorker, Memory, until
+from waitress import create_server
 
 from worker.embedded.ports import HOST
 from worker.kafka.broker import BrokerConfig, EmbeddedBroker
@@ -152,7 +152,7 @@ def measure_rest(cluster: Cluster) -> None:
     asked, answered, bare = _rate(worker.address, "/"), _rate(worker.address, _EXPANDED), _bare(body)
     show(f"GET {_EXPANDED}, {_SHOWN} connectors, {len(body) / 1000:.0f} kB", answered, "/s", None)
     show("  CPU of the worker for each", cpu, "ms", None)
-    show("  the same body by a bare Cheroot", bare, "/s", None, f"we reach {answered / bare:.0%}")
+    show("  the same body by a bare Waitress", bare, "/s", None, f"we reach {answered / bare:.0%}")
     show("GET / by the same worker", asked, "/s", None, f"the expanded view reaches {answered / asked:.0%}")
 
 
@@ -247,10 +247,9 @@ def _serve(port: Connection, body: bytes) -> None:
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
 
-    server = Server((HOST, 0), app)
-    server.prepare()
-    port.send(server.bind_addr[1])
-    server.serve()
+    server = create_server(app, host=HOST, port=0)
+    port.send(int(server.effective_port))
+    server.run()
 
 
 def show(what: str, value: float, unit: str, aim: float | None, remark: str = "") -> None:

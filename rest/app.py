@@ -9,7 +9,7 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from rest.body import check_accept, check_content_type, read_chunks
+from rest.body import check_accept, check_content_type
 from rest.errors import register_errors
 from rest.forwarding import Forwarding
 from rest.headers import AnswerHeaders
@@ -28,7 +28,6 @@ from worker.herder.herder import Herder
 __all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
 
 REQUEST_TIMEOUT: Final = 90.0
-_MOST_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
 def create_app(
@@ -71,13 +70,11 @@ def create_admin_app(herder: Herder, *, distributed: bool = False, request_timeo
 def _app(resources: Iterable[Blueprint], headers: AnswerHeaders) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json = JsonAnswers(app)
-    app.config["MAX_CONTENT_LENGTH"] = _MOST_BODY_BYTES
     app.url_map.converters["name"] = EscapedName
     app.url_map.merge_slashes = False
     for resource in resources:
         app.register_blueprint(resource)
     register_errors(app)
-    app.before_request(read_chunks)
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import request
-from werkzeug.exceptions import NotAcceptable, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import NotAcceptable, UnsupportedMediaType
 
 from worker.errors import BadRequestError
 
-__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object", "read_chunks"]
+__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
 
 _JSON: Final = "application/json"
 _ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
@@ -31,18 +30,8 @@ def check_content_type() -> None:
     """Refuse a body that does not say that it is JSON, with 415."""
     if request.method not in ("POST", "PUT", "PATCH"):
         return
-    has_body = bool(request.content_length) or "Transfer-Encoding" in request.headers
-    if (request.content_type and request.mimetype != _JSON) or (has_body and not request.content_type):
+    if (request.content_type and request.mimetype != _JSON) or (request.content_length and not request.content_type):
         raise UnsupportedMediaType
-
-
-def read_chunks() -> None:
-    """Read a body that comes in chunks, whoever wants it: what is left would be taken for the next request.
-
-    One that is larger than bodies may be is refused with 413, and its connection ends.
-    """
-    if "Transfer-Encoding" in request.headers and len(request.get_data()) >= (request.max_content_length or math.inf):
-        raise RequestEntityTooLarge
 
 
 def json_body(*, numbers_as_text: bool = False) -> Any:

@@ -1,44 +1,50 @@
-"""The web server of the REST API: Cheroot, one server a listener."""
+"""The web server of the REST API: Waitress, one server a listener, with TLS, deadlines and places kept for requests."""
 
 from __future__ import annotations
 
 import logging
-import select
 import socket
+import ssl
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import Enum
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from cheroot.wsgi import Server
 from flask import Flask
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.server import TcpWSGIServer
+from waitress.task import hop_by_hop
 
 from connect.errors import ConnectError
+from rest.channels import Channel, TlsChannel
+from rest.limits import LIMITS, Limits
 from rest.listeners import Address, Listener, advertised, parse_listeners
+from rest.places import Places
 from rest.tls import TlsSettings
-from rest.tls_sockets import TlsAdapter
 from worker.config import WorkerConfig
 
-__all__ = ["THREADS", "RestServer"]
+__all__ = ["RestServer"]
 
 logger = logging.getLogger(__name__)
 
-THREADS: Final = 32
-"""How many requests a listener answers at once. One that waits for the herder, a plugin or another worker takes a
-thread for up to 90 s; :mod:`rest.forwarding` takes no more than half of them, so that reads are answered meanwhile."""
-
-_KEPT_CONNECTIONS: Final = 128
 _BACKLOG: Final = 128
-"""So many clients may come at once; of more than Cheroot's five some would wait for a second."""
+"""So many clients may come at once."""
 
-_CLOSE_SECONDS: Final = 5
-_MARGIN_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 5.0
+_FLUSH_SECONDS: Final = 1.0
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
 _STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
 _STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
+
+
+class _Stage(Enum):
+    SERVING = 1
+    CLOSING = 2
+    CLOSED = 3
 
 
 class RestServer:
@@ -49,28 +55,34 @@ class RestServer:
     :class:`~connect.errors.ConnectError` for an address it cannot have.
     """
 
-    def __init__(self, listeners: Sequence[str], tls: TlsSettings | None = None, *, key: str = "listeners") -> None:
+    def __init__(
+        self,
+        listeners: Sequence[str],
+        tls: TlsSettings | None = None,
+        *,
+        key: str = "listeners",
+        limits: Limits = LIMITS,
+    ) -> None:
         self._app: Any = _starting
         self._listeners = parse_listeners(key, listeners)
+        self._stage = _Stage.SERVING
         wants_tls = any(listener.scheme == "https" for listener in self._listeners)
-        self._context = (tls or TlsSettings({})).server_context() if wants_tls else None
-        self._servers: list[_Server] = []
-        try:
-            for listener in self._listeners:
-                self._servers.append(self._server(listener, key))
-        except ConnectError:
-            for server in self._servers:
-                server.stop()
-            raise
-        self._threads = [threading.Thread(target=server.serve, name="rest", daemon=True) for server in self._servers]
-        for thread in self._threads:
-            thread.start()
+        context = (tls or TlsSettings({})).server_context() if wants_tls else None
+        bound = _bound(self._listeners, key)
+        self._places = Places()
+        self._map: dict[int, Any] = {}
+        self._servers = [
+            _Server(self._answer, self._map, sock, self._places, limits, context if url.scheme == "https" else None)
+            for url, sock in zip(self._listeners, bound, strict=True)
+        ]
+        self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
+        self._thread.start()
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The listeners with the ports they have."""
         bound = zip(self._listeners, self._servers, strict=True)
-        return tuple(replace(listener, port=server.bind_addr[1]) for listener, server in bound)
+        return tuple(replace(listener, port=int(server.effective_port)) for listener, server in bound)
 
     @property
     def port(self) -> int:
@@ -97,88 +109,147 @@ class RestServer:
         One that is not answered within 5 s is left behind with its thread, for it may wait for another worker yet, and
         its connection ends with the process: such threads do not keep it.
         """
-        stops = [threading.Thread(target=server.stop, name="rest-stop", daemon=True) for server in self._servers]
-        for stop in stops:
-            stop.start()
-        deadline = time.monotonic() + _CLOSE_SECONDS + _MARGIN_SECONDS
-        for thread in (*stops, *self._threads):
-            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._stage is not _Stage.SERVING:
+            return
+        self._enter(_Stage.CLOSING)
+        self._places.shutdown(_CLOSE_SECONDS)
+        self._enter(_Stage.CLOSED)
+        self._thread.join(_FLUSH_SECONDS)
 
-    def _server(self, listener: Listener, key: str) -> _Server:
-        host = listener.host or _every_interface()
-        server = _Server((host, listener.port), self._answer, numthreads=THREADS, server_name="sluice")
-        server.keep_alive_conn_limit = _KEPT_CONNECTIONS
-        server.request_queue_size = _BACKLOG
-        server.shutdown_timeout = _CLOSE_SECONDS
-        server.error_log = _log  # type: ignore[method-assign,assignment]
-        if listener.scheme == "https" and self._context is not None:
-            server.ssl_adapter = TlsAdapter(self._context)
+    def _enter(self, stage: _Stage) -> None:
+        self._stage = stage
+        self._servers[0].pull_trigger()
+
+    def _serve(self) -> None:
+        """Read what comes, and write what is to be sent."""
+        while self._stage is _Stage.SERVING:
+            self._turn()
+        for server in self._servers:
+            server.listen_no_more()
+        while self._stage is _Stage.CLOSING:
+            self._turn()
+        while any(server.is_busy() for server in self._servers):
+            self._turn()
+        wasyncore.close_all(self._map, ignore_all=True)
+
+    def _turn(self) -> None:
         try:
-            _as_daemon(server.prepare)
-        except OSError as error:
-            raise ConnectError(
-                f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
-            ) from error
-        return server
+            wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
+        except Exception:
+            # Without this thread nobody is answered any more.
+            logger.exception("The REST server failed with what one connection does")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        def start(status: str, *rest: Any) -> Any:
-            return start_response(_as_java_says(status), *rest)
+        def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
+            # The others are the server's to decide, and it takes none from an app; an operator may have configured one.
+            own = [header for header in headers if header[0].lower() not in hop_by_hop]
+            return start_response(_as_java_says(status), own, *rest)
 
         answered: Iterable[bytes] = self._app(environ, start)
         return answered
 
 
-class _Server(Server):
-    """Cheroot's server, for which a connection takes a thread only when something has come over it.
+class _Server(TcpWSGIServer):  # type: ignore[misc]
+    """One listener."""
 
-    Browsers and load balancers open connections in advance: as many as there are threads kept everybody out.
-    """
+    def __init__(
+        self,
+        app: Any,
+        channels: dict[int, Any],
+        sock: socket.socket,
+        places: Places,
+        limits: Limits,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._limits = limits
+        self.channel_class = Channel if tls is None else partial(TlsChannel, tls)
+        sockinfo = (sock.family, sock.type, sock.proto, sock.getsockname())
+        adjustments = _adjustments(limits, "http" if tls is None else "https")
+        super().__init__(
+            app, channels, _sock=sock, dispatcher=places, adj=adjustments, sockinfo=sockinfo, bind_socket=False
+        )
 
-    def process_conn(self, conn: Any) -> None:
-        """Have a thread answer what has come, or wait for it among the connections that are kept."""
-        if conn.rfile.has_data() or _has_come(conn.socket):
-            super().process_conn(conn)
-        else:
-            self.put_conn(conn)
+    def handle_accept(self) -> None:
+        """Take a new connection."""
+        try:
+            super().handle_accept()
+        except OSError as error:
+            logger.info("A client left as soon as it had come: %s", error)
+
+    def maintenance(self, now: float) -> None:  # noqa: ARG002 - Waitress gives it
+        """Give up clients that are late (once a second)."""
+        limits = self._limits
+        idle = limits.idle_seconds_when_full if self.in_connection_overflow else limits.idle_seconds
+        for channel in tuple(self.active_channels.values()):
+            channel.keep(limits, idle)
+
+    def is_full(self, request: Any) -> bool:
+        """Whether a request that is being received is too much beside the others."""
+        if request.body_bytes_received <= self._limits.body_bytes_in_memory:
+            return False
+        held: int = sum(channel.held_bytes() for channel in tuple(self.active_channels.values()))
+        return held > self._limits.all_bodies_bytes
+
+    def listen_no_more(self) -> None:
+        """Refuse who comes from now on, and leave those who ask nothing."""
+        wasyncore.dispatcher.close(self)
+        for channel in tuple(self.active_channels.values()):
+            if not channel.requests:
+                channel.close_when_flushed = True
+
+    def is_busy(self) -> bool:
+        """Whether there are requests that are not answered yet."""
+        channels = tuple(self.active_channels.values())
+        return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+
+def _adjustments(limits: Limits, scheme: str) -> Adjustments:
+    # Waitress refuses what reaches a limit.
+    return Adjustments(
+        ident="sluice",
+        server_name="sluice",
+        url_scheme=scheme,
+        backlog=_BACKLOG,
+        max_request_header_size=limits.head_bytes + 1,
+        max_request_body_size=limits.body_bytes + 1,
+        inbuf_overflow=limits.body_bytes_in_memory,
+        connection_limit=limits.connections,
+        cleanup_interval=1,
+        asyncore_use_poll=True,
+        log_socket_errors=False,
+        clear_untrusted_proxy_headers=False,
+    )
+
+
+def _bound(listeners: Sequence[Listener], key: str) -> list[socket.socket]:
+    """A socket for each listener; all of them or none."""
+    bound: list[socket.socket] = []
+    try:
+        bound.extend(_bind(listener, key) for listener in listeners)
+    except ConnectError:
+        for sock in bound:
+            sock.close()
+        raise
+    return bound
+
+
+def _bind(listener: Listener, key: str) -> socket.socket:
+    try:
+        if not listener.host and socket.has_dualstack_ipv6():
+            return socket.create_server(("", listener.port), family=socket.AF_INET6, dualstack_ipv6=True)
+        host = listener.host or None
+        family, _, _, _, address = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise ConnectError(
+            f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
+        ) from error
 
 
 def _as_java_says(status: str) -> str:
     """A status line's code with the words that Kafka Connect's server has for it, for clients that show them."""
     code = int(status.partition(" ")[0])
     return f"{code} {'Server Error' if code == HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus(code).phrase}"
-
-
-def _has_come(connection: socket.socket) -> bool:
-    looked = select.poll()
-    looked.register(connection, select.POLLIN)
-    return bool(looked.poll(0))
-
-
-def _every_interface() -> str:
-    """The address that stands for all of IPv4 and, where the machine has it, IPv6; Cheroot takes no empty host."""
-    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - what a listener without a host asks for
-
-
-def _as_daemon(action: Callable[[], None]) -> None:
-    """Do this in a thread that the process does not wait for; the threads that it starts are such threads as well."""
-    outcome: Future[None] = Future()
-
-    def act() -> None:
-        try:
-            action()
-        except BaseException as error:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(None)
-
-    threading.Thread(target=act, name="rest-prepare", daemon=True).start()
-    outcome.result()
-
-
-def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
-    """What Cheroot has to say of connections and of its own errors."""
-    logger.log(level, "The REST server: %s", message, exc_info=traceback)
 
 
 def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

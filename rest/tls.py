@@ -14,7 +14,6 @@ from worker.kafka.ssl import OPENSSL_CIPHERS
 
 __all__ = ["TlsSettings"]
 
-_PREFIX: Final = "listeners.https."
 _CLIENT_AUTH: Final = {
     "required": ssl.CERT_REQUIRED,
     "requested": ssl.CERT_OPTIONAL,
@@ -26,22 +25,24 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 class TlsSettings:
     """What a worker's configuration says of TLS. The files are read whenever a context is made of it.
 
-    If there is any key that begins with ``listeners.https.``, those alone count; else the worker's own ``ssl.*`` do.
+    ``key`` is the key that names the listeners they are for. If there is any key that begins with it and ``.https.``,
+    those alone count; else the worker's own ``ssl.*`` do, as in Kafka Connect.
     """
 
-    def __init__(self, props: Mapping[str, str]) -> None:
-        has_own = any(key.startswith(_PREFIX) for key in props)
-        self._prefix = _PREFIX if has_own else ""
+    def __init__(self, props: Mapping[str, str], key: str = "listeners") -> None:
+        self._own_prefix = f"{key}.https."
+        has_own = any(name.startswith(self._own_prefix) for name in props)
+        self._prefix = self._own_prefix if has_own else ""
         self._props = dict(props)
 
     def server_context(self) -> ssl.SSLContext:
         """For listeners; raises :class:`~connect.errors.ConfigError` for what is wrong or missing."""
         key = read_key_store(self._props, self._prefix)
         if key is None:
-            name = f"{_PREFIX}ssl.keystore.location"
+            name = f"{self._own_prefix}ssl.keystore.location"
             raise ConfigRuleError(
                 f"A listener is https:// and there is no certificate to show: set {name} and .password beside it, or "
-                f"{_PREFIX}ssl.keystore.key and {_PREFIX}ssl.keystore.certificate.chain.",
+                f"{self._own_prefix}ssl.keystore.key and {self._own_prefix}ssl.keystore.certificate.chain.",
                 name,
             )
         context = self._context(ssl.PROTOCOL_TLS_SERVER, ssl.Purpose.CLIENT_AUTH, self._client_auth())

@@ -65,6 +65,7 @@ OK: Final = 0
 DIED: Final = 1
 COULD_NOT_START: Final = 2
 FAILED: Final = 3
+_ADMIN_LISTENERS: Final = "admin.listeners"
 _CLUSTER_TIMEOUT: Final = 30.0
 _REQUEST_TIMEOUT: Final = 90.0
 _OWNER_TIMEOUT: Final = 1.0
@@ -137,7 +138,9 @@ class _Web:
         self._server = RestServer(config.listeners, self._tls)
         stack.callback(self.close)
         if config.admin_listeners:
-            self._admin = RestServer(config.admin_listeners, self._tls, key="admin.listeners")
+            self._admin = RestServer(
+                config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS
+            )
         self.address = self._server.advertised(config)
 
     def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None) -> None:

@@ -18,7 +18,6 @@ SEE_EVERYTHING: Final = ("worker/app.py", "worker/cli.py")
 """Beside these, modules of click commands do: they are part of the command line."""
 
 DOORS: Final = {
-    "cheroot": ["rest"],
     "click": ["worker"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
@@ -35,6 +34,7 @@ DOORS: Final = {
     "pytest": ["connect/testing"],
     "requests": ["connectors/http", "converters/registry.py", "rest/client.py", "rest/forwarding.py"],
     "sqlalchemy": ["connectors/jdbc"],
+    "waitress": ["rest"],
     "werkzeug": ["rest"],
 }
 """Where each library may be imported: folders and files. A module elsewhere asks those that are here."""

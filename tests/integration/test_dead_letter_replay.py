@@ -123,6 +123,36 @@ def test_the_list_tells_what_went_wrong(pipeline: Pipeline) -> None:
     assert "no record 0:9" in pipeline.sluice("dlq", "show", pipeline.name, "0:9").output
 
 
+def test_a_forged_record_goes_nowhere(pipeline: Pipeline) -> None:
+    """Who may write to the queue alone is not to write to other topics by the worker's rights."""
+    other = f"{pipeline.topic}-other"
+    create_topic(pipeline.bootstrap, other)
+    context = {"topic": other, "connector.name": pipeline.name, "partition": "0", "offset": "0"}
+    forged: list[tuple[str, str | bytes | None]] = [
+        (f"__connect.errors.{name}", value) for name, value in context.items()
+    ]
+    producer = Producer({"bootstrap.servers": pipeline.bootstrap})
+    producer.produce(pipeline.queue, b"forged", headers=forged)
+    producer.produce(pipeline.queue, b"of nobody")
+    assert producer.flush(30) == 0
+    assert places(pipeline.errants()) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    for dry_run in (True, False):
+        told = pipeline.replay("topic", dry_run=dry_run)
+        assert places(told["replayed"]) == [(0, 0), (0, 1), (0, 2)]
+        assert places(told["failed"]) == [(0, 3)]
+        assert f"comes from topic {other}, which connector {pipeline.name} does not read" in told["failed"][0]["error"]
+    assert read_topic(pipeline.bootstrap, other) == []
+
+
+def test_the_state_of_kafka_is_no_queue(pipeline: Pipeline) -> None:
+    pipeline.configure(errors_deadletterqueue_topic_name="__consumer_offsets")
+    answer = pipeline.ask("GET", "/dlq")
+    assert (answer.status_code, answer.json()["message"].partition(":")[0]) == (
+        400,
+        "Topic __consumer_offsets is no dead letter queue",
+    )
+
+
 def test_records_are_replayed_into_their_topic(pipeline: Pipeline) -> None:
     looked = pipeline.replay("topic", dry_run=True)
     assert places(looked["replayed"]) == [(0, 0), (0, 1), (0, 2)]

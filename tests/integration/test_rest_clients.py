@@ -7,9 +7,12 @@ from pathlib import Path
 
 import kafka_connect
 import pytest
+import requests
 
+from equipment.certificates import Authority
 from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
+from worker.embedded.ports import any_port
 
 
 def test_kafka_connect_py(standalone: Callable[..., StandaloneWorker], topic: str, tmp_path: Path) -> None:
@@ -41,3 +44,36 @@ def test_admin_is_not_at_the_main_listener_when_it_has_its_own(
     worker = standalone(admin_listeners=admin).start()
     wait_until("the worker answers", lambda: worker.get("health").status_code == 200)
     assert worker.get("admin/loggers").status_code == 404
+
+
+@pytest.mark.parametrize("has_own", [True, False], ids=["admin.listeners.https", "ssl"])
+def test_admin_listeners_have_keys_of_their_own(
+    standalone: Callable[..., StandaloneWorker], tmp_path: Path, has_own: bool
+) -> None:
+    """Else it is the worker's ``ssl.*`` and not ``listeners.https.*``, as in Kafka Connect."""
+    port = any_port(0)
+    authorities = {prefix: Authority() for prefix in ("", "listeners.https.", "admin.listeners.https.")}
+    stores = {}
+    for prefix, authority in authorities.items():
+        identity = authority.sign("127.0.0.1")
+        stores[prefix] = tmp_path / f"{prefix}worker.pem"
+        stores[prefix].write_text(identity.key_pem() + identity.certificate_pem)
+        stores[prefix].with_suffix(".trust").write_text(authority.pem)
+    shown = [prefix for prefix in stores if has_own or not prefix.startswith("admin")]
+    props = {f"{prefix}ssl.keystore.location": str(stores[prefix]) for prefix in shown}
+    types = {f"{prefix}ssl.keystore.type": "PEM" for prefix in shown}
+    listeners = {"listeners": "https://127.0.0.1:0", "admin.listeners": f"https://127.0.0.1:{port}"}
+
+    worker = standalone(**listeners, **props, **types).start()
+
+    url, expected = f"https://127.0.0.1:{port}/admin/loggers", shown[-1] if has_own else ""
+    trusted = {prefix: str(store.with_suffix(".trust")) for prefix, store in stores.items()}
+    wait_until("the worker answers", lambda: answers(f"{worker.url()}health", trusted["listeners.https."]))
+    assert [prefix for prefix in trusted if answers(url, trusted[prefix])] == [expected]
+
+
+def answers(url: str, authority: str) -> bool:
+    try:
+        return requests.get(url, verify=authority, timeout=30).ok
+    except requests.exceptions.SSLError:
+        return False

@@ -160,7 +160,10 @@ def test_a_body_that_is_too_large_is_refused_as_such(worker: Any, is_chunked: bo
     sent: Any = (body[at : at + 2**20] for at in range(0, len(body), 2**20)) if is_chunked else body
     headers = {"Content-Type": "application/json"}
     answer = requests.post(f"{worker().url}connectors", data=sent, headers=headers, timeout=30)
-    assert (answer.status_code, answer.json()["message"]) == (413, "HTTP 413 Request Entity Too Large")
+    assert (answer.status_code, answer.json()["message"]) == (
+        413,
+        "HTTP 413 Request Entity Too Large: A body has at most 16777216 bytes.",
+    )
 
 
 @pytest.mark.parametrize("name", [".", ".."])

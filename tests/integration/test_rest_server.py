@@ -24,3 +24,16 @@ def test_a_listener_without_a_host_answers_on_every_interface() -> None:
     server.close()
 
     assert answers == ["hello"] * len(hosts)
+
+
+def test_headers_of_the_connection_are_the_servers() -> None:
+    """``response.http.headers.config`` may name them."""
+    app = Flask("hello")
+    app.add_url_rule("/", view_func=lambda: ("hello", {"Keep-Alive": "timeout=1", "X-Mine": "1"}))
+    server = RestServer(["http://127.0.0.1:0"])
+    server.answer_with(app)
+
+    answer = requests.get(f"http://127.0.0.1:{server.port}/", timeout=30)
+    server.close()
+
+    assert (answer.text, answer.headers["X-Mine"], answer.headers.get("Keep-Alive")) == ("hello", "1", None)

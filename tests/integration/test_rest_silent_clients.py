@@ -13,7 +13,8 @@ import requests
 
 from equipment.certificates import Authority
 from equipment.standalone import StandaloneWorker
-from rest.server import THREADS, RestServer
+from rest.limits import LIMITS
+from rest.server import RestServer
 from rest.tls import TlsSettings
 
 pytestmark = pytest.mark.integration
@@ -54,7 +55,7 @@ def test_silent_connections_keep_nobody_waiting(
     authority = tmp_path_factory.mktemp("trust") / "authority.pem"
     authority.write_text(trusted.pem)
     with ExitStack() as stack:
-        for _ in range(6 * THREADS):
+        for _ in range(LIMITS.connections // 2):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5))
         url = f"{server.listeners[0].scheme}://127.0.0.1:{server.port}/health"
         answer = requests.get(url, timeout=5, verify=str(authority))

@@ -12,13 +12,12 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Link
 from worker.runtime.dead_letter_queue import DeadLetterQueue
+from worker.runtime.errant_origins import ErrantOrigins
 from worker.runtime.errant_queue import ErrantQueue
 from worker.runtime.errant_ranges import ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.errant_record import ErrantRecord
 from worker.runtime.log import Redaction
 from worker.runtime.replay import TaskReplay, produce_again
 from worker.runtime.tolerance import Failure, RawRecord
-from worker.runtime.topic_choice import TopicChoice
 from worker.supervisor import messages
 
 __all__ = ["answer_of_errants"]
@@ -30,10 +29,6 @@ _TOLERANT: Final = {
     "errors.tolerance.rate": "-1",
     "errors.retry.timeout": "0",
 }
-_UNTOLD: Final = (
-    "Nothing tells where the record comes from, and it stays in the queue only. Set "
-    "errors.deadletterqueue.context.headers.enable=true for those to come."
-)
 
 
 def answer_of_errants(
@@ -64,6 +59,8 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
     position of the replay moves past all of them: none is lost, and none is in the way of the others.
     """
     assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **_TOLERANT}, redaction)
+    assert isinstance(assembly.config, SinkConnectorConfig)
+    origins = ErrantOrigins(assembly.config, assembly.worker_props)
     queue = ErrantQueue(assembly)
     begins, ends = queue.bounds()
     until = ends if inquiry.until is None else {int(partition): end for partition, end in inquiry.until.items()}
@@ -73,18 +70,20 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
         ranges = ranges_of(inquiry.selection, begins, ends)
     page = queue.read(ranges, inquiry.limit)
     records = {record.place: record for record in page.records}
-    originals = {place: _original(record, assembly) for place, record in records.items()}
-    failures = {} if inquiry.dry_run else _replayed(inquiry.to, originals, assembly, link)
-    untold = {place: _UNTOLD for place, original in originals.items() if not _is_told(original, inquiry.to)}
+    originals = {place: origins.original(record) for place, record in records.items()}
+    reasons = {place: origins.why_not(original, inquiry.to) for place, original in originals.items()}
+    refused = {place: reason for place, reason in reasons.items() if reason is not None}
+    told = {place: original for place, original in originals.items() if original and place not in refused}
+    failures = {} if inquiry.dry_run else _replayed(inquiry.to, told, assembly, link)
     if inquiry.selection is None and not inquiry.dry_run:
         _put_back(list(failures.values()), assembly)
         crash_point("before-replay-position")
         queue.move_position({ranges[index].partition: offset for index, offset in page.reached.items()})
-    failed = untold | {place: f"{item.stage.value}: {item.error}" for place, item in failures.items()}
+    failed = refused | {place: f"{item.stage.value}: {item.error}" for place, item in failures.items()}
     rest = rest_of(ranges, page.reached)
     return messages.ErrantReplayed(
         queue.topic,
-        [_delivered(record, originals[place]) for place, record in records.items() if place not in failed],
+        [_delivered(place, original) for place, original in told.items() if place not in failed],
         [_failed(place, redaction.hide(reason)) for place, reason in failed.items()],
         [astuple(item) for item in rest],
         {str(partition): end for partition, end in until.items()},
@@ -92,22 +91,10 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
     )
 
 
-def _is_told(original: RawRecord | None, to: str) -> bool:
-    """Whether it is known where a record belongs; a task is also given its partition and offset."""
-    return original is not None and (to == "topic" or (original.partition >= 0 and original.offset >= 0))
-
-
-def _original(record: ErrantRecord, assembly: Assembly) -> RawRecord | None:
-    config = assembly.config
-    assert isinstance(config, SinkConnectorConfig)
-    return record.original(TopicChoice(config).only_topic)
-
-
 def _replayed(
-    to: str, originals: Mapping[tuple[int, int], RawRecord | None], assembly: Assembly, link: Link
+    to: str, told: Mapping[tuple[int, int], RawRecord], assembly: Assembly, link: Link
 ) -> dict[tuple[int, int], Failure]:
     """The records that failed again, by their place in the queue."""
-    told = {place: original for place, original in originals.items() if original and _is_told(original, to)}
     raws = list(told.values())
     if not raws:
         return {}
@@ -129,12 +116,8 @@ def _put_back(failures: Sequence[Failure], assembly: Assembly) -> None:
     queue.flush()
 
 
-def _delivered(record: ErrantRecord, original: RawRecord | None) -> dict[str, Any]:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "topic": original.topic if original is not None else None,
-    }
+def _delivered(place: tuple[int, int], original: RawRecord) -> dict[str, Any]:
+    return {"partition": place[0], "offset": place[1], "topic": original.topic}
 
 
 def _failed(place: tuple[int, int], reason: str) -> dict[str, Any]:

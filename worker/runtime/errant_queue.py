@@ -7,9 +7,9 @@ committed after the records were delivered, so a kill between the two replays th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import confluent_kafka
@@ -25,6 +25,7 @@ from worker.kafka.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.consume import by_topic
+from worker.runtime.errant_origins import internal_topics
 from worker.runtime.errant_ranges import Range
 from worker.runtime.errant_record import ErrantRecord
 
@@ -53,6 +54,11 @@ class ErrantQueue:
             raise BadRequestError(
                 f"Connector {assembly.config.name} has no dead letter queue: set {_KEY} in its configuration (and "
                 "errors.tolerance=all), and the records that it cannot process from then on are kept there."
+            )
+        if topic in internal_topics(assembly.worker_props):
+            raise BadRequestError(
+                f"Topic {topic} is no dead letter queue: Kafka or this cluster keeps its own state there. Set {_KEY} "
+                "to a topic for the connector's records alone."
             )
         self.topic = topic
         self._connector = assembly.config.name
@@ -90,7 +96,8 @@ class ErrantQueue:
         """This connector's records in these ranges, ``limit`` and some MiB of them at most."""
         deadline = time.monotonic() + _READ_SECONDS
         consumer = Clients(self._assembly, 0).sink_consumer()
-        page = _Reading(self.topic, self._connector, limit)
+        named = self._assembly.config.errors_deadletterqueue_context_headers_enable
+        page = _Reading(self.topic, partial(ErrantRecord.belongs_to, connector=self._connector, named=named), limit)
         try:
             for index, item in enumerate(ranges):
                 if page.is_full:
@@ -113,12 +120,12 @@ class ErrantQueue:
 class _Reading:
     """What was read so far."""
 
-    def __init__(self, topic: str, connector: str, limit: int) -> None:
+    def __init__(self, topic: str, is_own: Callable[[ErrantRecord], bool], limit: int) -> None:
         self.records: list[ErrantRecord] = []
         self.reached: dict[int, int] = {}
         self.is_through = False
         self._topic = topic
-        self._connector = connector
+        self._is_own = is_own
         self._limit = limit
         self._bytes = 0
 
@@ -143,7 +150,7 @@ class _Reading:
             self._is_read()
             return
         self.reached[self._index] = record.offset + 1
-        if record.belongs_to(self._connector):
+        if self._is_own(record):
             self.records.append(record)
             self._bytes += record.size
         if record.offset + 1 == self._range.end:

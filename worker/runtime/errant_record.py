@@ -52,9 +52,12 @@ class ErrantRecord:
         headers = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
 
-    def belongs_to(self, connector: str) -> bool:
-        """Whether it is this connector's. A queue may be shared; what does not say whose it is, is everyone's."""
-        return self.context.get("connector.name", connector) == connector
+    def belongs_to(self, connector: str, *, named: bool) -> bool:
+        """Whether it is this connector's; a queue may be shared.
+
+        If the connector's own are ``named``, one without a name is of somebody else.
+        """
+        return self.context.get("connector.name", "" if named else connector) == connector
 
     def original(self, only_topic: str | None) -> RawRecord | None:
         """The record as it was consumed, marked as replayed; ``None`` if nothing tells its topic.

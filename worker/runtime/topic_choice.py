@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from worker.connector_config import SinkConnectorConfig
 
-__all__ = ["TopicChoice"]
+__all__ = ["KAFKAS_OWN", "TopicChoice"]
 
 _TIMEOUT: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
-_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+KAFKAS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class TopicChoice:
@@ -39,6 +39,10 @@ class TopicChoice:
         """The topic, if there can be only one."""
         return self.names[0] if len(self.names) == 1 else None
 
+    def has(self, topic: str) -> bool:
+        """Whether the connector consumes this topic."""
+        return bool(self.matching([topic])) if self.is_pattern else topic in self.names
+
     def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
         """The topics there are of it, in order; raises ``KafkaException`` if the broker does not tell."""
         if self.is_pattern:
@@ -48,7 +52,7 @@ class TopicChoice:
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
         """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
         assert self._pattern is not None
-        return tuple(sorted(topic for topic in topics if topic not in _INTERNAL and self._pattern.fullmatch(topic)))
+        return tuple(sorted(topic for topic in topics if topic not in KAFKAS_OWN and self._pattern.fullmatch(topic)))
 
 
 def _exists(client: Consumer | AdminClient, topic: str) -> bool:

@@ -107,6 +107,80 @@ def test_pages_of_an_allowed_origin_may_ask(client: FlaskClient) -> None:
     assert other.headers["X-Frame-Options"] == "DENY"
 
 
+def test_pages_of_every_origin_get_no_credentials(herder: Herder) -> None:
+    client = create_app(herder, "cluster", headers=AnswerHeaders.of("*", "", "")).test_client()
+    asked = {
+        "Origin": "http://other.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    preflight = client.options("/connectors", headers=asked)
+    assert preflight.headers["Access-Control-Allow-Origin"] == "http://other.example"
+    assert preflight.headers["Access-Control-Allow-Headers"] == "Content-Type"
+    assert "Access-Control-Allow-Credentials" not in preflight.headers
+    listed = create_app(herder, "cluster", headers=AnswerHeaders.of("*,http://ui.example", "", "")).test_client()
+    shown = listed.get("/", headers={"Origin": "http://ui.example"})
+    assert shown.headers["Access-Control-Allow-Credentials"] == "true"
+
+
+CHANGES = [
+    ("POST", "/connectors/a/restart"),
+    ("POST", "/connectors/a/tasks/0/restart"),
+    ("PUT", "/connectors/a/stop"),
+    ("DELETE", "/connectors/a"),
+    ("PATCH", "/connectors/a/config"),
+    ("PUT", "/admin/loggers/root"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"Origin": "http://other.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:3000"},
+        {"Origin": "http://localhost", "Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+    ids=str,
+)
+def test_pages_of_other_origins_change_nothing(
+    client: FlaskClient, method: str, path: str, page: dict[str, str]
+) -> None:
+    assert make(client, "a") == 201
+    answer = client.open(path, method=method, headers=page)
+    assert answer.status_code == 403
+    assert "access.control.allow.origin" in answer.get_json()["message"]
+    assert client.get("/connectors", headers=page).get_json() == ["a"]
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+@pytest.mark.parametrize(
+    "asker",
+    [
+        {},
+        {"Origin": "http://localhost"},
+        {"Origin": "https://localhost"},
+        {"Origin": "http://ui.example"},
+        {"Origin": "http://ui.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+    ids=str,
+)
+def test_others_change_what_they_may(client: FlaskClient, method: str, path: str, asker: dict[str, str]) -> None:
+    assert make(client, "a") == 201
+    assert client.open(path, method=method, headers=asker).status_code != 403
+
+
+def test_pages_of_other_origins_change_no_loggers_of_admin_listeners(herder: Herder) -> None:
+    client = create_admin_app(herder).test_client()
+    page = {"Origin": "http://other.example"}
+    assert client.put("/admin/loggers/root", json={"level": "INFO"}, headers=page).status_code == 403
+
+
 def test_admin_may_be_elsewhere(herder: Herder) -> None:
     without = create_app(herder, "cluster", with_admin=False).test_client()
     assert without.get("/admin/loggers").status_code == 404

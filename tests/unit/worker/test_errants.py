@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from worker.connector_config import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.herder.errant_requests import (
     Replay,
@@ -15,6 +16,7 @@ from worker.herder.errant_requests import (
     read_replay,
     replayed_document,
 )
+from worker.runtime.errant_origins import ErrantOrigins
 from worker.runtime.errant_ranges import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.errant_record import REPLAYED, ErrantRecord
 from worker.supervisor.messages import ErrantReplayed, ErrantsListed
@@ -72,10 +74,62 @@ def test_a_record_without_context_goes_to_the_only_topic_or_nowhere() -> None:
     assert (only.topic, only.partition, only.offset) == ("orders", -1, -1)
 
 
-def test_a_shared_queue_holds_records_of_others() -> None:
-    assert record(CONTEXT).belongs_to("sink")
-    assert not record(CONTEXT).belongs_to("another")
-    assert record([]).belongs_to("another")
+@pytest.mark.parametrize("named", [True, False])
+def test_a_shared_queue_holds_records_of_others(named: bool) -> None:
+    assert record(CONTEXT).belongs_to("sink", named=named)
+    assert not record(CONTEXT).belongs_to("another", named=named)
+
+
+def test_a_record_without_a_name_is_of_a_connector_that_names_none() -> None:
+    assert record([]).belongs_to("another", named=False)
+    assert not record([]).belongs_to("another", named=True)
+
+
+def origins(**topics: str) -> ErrantOrigins:
+    config = {"name": "sink", "connector.class": "C", "tasks.max": "1"}
+    worker = {"config.storage.topic": "configs", "offset.storage.topic": "offsets", "status.storage.topic": "statuses"}
+    parsed = SinkConnectorConfig.parse({**config, **{key.replace("_", "."): value for key, value in topics.items()}})
+    return ErrantOrigins(parsed, worker)
+
+
+def from_topic(topic: str) -> ErrantRecord:
+    return record([*CONTEXT[1:], ("__connect.errors.topic", topic.encode())])
+
+
+@pytest.mark.parametrize("to", ["topic", "task"])
+@pytest.mark.parametrize(
+    ("topics", "topic", "goes"),
+    [
+        ({"topics": "orders,payments"}, "payments", True),
+        ({"topics": "orders,payments"}, "payroll", False),
+        ({"topics": "orders,configs"}, "configs", False),
+        ({"topics_regex": "or.*"}, "orders", True),
+        ({"topics_regex": "or.*"}, "my-orders", False),
+        ({"topics_regex": ".*"}, "configs", False),
+        ({"topics_regex": ".*"}, "offsets", False),
+        ({"topics_regex": ".*"}, "statuses", False),
+        ({"topics_regex": ".*"}, "__consumer_offsets", False),
+    ],
+)
+def test_a_record_goes_back_to_topics_of_the_connector_alone(
+    topics: dict[str, str], topic: str, goes: bool, to: str
+) -> None:
+    known = origins(**topics)
+    reason = known.why_not(known.original(from_topic(topic)), to)
+    if goes:
+        assert reason is None
+    else:
+        assert reason is not None
+        assert f"comes from topic {topic}, which connector sink does not read" in reason
+
+
+def test_a_task_is_given_only_what_is_known_to_be_at_a_place() -> None:
+    known = origins(topics="orders")
+    original = known.original(record([]))
+    assert known.why_not(original, "topic") is None
+    assert "Nothing tells where" in str(known.why_not(original, "task"))
+    several = origins(topics="orders,payments")
+    assert "Nothing tells where" in str(several.why_not(several.original(record([])), "topic"))
 
 
 def test_bytes_are_shown_as_text_where_they_are() -> None:

@@ -1,0 +1,84 @@
+"""Threads for requests: some are kept for each kind, so that one kind cannot keep another waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from waitress.task import ThreadedTaskDispatcher
+
+__all__ = ["THREADS", "Place", "Places", "place_of"]
+
+
+class Place(Enum):
+    """A kind of request."""
+
+    HEALTH = "health"
+    """What probes ask, and what is refused."""
+    PEER = "peer"
+    """What another worker asks by itself: without it tasks are not started, and statuses miss their metrics."""
+    PASSED_ON = "passed on"
+    """What a user asked another worker."""
+    READ = "read"
+    """What is answered from what the worker knows."""
+    OTHER = "other"
+    """All else: it may wait for a plugin, Kafka or another worker, for up to 90 s."""
+
+
+THREADS: Final[Mapping[Place, int]] = {
+    Place.HEALTH: 2,
+    Place.PEER: 4,
+    Place.PASSED_ON: 16,
+    Place.READ: 6,
+    Place.OTHER: 32,
+}
+_PROBED: Final = ("", "/health")
+_OF_PEERS: Final = (("POST", "tasks"), ("PUT", "fence"))
+_READS: Final = ("GET", "HEAD", "OPTIONS")
+_SLOW_READS: Final = ("offsets", "lag", "dlq")
+_PLUGIN_KEYS: Final = ("connector-plugins", "config")
+_SEGMENTS: Final = 3
+
+
+class Places:
+    """Answers the requests of channels, each kind in threads of its own."""
+
+    def __init__(self) -> None:
+        self._pools = {place: ThreadedTaskDispatcher() for place in Place}
+        for place, pool in self._pools.items():
+            # It would log each request that waits.
+            pool.queue_logger.disabled = True
+            pool.set_thread_count(THREADS[place])
+
+    def add_task(self, channel: Any) -> None:
+        """Answer the first request of a channel."""
+        request = channel.requests[0]
+        refused = request.error is not None
+        place = Place.HEALTH if refused else place_of(request.command, request.request_uri)
+        self._pools[place].add_task(channel)
+
+    def shutdown(self, seconds: float) -> None:
+        """Wait so long for what is being answered; nothing else is."""
+        deadline = time.monotonic() + seconds
+        for pool in self._pools.values():
+            pool.set_thread_count(0)
+        for pool in self._pools.values():
+            pool.shutdown(timeout=max(0.0, deadline - time.monotonic()))
+
+
+def place_of(method: str, uri: str) -> Place:
+    """The kind of a request."""
+    path, _, query = uri.partition("?")
+    segments = path.strip("/").split("/")
+    forward = parse_qs(query).get("forward", [""])[0]
+    if path.rstrip("/") in _PROBED:
+        return Place.HEALTH
+    if len(segments) == _SEGMENTS and ((method, segments[-1]) in _OF_PEERS or (method, forward) == ("GET", "false")):
+        return Place.PEER
+    if forward:
+        return Place.PASSED_ON
+    is_slow = segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
+    return Place.READ if method in _READS and not is_slow else Place.OTHER
