@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -57,9 +56,6 @@ class Loop(Protocol):
 
 def main(connection: Connection, lease: str | None) -> None:
     """The main function of a child process, which ends with the ``lease`` of its worker if that has one."""
-    # A terminal sends its signals to every process; only the worker decides what they mean.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if lease is not None:
         watch_lease(lease)
     run(Link(connection), log_to_worker=True)

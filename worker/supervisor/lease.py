@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from worker.supervisor.descendants import exit_with_descendants
+
 __all__ = ["Lease", "LeaseView", "watch_lease"]
 
 _FORM: Final = "d"
@@ -60,7 +62,7 @@ class LeaseView:
         return time.monotonic() > self._until[0]
 
 
-def watch_lease(path: str, on_over: Callable[[], None] = lambda: os._exit(1)) -> None:
+def watch_lease(path: str, on_over: Callable[[], None] = exit_with_descendants) -> None:
     """Look, from a thread of its own, whether the lease at ``path`` is over; a worker that is gone has none."""
     try:
         lease = LeaseView(path)
