@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import logging
 import os
@@ -33,6 +35,7 @@ from worker.supervisor.forker import main
 main(descriptor, preload)
 """
 _ANSWERED: Final = 60.0
+_ENDED: Final = 10.0
 _DESCRIPTORS: Final = 2
 
 
@@ -86,6 +89,16 @@ class ForkServer:
                 raise EOFError("the fork server has ended")
         return _forked(json.loads(data), descriptors)
 
+    def close(self) -> None:
+        """End it, and with it every child that is left."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_ENDED)
+
     def _running(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
             logger.warning("The fork server ended with status %s and is started anew", self._process.returncode)
@@ -127,5 +140,7 @@ def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
 
 @cache
 def fork_server() -> ForkServer:
-    """The fork server of this process."""
-    return ForkServer()
+    """The fork server of this process, which ends with it."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server

@@ -85,13 +85,14 @@ class Launcher(Protocol):
         """Nothing is launched any more."""
 
 
-def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> list[C]:
+def ready_children(children: Iterable[C], wake: int | None, seconds: float | None) -> list[C]:
     """Wait until children say something or are gone, or ``wake`` becomes readable; those children.
 
     Meanwhile what they are told is sent as they take it. This needs no descriptor, of which there may be no more.
     """
     with selectors.PollSelector() as selector:
-        selector.register(wake, selectors.EVENT_READ)
+        if wake is not None:
+            selector.register(wake, selectors.EVENT_READ)
         for child in children:
             if not child.pipe.closed:
                 writing = selectors.EVENT_WRITE if child.pipe.waits_to_send else 0

@@ -15,6 +15,7 @@ from worker.herder.errant_requests import (
     read_replay,
     replayed_document,
 )
+from worker.redaction import Redaction
 from worker.runtime.errant_ranges import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.errant_record import REPLAYED, ErrantRecord
 from worker.supervisor.messages import ErrantReplayed, ErrantsListed
@@ -79,11 +80,11 @@ def test_a_shared_queue_holds_records_of_others() -> None:
 
 
 def test_bytes_are_shown_as_text_where_they_are() -> None:
-    shown = record([("h", b"x"), *CONTEXT], value=None).document()
+    shown = record([("h", b"x"), *CONTEXT], value=None).document(Redaction())
     assert (shown["key"], shown["value"]) == ({"base64": "/w=="}, None)
     assert shown["headers"] == [{"key": "h", "value": {"text": "x"}}]
     assert (shown["error"]["offset"], shown["error"]["message"], shown["error"]["task"]) == (77, "fälsch", None)
-    assert record([]).document()["error"] is None
+    assert record([]).document(Redaction())["error"] is None
 
 
 @pytest.mark.parametrize(
