@@ -41,6 +41,7 @@ from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
 from worker.misspelled import misspelled
+from worker.own_files import WORKER_FILE
 from worker.progress import ProgressLog
 from worker.redaction import Redaction
 from worker.runtime.entry import main as child_main
@@ -79,7 +80,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     stop = StopSignals(OK)
     with suppress(StoppedError), ExitStack() as stack:
         try:
-            props = read_properties(worker_file)
+            props = {**read_properties(worker_file), WORKER_FILE: str(worker_file.resolve())}
             redaction = Redaction()
             hide_in_log(redaction)
             resolved = worker_values(props, redaction)
@@ -107,7 +108,7 @@ def run_distributed(worker_file: Path) -> int:
     stop = StopSignals(OK)
     with suppress(StoppedError), ExitStack() as stack:
         try:
-            props = read_properties(worker_file)
+            props = {**read_properties(worker_file), WORKER_FILE: str(worker_file.resolve())}
             redaction = Redaction()
             hide_in_log(redaction)
             resolved = worker_values(props, redaction)

@@ -42,6 +42,7 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
         for alias in aliases:
             entry = registry.find(PluginKind.CONFIG_PROVIDER, provider_class(alias, props))
             if entry.class_name.startswith(_OWN) and entry.folder is None:
+                _warn_of_any_path(alias, entry.class_name, props)
                 providers[alias] = provider_of(alias, props, registry, redaction)
             else:
                 providers[alias] = ChildProvider(alias, props, redaction, launcher)
@@ -57,6 +58,17 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
     passwords = [key.name for key in WorkerConfig.definitions() if key.type is ConfigType.PASSWORD]
     redaction.add([*(values[key] for key in passwords if key in values), *client_secrets(values)])
     return values
+
+
+def _warn_of_any_path(alias: str, class_name: str, props: Mapping[str, str]) -> None:
+    key = f"config.providers.{alias}.param.allowed.paths"
+    if class_name.endswith((".FileConfigProvider", ".DirectoryConfigProvider")) and not props.get(key):
+        logger.warning(
+            "Config provider %s reads any file that this worker can read, but for the worker's own. Set %s to the "
+            "folders that are meant for connectors.",
+            alias,
+            key,
+        )
 
 
 class ChildProvider(ConfigProvider):

@@ -8,6 +8,8 @@ from typing import Final, TypeAlias
 from connect.config import ConfigData, ConfigProvider
 from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
+from connect.providers import DirectoryConfigProvider, FileConfigProvider
+from worker.own_files import own_files
 from worker.redaction import Redaction
 from worker.runtime.control import Link
 from worker.supervisor.messages import ConfigExpires
@@ -87,7 +89,9 @@ def provider_of(
     alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction
 ) -> ConfigProvider:
     """The provider that an alias stands for, configured; what it gives is hidden."""
-    provider: ConfigProvider = registry.load(PluginKind.CONFIG_PROVIDER, provider_class(alias, worker))()
+    loaded = registry.load(PluginKind.CONFIG_PROVIDER, provider_class(alias, worker))
+    reads_files = issubclass(loaded, (FileConfigProvider, DirectoryConfigProvider))
+    provider: ConfigProvider = loaded(own_files(worker)) if reads_files else loaded()
     parameters = f"config.providers.{alias}.param."
     redaction.add(provider_secrets(worker))
     provider.configure(

@@ -77,3 +77,16 @@ def test_a_worker_file_without_providers_starts_no_process() -> None:
     redaction = Redaction()
     assert worker_values(file, redaction) == file
     assert redaction.hide("s3cret") == "[hidden]"
+
+
+@pytest.mark.parametrize("name", ["FileConfigProvider", "DirectoryConfigProvider"])
+def test_a_provider_that_may_read_anything_is_warned_of_once(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = {"config.providers": "it", "config.providers.it.class": name}
+    worker_values(file, Redaction())
+    assert [record.getMessage().partition(" reads")[0] for record in caplog.records] == ["Config provider it"]
+    assert "Set config.providers.it.param.allowed.paths" in caplog.text
+    caplog.clear()
+    worker_values(file | {"config.providers.it.param.allowed.paths": str(tmp_path)}, Redaction())
+    assert caplog.records == []
