@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -38,11 +38,13 @@ def create_app(
     headers: AnswerHeaders = AnswerHeaders(),  # noqa: B008 - it cannot be changed
     forwarding: Forwarding | None = None,
     request_timeout: float = REQUEST_TIMEOUT,
+    hide: Callable[[str], str] = str,
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
+    ``hide`` takes the worker's secrets out of errors.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice")
@@ -56,25 +58,31 @@ def create_app(
     if with_admin:
         resources.append(loggers(herder, patience, distributed=forwarding is not None))
     if forwarding is None:
-        return _app(resources, headers)
-    app = _app([*resources, internal(herder, patience)], headers)
+        return _app(resources, headers, hide)
+    app = _app([*resources, internal(herder, patience)], headers, hide)
     forwarding.put_on(app)
     return app
 
 
-def create_admin_app(herder: Herder, *, distributed: bool = False, request_timeout: float = REQUEST_TIMEOUT) -> Flask:
+def create_admin_app(
+    herder: Herder,
+    *,
+    distributed: bool = False,
+    request_timeout: float = REQUEST_TIMEOUT,
+    hide: Callable[[str], str] = str,
+) -> Flask:
     """The application of ``admin.listeners``: ``/admin`` alone. Nothing of it is passed on to another worker."""
-    return _app([loggers(herder, Patience(request_timeout), distributed=distributed)], AnswerHeaders())
+    return _app([loggers(herder, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
 
 
-def _app(resources: Iterable[Blueprint], headers: AnswerHeaders) -> Flask:
+def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str]) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json = JsonAnswers(app)
     app.url_map.converters["name"] = EscapedName
     app.url_map.merge_slashes = False
     for resource in resources:
         app.register_blueprint(resource)
-    register_errors(app)
+    register_errors(app, hide)
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)

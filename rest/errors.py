@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, current_app, jsonify
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
@@ -21,6 +22,7 @@ from worker.errors import (
 
 __all__ = ["error_answer", "register_errors"]
 
+_HIDE: Final = "sluice-hide"
 _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
     (NotFoundError, 404),
     (AlreadyExistsError, 409),
@@ -36,15 +38,17 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
 )
 
 
-def register_errors(app: Flask) -> None:
-    """Have every error of the app answered as ``{"error_code": ..., "message": ...}``."""
+def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
+    """Have every error of the app answered as ``{"error_code": ..., "message": ...}``, its message after ``hide``."""
+    app.extensions[_HIDE] = hide
     app.register_error_handler(ConnectError, error_answer)
     app.register_error_handler(HTTPException, _http_error)
 
 
 def error_answer(error: ConnectError) -> Response:
     """The answer that an error is."""
-    return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), str(error))
+    hide: Callable[[str], str] = current_app.extensions[_HIDE]
+    return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), hide(str(error)))
 
 
 def _http_error(error: HTTPException) -> Response:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
-from connect.config import read_properties, resolve_references
+from connect.config import read_properties
 from connect.errors import ConfigError, ConnectError, PluginError, RetriableError
 from connect.plugins import PluginKind, PluginRegistry
 from rest.app import create_admin_app, create_app
@@ -23,6 +23,7 @@ from rest.leader_client import LeaderClient
 from rest.owner_client import OwnerClient
 from rest.server import RestServer
 from rest.tls import TlsSettings
+from worker.child_providers import worker_values
 from worker.config import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.connector_files import read_connector
 from worker.herder.connectors import TopicTracking
@@ -36,14 +37,15 @@ from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
 from worker.kafka.compacted_topic import WriteLimit
 from worker.kafka.retries import until_answered
+from worker.log import hide_in_log
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.membership.solo import SoloMembership
 from worker.misspelled import misspelled
+from worker.own_files import WORKER_FILE
 from worker.progress import ProgressLog
+from worker.redaction import Redaction
 from worker.runtime.entry import main as child_main
-from worker.runtime.log import Redaction
-from worker.runtime.providers import providers_of
 from worker.stop_signals import StoppedError, StopSignals
 from worker.stores.config import MemoryConfigStore
 from worker.stores.file_offset import FileOffsetStore
@@ -82,14 +84,16 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     stop = StopSignals(OK)
     with suppress(StoppedError), ExitStack() as stack:
         try:
-            props = read_properties(worker_file)
-            resolved = _resolved(props)
+            props = {**read_properties(worker_file), WORKER_FILE: str(worker_file.resolve())}
+            redaction = Redaction()
+            hide_in_log(redaction)
+            resolved = worker_values(props, redaction)
             config = StandaloneConfig.parse(resolved)
             _warn(config)
             cluster_id = _cluster_id(resolved)
             store = FileOffsetStore(config.offset_file)
             stack.callback(store.close)
-            web = _Web(config, resolved, stack)
+            web = _Web(config, resolved, redaction, stack)
             herder = _standalone_herder(config, props, store, web, stack)
         except ConnectError as error:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
@@ -108,11 +112,13 @@ def run_distributed(worker_file: Path) -> int:
     stop = StopSignals(OK)
     with suppress(StoppedError), ExitStack() as stack:
         try:
-            props = read_properties(worker_file)
-            resolved = _resolved(props)
+            props = {**read_properties(worker_file), WORKER_FILE: str(worker_file.resolve())}
+            redaction = Redaction()
+            hide_in_log(redaction)
+            resolved = worker_values(props, redaction)
             config = DistributedConfig.parse(resolved)
             _warn(config)
-            web = _Web(config, resolved, stack)
+            web = _Web(config, resolved, redaction, stack)
             cluster_id = _cluster_id(resolved)
             peers = Peers(web.peer_context(), _REQUEST_TIMEOUT)
             stack.callback(peers.close)
@@ -131,8 +137,11 @@ def run_distributed(worker_file: Path) -> int:
 class _Web:
     """The REST servers of a worker. They listen at once, so that an address that is taken is known first."""
 
-    def __init__(self, config: WorkerConfig, resolved: Mapping[str, str], stack: ExitStack) -> None:
+    def __init__(
+        self, config: WorkerConfig, resolved: Mapping[str, str], redaction: Redaction, stack: ExitStack
+    ) -> None:
         self._config = config
+        self._redaction = redaction
         self._tls = TlsSettings(resolved)
         self._admin: RestServer | None = None
         self._server = RestServer(config.listeners, self._tls)
@@ -150,10 +159,14 @@ class _Web:
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
         )
         with_admin = config.admin_listeners is None
-        app = create_app(herder, cluster_id, with_admin=with_admin, headers=headers, forwarding=forwarding)
+        app = create_app(
+            herder, cluster_id, with_admin=with_admin, headers=headers, forwarding=forwarding, hide=self._redaction.hide
+        )
         self._server.answer_with(app)
         if self._admin is not None:
-            self._admin.answer_with(create_admin_app(herder, distributed=forwarding is not None))
+            self._admin.answer_with(
+                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide)
+            )
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 
     def peer_context(self) -> SSLContext | None:
@@ -310,11 +323,6 @@ def _status(done: Future[Outcome]) -> int:
         return FAILED
     logger.info("All connectors are drained")
     return OK
-
-
-def _resolved(props: Mapping[str, str]) -> dict[str, str]:
-    values = resolve_references(props, providers_of(props, Redaction())).values
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def _warn(config: WorkerConfig) -> None:

@@ -1,6 +1,6 @@
 """The commands ``sluice``, ``connect-standalone`` and ``connect-distributed``.
 
-Imports are made by the commands that need them: the fork server of a worker loads this module too.
+Imports are made by the commands that need them, so that each begins soon.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import resource
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -86,14 +85,14 @@ def distributed(worker_properties: Path) -> None:
 
 def _begin() -> None:
     """What takes long and can go on beside the imports."""
-    from worker.supervisor.fork_server import start_fork_server  # noqa: PLC0415 - see above
+    from worker.supervisor.fork_server import fork_server  # noqa: PLC0415 - see above
 
     _allow_open_files()
     try:
-        start_fork_server()
+        fork_server().start()
     except OSError as error:
-        remedy = f"If its path is long, set TMPDIR to a shorter one than {tempfile.gettempdir()}"
-        click.echo(f"The worker could not start, nor any process in its temporary folder: {error}. {remedy}.", err=True)
+        remedy = "Is the machine out of memory, or at its limit of processes?"
+        click.echo(f"The worker could not start, nor any process of it: {error}. {remedy}", err=True)
         sys.exit(2)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-__all__ = ["configure_logging"]
+from worker.redaction import Redaction
+
+__all__ = ["configure_logging", "hide_in_log"]
 
 _FORMAT: Final = "[%(asctime)s] %(levelname)s [%(context)s] %(message)s (%(name)s)"
 
@@ -17,6 +19,24 @@ class _Context(logging.Filter):
         if not hasattr(record, "context"):
             record.context = "worker"
         return True
+
+
+class _Hiding(logging.Formatter):
+    """Writes lines as another does, without secrets."""
+
+    def __init__(self, formatter: logging.Formatter, redaction: Redaction) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._redaction = redaction
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redaction.hide(self._formatter.format(record))
+
+
+def hide_in_log(redaction: Redaction) -> None:
+    """Keep what is secret, now or later, from the log that is written so far (invariant I8)."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Hiding(handler.formatter or logging.Formatter(), redaction))
 
 
 def configure_logging(level: int = logging.INFO) -> None:

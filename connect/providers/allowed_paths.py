@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 from connect.config import MEDIUM, Config, Long, invalid_value, option, validator
 from connect.errors import ConnectError
 from connect.providers.options import ttl_ms
 
 __all__ = ["AllowedPaths", "PathProviderConfig"]
+
+_SYSTEM: Final = (Path("/proc"), Path("/sys"))
 
 
 @validator("list of absolute paths that exist")
@@ -29,29 +32,55 @@ class PathProviderConfig(Config):
         importance=MEDIUM,
         validator=_existing_paths,
         doc="Files and folders the provider may read, and all that is in these folders; where symbolic links lead "
-        "counts. Anything the worker's user can read when it is not set: set it, so that who may write a connector's "
-        "configuration cannot read other files by it.",
+        "counts. Set it: without it, who may write a connector's configuration can read by it what the worker's user "
+        "can read, but for the files that the worker itself needs, /proc and /sys.",
     )
     ttl_ms: Long | None = ttl_ms()
 
 
 class AllowedPaths:
-    """Finds the real place of paths that a configuration names, and refuses those that are not allowed."""
+    """Finds the real place of paths that a configuration names, and refuses those that are not allowed.
 
-    def __init__(self, allowed: Collection[str]) -> None:
+    Where nothing says what is allowed, that is all but ``refused``, and what the system tells of processes and devices.
+    """
+
+    def __init__(self, allowed: Collection[str], refused: Collection[Path] = ()) -> None:
         self._allowed = tuple(Path(path) for path in allowed)
+        self._refused = tuple(refused)
 
     def resolve(self, path: str | Path) -> Path:
         """The path free of ``..`` and symbolic links; a :class:`~connect.errors.ConnectError` if it is not allowed."""
         try:
             real = Path(path).resolve()
             # Resolved each time: a mounted secret is replaced by pointing a link to another folder.
-            allowed = not self._allowed or any(real.is_relative_to(place.resolve()) for place in self._allowed)
+            allowed = any(real.is_relative_to(place.resolve()) for place in self._allowed)
         except (OSError, RuntimeError, ValueError) as error:
             raise ConnectError(f"The path {str(path)!r} cannot be followed: {error}. Correct the reference.") from error
-        if not allowed:
+        if not self._allowed:
+            self._refuse(path, real)
+        elif not allowed:
             raise ConnectError(
                 f"The path {path} is not allowed to be accessed: it, or where its links lead, is outside of "
                 "allowed.paths. Name a file in there, or add the path to the provider's param.allowed.paths."
             )
         return real
+
+    def _refuse(self, path: str | Path, real: Path) -> None:
+        if any(real.is_relative_to(place) for place in _SYSTEM):
+            whose = "belongs to the system"
+        elif any(_is_same(real, own) for own in self._refused):
+            whose = "belongs to the worker itself"
+        else:
+            return
+        raise ConnectError(
+            f"The path {path} is not allowed to be accessed: it, or where its links lead, {whose}. Name another file, "
+            "and have the provider's param.allowed.paths set to the folders that are meant for connectors."
+        )
+
+
+def _is_same(real: Path, own: Path) -> bool:
+    """Whether two paths are of one file, by whatever links; it need not be there yet."""
+    try:
+        return real == own.resolve() or real.samefile(own)
+    except (OSError, RuntimeError, ValueError):
+        return False

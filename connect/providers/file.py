@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from connect.config import Config, ConfigData, ConfigProvider, read_properties
@@ -21,10 +22,14 @@ class FileConfigProvider(ConfigProvider):
 
     config_class: ClassVar[type[Config]] = PathProviderConfig
 
+    def __init__(self, refused: Collection[Path] = ()) -> None:
+        """Make one that does not read the files ``refused``, unless ``allowed.paths`` has them."""
+        self._refused = refused
+
     def configure(self, props: Mapping[str, str]) -> None:
         """Take ``allowed.paths`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
         config = PathProviderConfig.parse(props)
-        self._allowed = AllowedPaths(config.allowed_paths)
+        self._allowed = AllowedPaths(config.allowed_paths, self._refused)
         self._ttl_ms = config.ttl_ms
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:

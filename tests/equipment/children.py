@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import signal
@@ -13,7 +14,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from worker.runtime.control import Link
 from worker.supervisor import messages
+from worker.supervisor.lease import watch_lease
 from worker.supervisor.messages import Command, Report, decode, encode
 
 __all__ = ["main"]
@@ -22,9 +25,10 @@ LOG_LINES = 2_000
 BIG = 8 * 1024 * 1024
 
 
-def main(connection: Connection, _lease: str | None = None) -> None:
+def main(connection: Connection, lease: str | None = None) -> None:
     """Speak the protocol; the config's ``does`` names what to do, ``file`` where to tell of it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if lease is not None:
+        watch_lease(lease)
     first: Any = decode(connection.recv_bytes())
     _DEEDS[first.config["does"]](connection, first.config)
 
@@ -71,6 +75,56 @@ def _hang_with_a_grandchild(connection: Connection, config: dict[str, str]) -> N
     _note(config, grandchild)
     say(connection, messages.Started("1"))
     time.sleep(3600)
+
+
+def _start_a_daemon(connection: Connection, config: dict[str, str]) -> None:
+    """Start what gets away as daemons do."""
+    _daemon(config)
+    _well(connection, config)
+
+
+def _daemon(config: dict[str, str]) -> None:
+    """A process in a session of its own, whose parent has ended, and that does not want to end."""
+    if os.fork() == 0:
+        os.setsid()
+        if (daemon := os.fork()) != 0:
+            _note(config, daemon)
+            os._exit(0)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(3600)
+    os.wait()
+
+
+def _start_a_daemon_and_hang(connection: Connection, config: dict[str, str]) -> None:
+    """The same, and then let no thread of this process do anything."""
+    _daemon(config)
+    say(connection, messages.Started("1"))
+    ctypes.PyDLL(None).sleep(3600)
+
+
+def _start_a_daemon_and_look_after_the_worker(connection: Connection, config: dict[str, str]) -> None:
+    """The same, and read commands as a task does."""
+    _daemon(config)
+    say(connection, messages.Started("1"))
+    link = Link(connection)
+    link.open()
+    link.send(messages.Paused())
+    time.sleep(3600)
+
+
+def _tell_signals(connection: Connection, config: dict[str, str]) -> None:
+    """Tell whether what is started from here ends by signals: a program, and a process that is forked."""
+    ends: dict[str, str] = {}
+    for number in (signal.SIGTERM, signal.SIGINT):
+        program = subprocess.Popen(["sleep", "3600"])
+        program.send_signal(number)
+        ends[f"program {number.name}"] = str(program.wait(10))
+        if (forked := os.fork()) == 0:
+            os.kill(os.getpid(), number)
+            os._exit(77)
+        ends[f"forked {number.name}"] = str(os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]))
+    say(connection, messages.TaskConfigs([ends]))
+    _well(connection, config)
 
 
 def _half_a_message(connection: Connection, config: dict[str, str]) -> None:
@@ -169,6 +223,10 @@ _DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
         _exit,
         _leave_a_grandchild,
         _hang_with_a_grandchild,
+        _start_a_daemon,
+        _start_a_daemon_and_hang,
+        _start_a_daemon_and_look_after_the_worker,
+        _tell_signals,
         _half_a_message,
         _deaf,
         _close_the_pipe,

@@ -66,6 +66,21 @@ def test_a_task_goes_on_with_the_new_value(
     worker.wait_for_states("stays", "RUNNING", "RUNNING")
 
 
+def test_a_connector_cannot_have_the_files_of_the_worker(worker: StandaloneWorker, topic: str, tmp_path: Path) -> None:
+    file = worker.folder / "worker.properties"
+    (tmp_path / "link").symlink_to(file)
+    for path in (file, tmp_path / "link", "/proc/self/environ"):
+        config = {
+            "connector.class": "FileStreamSource",
+            "file": "/dev/null",
+            "topic": f"${{file:{path}:bootstrap.servers}}",
+        }
+        answer = requests.post(f"{worker.url()}connectors", json={"name": f"spy-{topic}", "config": config}, timeout=30)
+        assert answer.status_code >= 400
+        assert "is not allowed to be accessed" in answer.text
+    assert worker.log().count("Set config.providers.file.param.allowed.paths") == 1
+
+
 def test_a_connector_without_references_any_more_is_left_alone(
     worker: StandaloneWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import requests
 from confluent_kafka.admin import AdminClient
 
 from equipment.standalone import StandaloneWorker, descendants, runs
@@ -219,12 +221,42 @@ def test_a_second_worker_with_the_same_offsets_file_does_not_start(
     second.wait_for_states("source", "RUNNING", "RUNNING")
 
 
-def test_a_temporary_folder_whose_path_is_too_long_is_told(tmp_path: Path) -> None:
+def test_what_is_in_the_temporary_folder_may_be_removed(
+    standalone: MakeWorker, topic: str, tmp_path: Path, bootstrap: str
+) -> None:
+    """Cleaners remove what has not been used for some days; and the path may be too long for a socket."""
     folder = tmp_path / ("x" * 100)
     folder.mkdir()
-    worker = StandaloneWorker(tmp_path / "worker", "127.0.0.1:1").start({"TMPDIR": str(folder)})
-    assert worker.wait() == 2
-    assert "set TMPDIR to a shorter one" in worker.log()
+    worker = standalone()
+    file_pipeline(worker, topic, tmp_path)
+    worker.start({"TMPDIR": str(folder)})
+    worker.wait_for_states("source", "RUNNING", "RUNNING")
+    shutil.rmtree(folder)
+    # A process is started ahead: the second needs a new one.
+    for _ in range(2):
+        answer = requests.post(worker.url() + "connectors/source/restart?includeTasks=true", timeout=30)
+        assert answer.ok, answer.text
+        worker.wait_for_states("source", "RUNNING", "RUNNING")
+    assert worker.terminate() == 0
+    assert "could not be started" not in worker.log()
+
+
+def test_the_terminal_stops_the_worker_and_the_worker_its_tasks(
+    standalone: MakeWorker, topic: str, tmp_path: Path
+) -> None:
+    """Ctrl-C is a signal to every process of the group; a service manager's stop one to every process there is."""
+    worker = standalone()
+    file_pipeline(worker, topic, tmp_path)
+    worker.start()
+    worker.wait_for_states("source", "RUNNING", "RUNNING")
+    for pid in descendants(worker.pid):
+        os.kill(pid, signal.SIGINT)
+        os.kill(pid, signal.SIGTERM)
+    assert set(map(os.getpgid, descendants(worker.pid))).isdisjoint({os.getpgid(worker.pid)})
+    worker.signal(signal.SIGINT)
+    assert worker.wait() == 0
+    assert "without having said why" not in worker.log()
+    assert "is killed" not in worker.log()
 
 
 def test_a_task_that_fails_shows_its_trace_and_the_others_go_on(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from connect.chain import Step, converter_plugin, converter_props, transformatio
 from connect.config import Config, ConfigProvider, ConfigType, resolve_references
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.errors import ConnectError
 from connect.plugins import PluginKind, PluginRegistry
 from connect.source import SourceConnector
 from worker.config import DistributedConfig, WorkerConfig
@@ -20,8 +22,8 @@ from worker.connector_config import (
     SourceConnectorConfig,
 )
 from worker.kafka.client_secrets import client_secrets
+from worker.redaction import Redaction
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
-from worker.runtime.log import Redaction
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
 
@@ -100,6 +102,23 @@ class Assembly:
         self.redaction.add(_passwords(loaded.config_class, self.props))
         return loaded
 
+    def hide_secrets(self) -> None:
+        """Hide every secret that the connector's configuration holds, whichever of its plugins the key belongs to.
+
+        Plugins are given what belongs to others, too, and so they may tell of it. One that there is not has no secrets.
+        """
+        if (task_class := getattr(self.connector_class, "task_class", None)) is not None:
+            self.redaction.add(_passwords(task_class.config_class, self.props))
+        for role in ("key", "value", "header"):
+            if name := self.props.get(f"{role}.converter"):
+                kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+                with suppress(ConnectError):
+                    self._hide(kind, name, converter_props(self.props, role))
+        with suppress(ConnectError):
+            for kind, name, props in self._chain():
+                with suppress(ConnectError):
+                    self._hide(kind, name, props)
+
     @property
     def is_source(self) -> bool:
         """Whether the connector is a source."""
@@ -172,11 +191,16 @@ class Assembly:
         return converter_plugin(self.registry, props, role)
 
     def _steps(self) -> list[Step]:
-        for spec in self.config.transformations():
-            self._hide(PluginKind.TRANSFORMATION, spec.type, spec.props)
-            if spec.predicate is not None:
-                self._hide(PluginKind.PREDICATE, spec.predicate.type, spec.predicate.props)
+        for kind, name, props in self._chain():
+            self._hide(kind, name, props)
         return transformation_steps(self.registry, self.props)
+
+    def _chain(self) -> Iterator[tuple[PluginKind, str, Mapping[str, str]]]:
+        """The transformations and predicates, with their own keys."""
+        for spec in self.config.transformations():
+            yield PluginKind.TRANSFORMATION, spec.type, spec.props
+            if spec.predicate is not None:
+                yield PluginKind.PREDICATE, spec.predicate.type, spec.predicate.props
 
     def _hide(self, kind: PluginKind, name: str, props: Mapping[str, str]) -> None:
         """Hide the secrets of a plugin before it is configured with them (invariant I8)."""

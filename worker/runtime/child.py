@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -13,17 +12,17 @@ from connect.connector import Task
 from connect.errors import ConnectError
 from connect.sink import SinkTask
 from connect.source import SourceTask
-from worker.connector_config import ConnectorConfig
 from worker.kafka.topic_creation import NewTopic
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
-from worker.runtime.dead_letter_queue import DeadLetterQueue
+from worker.runtime.dead_letter_queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.guarantee import guarantee_of
 from worker.runtime.inquiries import answer
-from worker.runtime.log import PipeHandler, Redaction
+from worker.runtime.log import send_log
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink import SinkLoop
 from worker.runtime.sink_context import SinkTaskRuntimeContext
@@ -57,9 +56,6 @@ class Loop(Protocol):
 
 def main(connection: Connection, lease: str | None) -> None:
     """The main function of a child process, which ends with the ``lease`` of its worker if that has one."""
-    # A terminal sends its signals to every process; only the worker decides what they mean.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if lease is not None:
         watch_lease(lease)
     run(Link(connection), log_to_worker=True)
@@ -73,9 +69,7 @@ def run(link: Link, *, log_to_worker: bool) -> None:
         return  # a process that was started ahead, whose worker is gone
     redaction = Redaction()
     if log_to_worker:
-        root = logging.getLogger()
-        root.handlers[:] = [PipeHandler(link, redaction)]
-        root.setLevel(logging.INFO)
+        send_log(link, redaction)
     try:
         match first:
             case messages.RunConnector():
@@ -94,10 +88,11 @@ def run(link: Link, *, log_to_worker: bool) -> None:
 def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
+    assembly.hide_secrets()
     control = Control(link, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
-    reporters = _reporters(command, assembly.config, clients, counts)
+    reporters = _reporters(command, assembly, clients, counts)
     tolerance = Tolerance(assembly.config, reporters, control.wait_unless_stopped, counts=counts)
     config = assembly.task_config(command.config)
     try:
@@ -113,10 +108,9 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
         _stop(task, loop, tolerance)
 
 
-def _reporters(
-    command: messages.RunTask, config: ConnectorConfig, clients: Clients, counts: ErrorCounts
-) -> list[Reporter]:
+def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, counts: ErrorCounts) -> list[Reporter]:
     """Who is told of records that are given up: the log, and the dead letter queue if there is one."""
+    config = assembly.config
     reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
     if topic:
@@ -124,11 +118,9 @@ def _reporters(
             clients.dlq_topic(NewTopic(topic, 1, config.errors_deadletterqueue_topic_replication_factor))
         except ConnectError as error:
             raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from error
+        headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
         with_context = config.errors_deadletterqueue_context_headers_enable
-        queue = DeadLetterQueue(
-            clients.dlq_producer(), topic, command.connector, command.task, with_context=with_context
-        )
-        reporters.append(queue)
+        reporters.append(DeadLetterQueue(clients.dlq_producer(), topic, headers if with_context else None))
     return reporters
 
 

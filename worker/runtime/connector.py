@@ -12,11 +12,11 @@ from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
 from worker.misspelled import misspelled
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import known_keys
 from worker.runtime.control import Control, ErrorRaised, Link
 from worker.runtime.guarantee import offset_reader
-from worker.runtime.log import Redaction
 from worker.runtime.offsets import WorkerOffsetReader
 from worker.runtime.offsets_topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
@@ -64,6 +64,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     """Run one connector until the worker says stop; what it raises is raised."""
     control = Control(link)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
+    assembly.hide_secrets()
     for warning in (*misspelled(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None

@@ -7,7 +7,6 @@ pausing, stopping and waiting are one thing, and no flag is shared between threa
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
 from collections import deque
@@ -20,6 +19,7 @@ from typing import TypeAlias
 from connect.errors import ConnectError
 from worker.loggers import set_level
 from worker.supervisor import messages
+from worker.supervisor.descendants import exit_with_descendants
 from worker.supervisor.messages import Command, Report, decode, encode
 
 __all__ = ["Control", "ErrorRaised", "Link", "Reply"]
@@ -38,11 +38,11 @@ class ErrorRaised:
 class Link:
     """The pipe to the worker. ``send`` may be called from any thread; commands come out of ``inbox``.
 
-    When the worker is gone, ``on_orphaned`` is called from the reading thread: a process exits at once, because whoever
-    takes over its work must not find it still writing (invariant I6).
+    When the worker is gone, ``on_orphaned`` is called from the reading thread: a process exits at once, with all that
+    it started, because whoever takes over its work must not find it still writing (invariant I6).
     """
 
-    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = lambda: os._exit(1)) -> None:
+    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants) -> None:
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned

@@ -8,8 +8,8 @@ kill may write it here twice and never loses it.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -17,10 +17,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import SinkRecord
 from connect.errors import ConnectError, RetriableError
+from worker.redaction import Redaction
 from worker.runtime.records import client_timestamp
-from worker.runtime.tolerance import Failure, RawRecord
+from worker.runtime.tolerance import Failure, RawRecord, stack_trace
 
-__all__ = ["PREFIX", "DeadLetterQueue"]
+__all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
 
 PREFIX: Final = "__connect.errors."
 """What the names of the headers begin with that say what went wrong (KIP-298)."""
@@ -29,15 +30,49 @@ _FLUSH_TIMEOUT: Final = 60.0
 _SERVE: Final = 0.1
 
 
-class DeadLetterQueue:
-    """Writes failures to ``topic``; a :class:`~worker.runtime.tolerance.Reporter`. Used by the task's thread alone."""
+@dataclass(frozen=True, slots=True)
+class ErrorHeaders:
+    """The headers of KIP-298, and for sources where the record was read; none tells a secret (invariant I8)."""
 
-    def __init__(self, producer: Producer, topic: str, connector: str, task: int, *, with_context: bool) -> None:
+    connector: str
+    task: int
+    redaction: Redaction
+
+    def of(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
+        """Those of one record."""
+        place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
+        record = failure.record
+        if record is not None and not isinstance(record, SinkRecord):
+            place = {
+                "topic": record.topic,
+                "source.partition": _json(record.source_partition).decode(),
+            }
+            if record.source_offset:
+                place = {**place, "source.offset": _json(record.source_offset).decode()}
+        error = failure.error
+        context: Mapping[str, object] = {
+            **place,
+            "connector.name": self.connector,
+            "task.id": self.task,
+            "stage": failure.stage.value,
+            "class.name": failure.executing,
+            "exception.class.name": f"{type(error).__module__}.{type(error).__qualname__}",
+            "exception.message": self.redaction.told(str(error)),
+            "exception.stacktrace": self.redaction.told(stack_trace(error)),
+        }
+        return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
+
+
+class DeadLetterQueue:
+    """Writes failures to ``topic``, with ``headers`` if there are to be any; a :class:`~tolerance.Reporter`.
+
+    Used by the task's thread alone.
+    """
+
+    def __init__(self, producer: Producer, topic: str, headers: ErrorHeaders | None) -> None:
         self._producer = producer
         self._topic = topic
-        self._connector = connector
-        self._task = task
-        self._with_context = with_context
+        self._headers = headers
         self._refused: KafkaError | None = None
 
     def report(self, failure: Failure) -> None:
@@ -46,8 +81,8 @@ class DeadLetterQueue:
         if raw is None:
             return
         headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
-        if self._with_context:
-            headers += self._context(failure, raw)
+        if self._headers is not None:
+            headers += self._headers.of(failure, raw)
         timestamp = client_timestamp(raw.timestamp)
         while True:
             try:
@@ -84,30 +119,6 @@ class DeadLetterQueue:
     def _delivered(self, error: KafkaError | None, _message: Any) -> None:
         if error is not None:
             self._refused = error
-
-    def _context(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
-        """The headers of KIP-298, and for sources where the record was read."""
-        place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
-        record = failure.record
-        if record is not None and not isinstance(record, SinkRecord):
-            place = {
-                "topic": record.topic,
-                "source.partition": _json(record.source_partition).decode(),
-            }
-            if record.source_offset:
-                place = {**place, "source.offset": _json(record.source_offset).decode()}
-        error = failure.error
-        context: Mapping[str, object] = {
-            **place,
-            "connector.name": self._connector,
-            "task.id": self._task,
-            "stage": failure.stage.value,
-            "class.name": failure.executing,
-            "exception.class.name": f"{type(error).__module__}.{type(error).__qualname__}",
-            "exception.message": str(error),
-            "exception.stacktrace": "".join(traceback.format_exception(error)),
-        }
-        return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
 
 
 def _raw_of_source(failure: Failure) -> RawRecord | None:

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from connect.testing.crash import crash_point
 from worker.connector_config import SinkConnectorConfig
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Link
-from worker.runtime.dead_letter_queue import DeadLetterQueue
+from worker.runtime.dead_letter_queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.errant_origins import ErrantOrigins
 from worker.runtime.errant_queue import ErrantQueue
 from worker.runtime.errant_ranges import ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.log import Redaction
 from worker.runtime.replay import TaskReplay, produce_again
 from worker.runtime.tolerance import Failure, RawRecord
 from worker.supervisor import messages
@@ -42,14 +42,19 @@ def answer_of_errants(
 
 def _list_errants(inquiry: messages.ListErrants, redaction: Redaction) -> messages.ErrantsListed:
     """What is in the queue after a place."""
-    queue = ErrantQueue(Assembly.resolve(inquiry.worker, inquiry.config, redaction))
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    # Who wrote an error into the queue may not have known what is secret.
+    assembly.hide_secrets()
+    queue = ErrantQueue(assembly)
     begins, ends = queue.bounds()
     ranges = ranges_after(inquiry.after, begins, ends)
     page = queue.read(ranges, inquiry.limit)
     rest = rest_of(ranges, page.reached)
     following = (rest[0].partition, rest[0].first - 1) if rest else None
     replayed = {str(partition): offset for partition, offset in queue.position().items()}
-    return messages.ErrantsListed(queue.topic, [record.document() for record in page.records], following, replayed)
+    return messages.ErrantsListed(
+        queue.topic, [record.document(redaction) for record in page.records], following, replayed
+    )
 
 
 def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Redaction) -> messages.ErrantReplayed:
@@ -59,6 +64,7 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
     position of the replay moves past all of them: none is lost, and none is in the way of the others.
     """
     assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **_TOLERANT}, redaction)
+    assembly.hide_secrets()
     assert isinstance(assembly.config, SinkConnectorConfig)
     origins = ErrantOrigins(assembly.config, assembly.worker_props)
     queue = ErrantQueue(assembly)
@@ -84,7 +90,7 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
     return messages.ErrantReplayed(
         queue.topic,
         [_delivered(place, original) for place, original in told.items() if place not in failed],
-        [_failed(place, redaction.hide(reason)) for place, reason in failed.items()],
+        [_failed(place, redaction.told(reason)) for place, reason in failed.items()],
         [astuple(item) for item in rest],
         {str(partition): end for partition, end in until.items()},
         bool(rest),
@@ -110,7 +116,8 @@ def _put_back(failures: Sequence[Failure], assembly: Assembly) -> None:
         return
     config = assembly.config
     producer = Clients(assembly, 0).dlq_producer()
-    queue = DeadLetterQueue(producer, config.errors_deadletterqueue_topic_name, config.name, 0, with_context=True)
+    headers = ErrorHeaders(config.name, 0, assembly.redaction)
+    queue = DeadLetterQueue(producer, config.errors_deadletterqueue_topic_name, headers)
     for failure in failures:
         queue.report(failure)
     queue.flush()

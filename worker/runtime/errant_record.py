@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from worker.redaction import Redaction
 from worker.runtime.dead_letter_queue import PREFIX
 from worker.runtime.tolerance import RawRecord
 
@@ -17,6 +18,7 @@ REPLAYED: Final = "__connect.dlq.replayed"
 """The header of a replayed record: the topic, partition and offset it had in the queue."""
 
 _NUMBERS: Final = ("partition", "offset")
+_TEXTS: Final = ("exception.message", "exception.stacktrace")
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class ErrantRecord:
             [*kept, (REPLAYED, mark)],
         )
 
-    def document(self) -> dict[str, Any]:
-        """The record as it is shown."""
+    def document(self, redaction: Redaction) -> dict[str, Any]:
+        """The record as it is shown, without the secrets that its report may tell (invariant I8)."""
         plain = [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
         return {
             "partition": self.partition,
@@ -91,12 +93,13 @@ class ErrantRecord:
             "key": _shown(self.key),
             "value": _shown(self.value),
             "headers": [{"key": name, "value": _shown(value)} for name, value in plain],
-            "error": _error(self.context) if self.context else None,
+            "error": _error(self.context, redaction) if self.context else None,
         }
 
 
-def _error(context: Mapping[str, str]) -> dict[str, Any]:
+def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
     """What went wrong, for people."""
+    texts = {name: redaction.told(context[name]) for name in _TEXTS if name in context}
     return {
         "topic": context.get("topic"),
         "partition": _known(context.get("partition")),
@@ -108,8 +111,8 @@ def _error(context: Mapping[str, str]) -> dict[str, Any]:
         "stage": context.get("stage"),
         "class": context.get("class.name"),
         "exception": context.get("exception.class.name"),
-        "message": context.get("exception.message"),
-        "stacktrace": context.get("exception.stacktrace"),
+        "message": texts.get("exception.message"),
+        "stacktrace": texts.get("exception.stacktrace"),
     }
 
 

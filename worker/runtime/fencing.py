@@ -9,8 +9,8 @@ from confluent_kafka import KafkaException
 
 from connect.errors import ConnectError
 from worker.kafka import clients
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
-from worker.runtime.log import Redaction
 from worker.supervisor import messages
 
 __all__ = ["fence_producers"]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
-from connect.plugins import PluginKind, load_class
+from connect.plugins import PluginKind, PluginRegistry, load_class
 from worker.errors import BadRequestError
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import framework_of
 from worker.runtime.control import Link
 from worker.runtime.errant_inquiries import answer_of_errants
 from worker.runtime.fencing import fence_producers
-from worker.runtime.log import Redaction
 from worker.runtime.offset_inquiries import answer_of_offsets
+from worker.runtime.providers import plugin_folders, provider_of
 from worker.runtime.validate import validate
 from worker.supervisor import messages
 
@@ -24,9 +25,9 @@ def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messa
     try:
         return _answer(inquiry, link, redaction)
     except (ConfigError, NotFoundError, PluginError, BadRequestError) as error:
-        return messages.Refused(redaction.hide(str(error)), invalid=True)
+        return messages.Refused(redaction.told(str(error)), invalid=True)
     except ConnectError as error:
-        return messages.Refused(redaction.hide(str(error)), invalid=False)
+        return messages.Refused(redaction.told(str(error)), invalid=False)
 
 
 def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
@@ -35,6 +36,10 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
             return validate(inquiry, redaction)
         case messages.DescribePlugin():
             return _describe(inquiry, redaction)
+        case messages.LookUpValues():
+            registry = PluginRegistry.discover(plugin_folders(inquiry.worker))
+            found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
+            return messages.ValuesFound(dict(found.values), found.ttl_ms)
         case messages.ListErrants() | messages.ReplayErrants():
             return answer_of_errants(inquiry, link, redaction)
         case messages.FenceProducers():

@@ -2,55 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterable, Iterator
+import sys
+import threading
 from typing import Final
-from urllib.parse import quote
 
-from connect.config import HIDDEN
+from worker.redaction import Redaction
 from worker.runtime.control import Link
 from worker.supervisor import messages
 
-__all__ = ["PipeHandler", "Redaction"]
+__all__ = ["PipeHandler", "send_log"]
+
+logger = logging.getLogger(__name__)
 
 _FORMATTER: Final = logging.Formatter("%(message)s")
-_LONGEST: Final = 64 * 1024
 
 
-class Redaction:
-    """Hides the secrets that a process knows in the texts that leave it (invariant I8)."""
-
-    def __init__(self) -> None:
-        self._secrets: tuple[str, ...] = ()
-
-    def add(self, secrets: Iterable[str]) -> None:
-        """Hide these texts from now on; the longest first, so that none is left in a part of another."""
-        known = {*self._secrets, *(form for secret in secrets if secret for form in _forms(secret))}
-        self._secrets = tuple(sorted(known, key=len, reverse=True))
-
-    def hide(self, text: str) -> str:
-        """The text with every secret in it hidden."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return text
-
-    def told(self, text: str) -> str:
-        """The text as it may leave the process: without secrets, as UTF-8 can say it, and not longer than 64 KiB."""
-        hidden = self.hide(text)
-        if len(hidden) > _LONGEST:
-            left_out = len(hidden) - _LONGEST
-            half = _LONGEST // 2
-            hidden = f"{hidden[:half]}\n... {left_out} characters are left out here ...\n{hidden[-half:]}"
-        return hidden.encode("utf-8", "backslashreplace").decode()
+def send_log(link: Link, redaction: Redaction) -> None:
+    """Send all that this process logs to the worker, and what else Python would write to standard error."""
+    root = logging.getLogger()
+    root.handlers[:] = [PipeHandler(link, redaction)]
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(capture=True)
+    threading.excepthook = _log_end_of_thread
+    sys.unraisablehook = _log_unraisable
 
 
-def _forms(secret: str) -> Iterator[str]:
-    """A secret, and how it shows in the ``repr`` of a text, in JSON and in a URL."""
-    yield secret
-    yield repr(secret)[1:-1]
-    yield json.dumps(secret)[1:-1]
-    yield quote(secret, safe="")
+def _log_end_of_thread(end: threading.ExceptHookArgs) -> None:
+    if end.exc_type is not SystemExit:
+        name = end.thread.name if end.thread is not None else "a thread"
+        trace = (end.exc_type, end.exc_value or end.exc_type(), end.exc_traceback)
+        logger.error("Thread %s ended with an error", name, exc_info=trace)
+
+
+def _log_unraisable(raised: sys.UnraisableHookArgs) -> None:
+    what = raised.err_msg or "Exception ignored in"
+    logger.error("%s %r", what, raised.object, exc_info=(raised.exc_type, raised.exc_value, raised.exc_traceback))  # type: ignore[arg-type]
 
 
 class PipeHandler(logging.Handler):

@@ -20,9 +20,9 @@ from worker.errors import BadRequestError
 from worker.kafka import clients
 from worker.kafka.consumer_groups import ConsumerGroup
 from worker.kafka.log_offsets import LogOffsets, Place
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.log import Redaction
 from worker.runtime.offset_reset import ResetTo, Spot, reset_offset
 from worker.runtime.own_offsets import answer_of_own_offsets
 from worker.runtime.topic_choice import TopicChoice
@@ -176,6 +176,7 @@ def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int
 def _agreed(assembly: Assembly, offsets: Mapping[Any, Any]) -> bool:
     """Whether the connector has its offsets under control; what it refuses is the mistake of who wants to set them."""
     connector_class: Any = assembly.connector_class
+    assembly.hide_secrets()
     try:
         return bool(connector_class.alter_offsets(assembly.connector_config, offsets))
     except ConnectError as error:

@@ -24,10 +24,10 @@ from typing import Final
 from connect.errors import ConnectError
 from worker.kafka import clients as kafka
 from worker.kafka.topics import describe
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.guarantee import create_offsets_topic
-from worker.runtime.log import Redaction
 from worker.runtime.tolerance import StopRequested
 from worker.runtime.transactional_producer import PRODUCER_FAILURES, TransactionalProducer, kafka_error
 from worker.stores.kafka_offset import TopicOffsetStore

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from connect.config import ConfigData, ConfigProvider
 from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
+from connect.providers import DirectoryConfigProvider, FileConfigProvider
+from worker.own_files import own_files
+from worker.redaction import Redaction
 from worker.runtime.control import Link
-from worker.runtime.log import Redaction
 from worker.supervisor.messages import ConfigExpires
 
-__all__ = ["OnTtl", "providers_of", "reload_after_ttl"]
+__all__ = [
+    "OnTtl",
+    "plugin_folders",
+    "provider_aliases",
+    "provider_class",
+    "provider_of",
+    "provider_secrets",
+    "providers_of",
+    "reload_after_ttl",
+]
 
 OnTtl: TypeAlias = Callable[[int], None]
 """Called with the milliseconds for which the values hold that a configuration has of config providers."""
 
+_SECRET_PARAMETERS: Final = ("password", "passphrase", "secret", "token", "key")
 _RELOAD_ACTION: Final = "config.action.reload"
 
 
@@ -41,12 +53,51 @@ class _Remembered(ConfigProvider):
 
 def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, ConfigProvider]:
     """The providers that ``config.providers`` lists, configured, by their aliases."""
-    aliases = [alias.strip() for alias in worker.get("config.providers", "").split(",") if alias.strip()]
+    aliases = provider_aliases(worker)
     if not aliases:
         return {}
-    folders = [folder.strip() for folder in worker.get("plugin.path", "").split(",") if folder.strip()]
-    registry = PluginRegistry.discover(folders)
-    return {alias: _provider(alias, worker, registry, redaction) for alias in aliases}
+    registry = PluginRegistry.discover(plugin_folders(worker))
+    return {alias: provider_of(alias, worker, registry, redaction) for alias in aliases}
+
+
+def provider_aliases(worker: Mapping[str, str]) -> list[str]:
+    """The aliases in ``config.providers``."""
+    return _list(worker, "config.providers")
+
+
+def plugin_folders(worker: Mapping[str, str]) -> list[str]:
+    """The folders in ``plugin.path``, which is needed before the configuration can be read as a whole."""
+    return _list(worker, "plugin.path")
+
+
+def provider_class(alias: str, worker: Mapping[str, str]) -> str:
+    """The class that an alias stands for, as it is written."""
+    key = f"config.providers.{alias}.class"
+    if not (name := worker.get(key)):
+        raise ConfigError(key, None, f"config.providers lists {alias}, so its class must be named here")
+    return name
+
+
+def provider_secrets(worker: Mapping[str, str]) -> Iterator[str]:
+    """The parameters of config providers that are secret by their names: a provider need not say which they are."""
+    for key, value in worker.items():
+        if key.startswith("config.providers.") and ".param." in key and key.lower().endswith(_SECRET_PARAMETERS):
+            yield value
+
+
+def provider_of(
+    alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction
+) -> ConfigProvider:
+    """The provider that an alias stands for, configured; what it gives is hidden."""
+    loaded = registry.load(PluginKind.CONFIG_PROVIDER, provider_class(alias, worker))
+    reads_files = issubclass(loaded, (FileConfigProvider, DirectoryConfigProvider))
+    provider: ConfigProvider = loaded(own_files(worker)) if reads_files else loaded()
+    parameters = f"config.providers.{alias}.param."
+    redaction.add(provider_secrets(worker))
+    provider.configure(
+        {key.removeprefix(parameters): value for key, value in worker.items() if key.startswith(parameters)}
+    )
+    return _Remembered(provider, redaction)
 
 
 def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
@@ -62,15 +113,5 @@ def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
     return reload
 
 
-def _provider(alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction) -> ConfigProvider:
-    prefix = f"config.providers.{alias}."
-    name = worker.get(f"{prefix}class")
-    if not name:
-        reason = f"config.providers lists {alias}, so its class must be named here"
-        raise ConfigError(f"{prefix}class", None, reason)
-    provider: ConfigProvider = registry.load(PluginKind.CONFIG_PROVIDER, name)()
-    parameters = f"{prefix}param."
-    provider.configure(
-        {key.removeprefix(parameters): value for key, value in worker.items() if key.startswith(parameters)}
-    )
-    return _Remembered(provider, redaction)
+def _list(worker: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in worker.get(key, "").split(",") if item.strip()]

@@ -32,6 +32,7 @@ __all__ = [
     "StopRequested",
     "Tolerance",
     "class_name",
+    "stack_trace",
 ]
 
 logger = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind
 from worker.kafka import clients
 from worker.kafka.override_policy import check_overrides
+from worker.redaction import Redaction
 from worker.restart_config import RestartConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
-from worker.runtime.log import Redaction
 from worker.runtime.preflight import exactly_once_errors
 from worker.supervisor import messages
 
@@ -33,6 +33,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     given = {key: value for key, value in command.config.items() if value is not None}
     assembly = Assembly.resolve(command.worker, given, redaction)
     connector_class = assembly.connector_class
+    assembly.hide_secrets()
     framework, own = framework_of(connector_class), connector_class.config_class
     keys = list(connector_keys(connector_class, assembly))
     embedded = list(chain_keys(assembly))
@@ -90,11 +91,13 @@ def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[Config
 
 def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
     """What came from a config provider is shown as the reference that it was written as (invariant I8)."""
-    errors = tuple(redaction.hide(error) for error in value.errors)
+    errors = tuple(redaction.told(error) for error in value.errors)
+    recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
+    value = replace(value, errors=errors, recommended_values=recommended)
     written = given.get(value.name)
     if written is not None and written != assembly.props.get(value.name):
-        return replace(value, value=written, errors=errors)
-    return replace(value, errors=errors)
+        return replace(value, value=written)
+    return value
 
 
 def _groups(keys: Iterable[ConfigKey]) -> list[str]:
@@ -104,7 +107,7 @@ def _groups(keys: Iterable[ConfigKey]) -> list[str]:
 def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Redaction) -> None:
     for key, error in errors:
         definition, value = pairs.get(key, (None, ConfigValue(key)))
-        text = redaction.hide(error)
+        text = redaction.told(error)
         if definition is not None and definition.type is ConfigType.CLASS:
             # A class that cannot be had is no value.
             value = replace(value, value=None)

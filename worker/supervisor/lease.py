@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from worker.supervisor.descendants import exit_with_descendants
 from worker.supervisor.moment import FOREVER, Moment
 
 __all__ = ["Lease", "LeaseView", "watch_lease"]
@@ -72,7 +73,7 @@ def _is_over(until: memoryview[float]) -> bool:
     return now.booted > until[0] or now.wall > until[1]
 
 
-def watch_lease(path: str, on_over: Callable[[], None] = lambda: os._exit(1)) -> None:
+def watch_lease(path: str, on_over: Callable[[], None] = exit_with_descendants) -> None:
     """Look, from a thread of its own, whether the lease at ``path`` is over; a worker that is gone has none."""
     try:
         lease = LeaseView(path)

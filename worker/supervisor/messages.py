@@ -6,7 +6,7 @@ Commands go down to a child, reports come up from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -58,6 +58,7 @@ __all__ = [
     "Inquiry",
     "ListErrants",
     "LogRecord",
+    "LookUpValues",
     "Metrics",
     "OffsetPairs",
     "OffsetsAltered",
@@ -92,6 +93,7 @@ __all__ = [
     "TaskConfigs",
     "ValidateConfig",
     "Validated",
+    "ValuesFound",
     "WriteSourceOffsets",
     "decode",
     "encode",
@@ -138,6 +140,18 @@ class DescribePlugin:
     name: str
     version: str
     worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpValues:
+    """Ask a config provider of the worker's for values, all of a path without ``keys``; the answer is
+    :class:`ValuesFound`.
+    """
+
+    worker: dict[str, str]
+    provider: str
+    path: str
+    keys: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +230,7 @@ class OwnershipConfirmed:
 Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
+    | LookUpValues
     | AlterSourceOffsets
     | ReadOwnOffsets
     | WriteSourceOffsets
@@ -234,6 +249,7 @@ Command: TypeAlias = (
     | RunTask
     | ValidateConfig
     | DescribePlugin
+    | LookUpValues
     | AlterSourceOffsets
     | ReadOwnOffsets
     | WriteSourceOffsets
@@ -321,6 +337,14 @@ class PluginDescribed:
 
 
 @dataclass(frozen=True, slots=True)
+class ValuesFound:
+    """The outcome of :class:`LookUpValues`, and for how long it holds. It is secret, and never logged."""
+
+    values: dict[str, str] = field(repr=False)
+    ttl_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Fenced:
     """The outcome of :class:`FenceProducers`: none of them can write any more."""
 
@@ -390,6 +414,7 @@ Report: TypeAlias = (
     | TaskConfigs
     | Validated
     | PluginDescribed
+    | ValuesFound
     | OffsetsAltered
     | SourceOffsetsAllowed
     | SourceOffsetsWritten
@@ -424,4 +449,4 @@ def decode(data: bytes) -> Any:
         name, values = orjson.loads(data)
         return _TYPES[name](**values)
     except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
-        raise ConnectError(f"A process of this worker sent something that is not a message: {data[:200]!r}") from error
+        raise ConnectError(f"A process of this worker sent {len(data)} bytes, which is not a message.") from error

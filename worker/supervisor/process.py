@@ -1,24 +1,26 @@
 """How the process of a connector or task comes to life and ends.
 
 Children come from a fork server that has the imports done and holds no client of Kafka, so that one starts in
-milliseconds (design decision: tasks are processes). For tests, :class:`ThreadLauncher` runs the same child in a thread.
+milliseconds (design decision: tasks are processes). A child has ended when nothing that it started is left. For tests,
+:class:`ThreadLauncher` runs the same child in a thread.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import select
 import selectors
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from typing import Final, Protocol, TypeVar
 
-from worker.supervisor.fork_server import fork_server_context
+from worker.supervisor.descendants import kill_descendants, kill_session_of
+from worker.supervisor.fork_server import Forked, fork_server
 from worker.supervisor.messages import Command, Report
 from worker.supervisor.pipe import WorkerEnd
 
@@ -31,9 +33,9 @@ LeasedMain = Callable[[Connection, str | None], None]
 """The same in a process, with the path of its worker's lease, if that has one."""
 
 _REAPED: Final = 5.0
-_UNKNOWN_STATUS: Final = 255
+_LONGEST_STATUS: Final = 16
 _PIPES_OF_A_START: Final = 8
-"""A start takes seven descriptors at most, and other threads open some meanwhile."""
+"""A start takes five descriptors at most, and other threads open some meanwhile."""
 
 
 class Child(Protocol):
@@ -83,13 +85,14 @@ class Launcher(Protocol):
         """Nothing is launched any more."""
 
 
-def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> list[C]:
+def ready_children(children: Iterable[C], wake: int | None, seconds: float | None) -> list[C]:
     """Wait until children say something or are gone, or ``wake`` becomes readable; those children.
 
     Meanwhile what they are told is sent as they take it. This needs no descriptor, of which there may be no more.
     """
     with selectors.PollSelector() as selector:
-        selector.register(wake, selectors.EVENT_READ)
+        if wake is not None:
+            selector.register(wake, selectors.EVENT_READ)
         for child in children:
             if not child.pipe.closed:
                 writing = selectors.EVENT_WRITE if child.pipe.waits_to_send else 0
@@ -110,11 +113,14 @@ def ready_children(children: Iterable[C], wake: int, seconds: float | None) -> l
 class _Piped:
     """What every kind of child has."""
 
-    sentinel: int | None = None
     pid: int | None = None
 
     def __init__(self, connection: Connection | None) -> None:
         self.pipe = WorkerEnd(connection)
+
+    @property
+    def sentinel(self) -> int | None:
+        return None
 
     def send(self, command: Command) -> None:
         self.pipe.send(command)
@@ -127,16 +133,23 @@ class _Piped:
 
 
 class _Process(_Piped):
-    """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open."""
+    """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open.
 
-    def __init__(self, connection: Connection, process: multiprocessing.process.BaseProcess) -> None:
+    The fork server tells its end and its status when nothing is left below it. If the fork server is gone the end of
+    the process itself is waited for, and what it left behind is ended here.
+    """
+
+    def __init__(self, connection: Connection, forked: Forked) -> None:
         super().__init__(connection)
-        self._process = process
-        self.pid = process.pid
-        try:
-            self.sentinel = os.pidfd_open(process.pid or 0)
-        except ProcessLookupError:
-            self.sentinel = None
+        self.pid = forked.pid
+        self._pid = forked.pid
+        self._pidfd: int | None = forked.pidfd
+        self._status: int | None = forked.status
+        self._code: int | None = None
+
+    @property
+    def sentinel(self) -> int | None:
+        return self._pidfd if self._status is None else self._status
 
     def receive(self) -> Iterator[Report]:
         return self.pipe.drain() if self.has_ended() else self.pipe.receive()
@@ -145,32 +158,64 @@ class _Process(_Piped):
         return self.pipe.closed and self.has_ended()
 
     def kill(self) -> None:
-        if self.sentinel is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.sentinel, signal.SIGKILL)
+        if self._pidfd is None:
+            return
+        orphaned = not self.has_ended() and self._status is None
+        with contextlib.suppress(ProcessLookupError):
+            if orphaned:
+                # It starts nothing more while its descendants are looked for.
+                signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
+                kill_descendants(self._pid)
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def join(self) -> str:
-        # The fork server tells the status a moment after the end.
-        self._process.join(_REAPED)
-        code = self._process.exitcode
-        if code is not None:
-            self._process.close()
-        if self.sentinel is not None:
-            os.close(self.sentinel)
-            self.sentinel = None
+        deadline = time.monotonic() + _REAPED
+        while not self.has_ended() and (left := deadline - time.monotonic()) > 0:
+            _is_readable(self.sentinel, left)
+        if self._status is None and self._pidfd is not None:
+            kill_session_of(self._pid)
+        for descriptor in (self._status, self._pidfd):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._status = self._pidfd = None
         self.pipe.close()
-        if code is not None and code < 0:
-            return f"was ended by {_signal_name(-code)} without having said why"
-        status = "unknown" if code in (None, _UNKNOWN_STATUS) else code
+        if self._code is not None and self._code < 0:
+            return f"was ended by {_signal_name(-self._code)} without having said why"
+        status = "unknown" if self._code is None else self._code
         return f"exited with status {status} without having said why"
 
     def has_ended(self) -> bool:
         """Whether the process is gone, whatever it said before is received or not."""
-        if self.sentinel is None:
+        if self._code is not None or self._pidfd is None:
             return True
-        poll = select.poll()
-        poll.register(self.sentinel, select.POLLIN)
-        return bool(poll.poll(0))
+        if not _is_readable(self.sentinel):
+            return False
+        if self._status is None:
+            self._code = _reaped(self._pidfd)
+            return True
+        if told := os.read(self._status, _LONGEST_STATUS):
+            self._code = int(told)
+            return True
+        os.close(self._status)
+        self._status = None
+        return self.has_ended()
+
+
+def _is_readable(descriptor: int | None, seconds: float = 0.0) -> bool:
+    poll = select.poll()
+    poll.register(descriptor if descriptor is not None else -1, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def _reaped(pidfd: int) -> int | None:
+    """The status of a process that has ended, if it is this one's to wait for, as for the first of a container."""
+    try:
+        ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
+    except ChildProcessError:
+        return None
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 def _signal_name(number: int) -> str:
@@ -198,16 +243,16 @@ class _Stillborn(_Piped):
 
 
 class ForkServerLauncher:
-    """Starts children as processes, from a fork server that lives as long as the worker.
+    """Starts children as processes, from a fork server that lives as long as the worker, or is started anew.
 
-    One child is always started ahead, so that a connector or task begins without waiting for its process. ``lease`` is
-    the path of the worker's lease.
+    One child is always started ahead, so that a connector or task begins without waiting for its process. ``main`` is
+    a function of a module; ``lease`` is the path of the worker's lease.
     """
 
     def __init__(self, main: LeasedMain, lease: str | None = None) -> None:
         self._main = main
         self._lease = lease
-        self._context = fork_server_context()
+        self._server = fork_server()
         self._spare: _Process | None = None
 
     def launch(self, label: str) -> Child:
@@ -234,27 +279,27 @@ class ForkServerLauncher:
 
     def _start(self, label: str) -> _Process | _Stillborn:
         try:
-            _make_sure_of_descriptors()
-            ours, theirs = Pipe()
-        except OSError as error:
+            try:
+                return self._fork(label)
+            except EOFError:
+                # The fork server is gone, and another takes its place.
+                return self._fork(label)
+        except (OSError, EOFError) as error:
             return _Stillborn(error)
-        process = self._context.Process(target=self._main, args=(theirs, self._lease), name=label)
-        try:
-            process.start()
-            return _Process(ours, process)
-        except (OSError, EOFError, RuntimeError) as error:
-            ours.close()
-            return _Stillborn(error)
-        finally:
-            theirs.close()
+
+    def _fork(self, label: str) -> _Process:
+        _make_sure_of_descriptors()
+        ours, theirs = Pipe()
+        with theirs:
+            try:
+                return _Process(ours, self._server.fork(self._main, theirs.fileno(), self._lease, label))
+            except (OSError, EOFError):
+                ours.close()
+                raise
 
 
 def _make_sure_of_descriptors() -> None:
-    """Raise ``OSError`` unless there are as many as a start takes.
-
-    A fork server ends if whoever asks for a child runs out of them in the middle of that, and with it goes the word of
-    how all its other children ended.
-    """
+    """Raise ``OSError`` unless there are as many as a start takes: else the child is there before that shows."""
     with contextlib.ExitStack() as stack:
         for _ in range(_PIPES_OF_A_START):
             for descriptor in os.pipe():

@@ -35,6 +35,7 @@ __all__ = [
     "Published",
     "Supervisor",
     "TopicsUsed",
+    "log_line",
 ]
 
 logger = logging.getLogger(__name__)
@@ -370,8 +371,8 @@ class Supervisor:
 
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
         match report:
-            case messages.LogRecord(name, level, created, text):
-                _log(str(unit), name, level, created, text)
+            case messages.LogRecord():
+                log_line(str(unit), report)
             case messages.Metrics(values):
                 self._notify(Measured(unit, values))
             case messages.ActiveTopics(topics):
@@ -434,7 +435,7 @@ class Supervisor:
             if not isinstance(report, messages.LogRecord):
                 self._answered(request, report)
                 return
-            _log(asked.what, report.logger, report.level, report.created, report.text)
+            log_line(asked.what, report)
         if asked.child.pipe.closed:
             self._answered(request, None)
 
@@ -449,11 +450,12 @@ def _is_reaped(running: _Running) -> bool:
     return running.child.pipe.closed and running.child.sentinel is None
 
 
-def _log(context: str, name: str, level: int, created: float, text: str) -> None:
-    target = logging.getLogger(name)
-    if target.isEnabledFor(level):
-        record = target.makeRecord(name, level, "", 0, text, (), None)
-        record.created = created
-        record.msecs = created % 1 * 1000
+def log_line(context: str, report: messages.LogRecord) -> None:
+    """Write a line of a child's log into the worker's."""
+    target = logging.getLogger(report.logger)
+    if target.isEnabledFor(report.level):
+        record = target.makeRecord(report.logger, report.level, "", 0, report.text, (), None)
+        record.created = report.created
+        record.msecs = report.created % 1 * 1000
         record.context = context
         target.handle(record)

@@ -167,6 +167,50 @@ class TestAllowedPaths:
             configured(provider(), ttl_ms="-1")
 
 
+class TestWithoutAllowedPaths:
+    @pytest.mark.parametrize(
+        "path",
+        ["/proc/self/environ", "/proc/self/status", "/proc/self/../1/environ", "/sys/kernel/notes", "/dev/../proc/1"],
+    )
+    def test_the_system_is_refused(self, path: str) -> None:
+        with pytest.raises(ConnectError, match="belongs to the system"):
+            configured(FileConfigProvider()).get(path, {"HOME"})
+
+    def test_a_folder_of_the_system_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to("/proc/self")
+        for folder in ("/proc/self", "/proc", "/sys", str(tmp_path / "link")):
+            with pytest.raises(ConnectError, match="belongs to the system"):
+                configured(DirectoryConfigProvider()).get(folder, {"environ"})
+
+    @pytest.fixture
+    def own(self, tmp_path: Path) -> Path:
+        file = tmp_path / "worker.properties"
+        file.write_text(f"password={SECRET}")
+        (tmp_path / "link").symlink_to(file)
+        (tmp_path / "hard").hardlink_to(file)
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "other").write_text("password=other")
+        return file
+
+    @pytest.mark.parametrize("path", ["worker.properties", "link", "hard", "folder/../worker.properties"])
+    def test_a_file_of_the_worker_is_refused_by_any_way(self, own: Path, path: str) -> None:
+        provider = configured(FileConfigProvider([own]))
+        with pytest.raises(ConnectError, match=r"belongs to the worker itself.*allowed\.paths"):
+            provider.get(f"{own.parent}/{path}", {"password"})
+        assert provider.get(f"{own.parent}/other", {"password"}).values == {"password": "other"}
+
+    @pytest.mark.parametrize("key", ["worker.properties", "link", "hard"])
+    def test_a_file_of_the_worker_in_a_folder_is_refused(self, own: Path, key: str) -> None:
+        provider = configured(DirectoryConfigProvider([own]))
+        with pytest.raises(ConnectError, match="belongs to the worker itself"):
+            provider.get(str(own.parent), {key})
+        assert provider.get(str(own.parent), {"other"}).values == {"other": "password=other"}
+
+    def test_who_allows_a_folder_allows_what_is_in_it(self, own: Path) -> None:
+        provider = configured(FileConfigProvider([own]), allowed_paths=str(own.parent))
+        assert provider.get(str(own), {"password"}).values == {"password": SECRET}
+
+
 def test_a_link_in_an_allowed_folder_does_not_lead_out_of_it(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET)
     (tmp_path / "allowed").mkdir()

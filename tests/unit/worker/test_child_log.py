@@ -10,8 +10,9 @@ from multiprocessing.connection import Connection, Pipe
 import pytest
 
 from worker.kafka.client_secrets import client_secrets
+from worker.redaction import Redaction
 from worker.runtime.control import Link
-from worker.runtime.log import PipeHandler, Redaction
+from worker.runtime.log import PipeHandler
 from worker.supervisor import messages
 from worker.supervisor.messages import LogRecord, decode
 

@@ -16,6 +16,7 @@ from worker.herder.errant_requests import (
     read_replay,
     replayed_document,
 )
+from worker.redaction import Redaction
 from worker.runtime.errant_origins import ErrantOrigins
 from worker.runtime.errant_ranges import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.errant_record import REPLAYED, ErrantRecord
@@ -133,11 +134,11 @@ def test_a_task_is_given_only_what_is_known_to_be_at_a_place() -> None:
 
 
 def test_bytes_are_shown_as_text_where_they_are() -> None:
-    shown = record([("h", b"x"), *CONTEXT], value=None).document()
+    shown = record([("h", b"x"), *CONTEXT], value=None).document(Redaction())
     assert (shown["key"], shown["value"]) == ({"base64": "/w=="}, None)
     assert shown["headers"] == [{"key": "h", "value": {"text": "x"}}]
     assert (shown["error"]["offset"], shown["error"]["message"], shown["error"]["task"]) == (77, "fälsch", None)
-    assert record([]).document()["error"] is None
+    assert record([]).document(Redaction())["error"] is None
 
 
 @pytest.mark.parametrize(

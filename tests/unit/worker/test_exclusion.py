@@ -26,6 +26,7 @@ from worker.stores.status import MemoryStatusStore
 from worker.supervisor import messages
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import OffsetPairs, decode, encode
+from worker.supervisor.moment import Moment
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -310,7 +311,7 @@ def test_what_another_writer_starts_or_removes_is_left_alone(leader: Leader, rem
 
 def test_a_leader_whose_lease_is_over_writes_nothing(leader: Leader) -> None:
     leader.create(CONFIG)
-    leader.lease.renew(0.0)
+    leader.lease.renew(Moment.now().after(-1))
     for request in (
         leader.herder.set_target_state("source", TargetState.STARTED),
         leader.herder.alter_offsets("source", [ITEM]),
@@ -328,7 +329,7 @@ def test_what_waits_for_its_turn_is_not_done_after_the_lease(leader: Leader) -> 
     altering = leader.begin_to_alter()
     resumed = leader.herder.set_target_state("source", TargetState.STARTED)
     leader.settle()
-    leader.lease.renew(0.0)
+    leader.lease.renew(Moment.now().after(-1))
     leader.agree.set()
     altering.result(DEADLINE)
     with pytest.raises(RebalanceInProgressError):

@@ -6,9 +6,9 @@ import pytest
 
 from worker.config import StandaloneConfig
 from worker.misspelled import misspelled
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import known_keys
-from worker.runtime.log import Redaction
 
 WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
 CONNECTOR = {

@@ -6,7 +6,7 @@ import pytest
 
 from connect.config import Config
 from connect.source import ConnectorTransactionBoundaries, ExactlyOnceSupport, SourceConnector
-from worker.runtime.log import Redaction
+from worker.redaction import Redaction
 from worker.runtime.validate import validate
 from worker.supervisor import messages
 

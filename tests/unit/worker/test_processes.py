@@ -8,7 +8,9 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,6 +21,7 @@ from equipment import children
 from equipment.standalone import runs
 from equipment.waiting import wait_until
 from worker.supervisor import messages
+from worker.supervisor.fork_server import fork_server
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import Command
 from worker.supervisor.process import ForkServerLauncher
@@ -28,6 +31,43 @@ from worker.unit import Unit
 TASK, OTHER = Unit("c", 0), Unit("c", 1)
 DEADLINE = 20.0
 GRACE = 0.3
+
+Answer = Callable[[Command], None]
+
+WORKER = """
+import logging, sys
+from queue import SimpleQueue
+from equipment import children
+from worker.supervisor import messages
+from worker.supervisor.fork_server import fork_server
+from worker.supervisor.lease import Lease
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.moment import Moment
+from worker.supervisor.process import ForkServerLauncher
+from worker.supervisor.supervisor import Supervisor
+from worker.unit import Unit
+
+does, file, leased = sys.argv[1:]
+lease = Lease()
+started = []
+logging.getLogger("worker.supervisor.supervisor").addFilter(lambda record: started.append(record.args[0]))
+logging.getLogger().setLevel(logging.INFO)
+notices = SimpleQueue()
+launcher = ForkServerLauncher(children.main, lease.path if leased else None)
+supervisor = Supervisor(launcher, notices.put, print, 60.0)
+supervisor.start_thread()
+unit = Unit("c", 0)
+supervisor.start(unit, messages.RunTask("c", 0, {"does": does, "file": file}, {}, {}, paused=False))
+while notices.get().phase is not Phase.RUNNING:
+    pass
+supervisor.command(unit, messages.Pause())
+while does.endswith("worker") and notices.get().phase is not Phase.PAUSED:
+    pass
+print(started[0], fork_server().pid, flush=True)
+sys.stdin.readline()
+lease.renew(Moment.now())
+sys.stdin.readline()
+"""
 
 
 class World:
@@ -114,7 +154,7 @@ def test_a_death_is_noticed_although_a_grandchild_holds_the_pipe(world: World) -
     world.start("leave_a_grandchild")
     change = world.wait_for(Phase.FAILED)
     assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
-    assert runs(int(world.file.read_text())), "the grandchild is still there"
+    assert not runs(int(world.file.read_text())), "the grandchild is gone, too"
     world.supervisor.stop(TASK)
     world.wait_for(Phase.GONE)
 
@@ -124,6 +164,100 @@ def test_a_killed_unit_is_gone_although_a_grandchild_holds_the_pipe(world: World
     world.wait_for(Phase.RUNNING)
     world.supervisor.stop(TASK)
     world.wait_for(Phase.GONE)
+    assert not runs(int(world.file.read_text()))
+
+
+def test_what_a_plugin_starts_ends_with_its_unit_wherever_it_is(world: World) -> None:
+    world.start("start_a_daemon")
+    world.wait_for(Phase.RUNNING)
+    daemon = int(world.file.read_text())
+    assert runs(daemon)
+    world.supervisor.stop(TASK)
+    world.wait_for(Phase.GONE)
+    assert not runs(daemon)
+
+
+@pytest.mark.parametrize("does", ["start_a_daemon", "start_a_daemon_and_hang"])
+def test_what_a_plugin_started_ends_when_its_unit_is_killed(world: World, does: str) -> None:
+    world.start(does)
+    world.wait_for(Phase.RUNNING)
+    world.supervisor.kill(TASK)
+    change = world.wait_for(Phase.FAILED)
+    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert not runs(int(world.file.read_text()))
+
+
+def test_signals_end_what_a_plugin_starts_and_not_its_unit(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        world.start("tell_signals")
+        told = wait_until("it is told", lambda: _published(world.notices.get(timeout=DEADLINE)))
+    # A process that is forked has Python's own handler of SIGINT, which raises where nobody catches.
+    assert told.configs == (
+        {"program SIGTERM": "-15", "forked SIGTERM": "-15", "program SIGINT": "-2", "forked SIGINT": "1"},
+    )
+    world.wait_for(Phase.RUNNING)
+    pid = pid_of(TASK, caplog)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(pid, number)
+    world.supervisor.stop(TASK)
+    assert world.change() == Changed(TASK, Phase.STOPPING, None, "1")
+    assert world.change().phase is Phase.GONE
+    assert "did not stop" not in caplog.text
+
+
+def test_a_unit_is_a_process_group_that_no_terminal_reaches(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        world.start("well")
+        world.wait_for(Phase.RUNNING)
+    pid, server = pid_of(TASK, caplog), fork_server().pid
+    assert server is not None
+    assert os.getsid(pid) == os.getpgid(pid) == pid
+    assert os.getsid(server) == server != os.getsid(0)
+
+
+def test_without_its_fork_server_a_unit_goes_on_and_others_are_started(world: World) -> None:
+    world.start("start_a_daemon")
+    world.wait_for(Phase.RUNNING)
+    daemon, server = int(world.file.read_text()), fork_server().pid
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    wait_until("the fork server is gone", lambda: not runs(server))
+    # One was started ahead.
+    for task in (1, 2):
+        world.start("well", Unit("c", task))
+        world.wait_for(Phase.RUNNING, Unit("c", task))
+    assert fork_server().pid != server
+    assert runs(daemon)
+    world.supervisor.kill(TASK)
+    world.wait_for(Phase.FAILED)
+    wait_until("what its process started is gone", lambda: not runs(daemon))
+
+
+@pytest.mark.parametrize("does", ["start_a_daemon", "start_a_daemon_and_hang"])
+def test_a_killed_worker_leaves_nothing(tmp_path: Path, does: str) -> None:
+    """A process of a plugin that hangs cannot look for its worker, and its fork server does that."""
+    with worker_process(tmp_path, does, lease="") as (worker, daemon, child, server):
+        worker.kill()
+        worker.wait(DEADLINE)
+        wait_until("nothing is left", lambda: not any(map(runs, (daemon, child, server))))
+
+
+def test_a_killed_worker_and_a_killed_fork_server_leave_nothing(tmp_path: Path) -> None:
+    does = "start_a_daemon_and_look_after_the_worker"
+    with worker_process(tmp_path, does, lease="") as (worker, daemon, child, server):
+        os.kill(server, signal.SIGKILL)
+        worker.kill()
+        worker.wait(DEADLINE)
+        wait_until("nothing is left", lambda: not any(map(runs, (daemon, child, server))))
+
+
+def test_what_a_plugin_started_ends_with_the_lease(tmp_path: Path) -> None:
+    with worker_process(tmp_path, "start_a_daemon", lease="lease") as (worker, daemon, child, server):
+        assert worker.stdin is not None
+        worker.stdin.write("end\n")
+        worker.stdin.flush()
+        wait_until("they are gone", lambda: not any(map(runs, (daemon, child))))
+        assert runs(server)
 
 
 @pytest.mark.parametrize("does", ["half_a_message", "close_the_pipe", "thread_that_never_ends", "print"])
@@ -238,6 +372,28 @@ def no_more_open_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for descriptor in opened:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def worker_process(folder: Path, does: str, lease: str) -> Iterator[tuple[subprocess.Popen[str], int, int, int]]:
+    """A worker in a process of its own with one unit; what that has started, its process, and its fork server."""
+    command = [sys.executable, "-c", WORKER, does, str(folder / "pid"), lease]
+    path = os.pathsep.join(sys.path)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as worker:
+        assert worker.stdout is not None
+        try:
+            child, server = map(int, worker.stdout.readline().split())
+            yield worker, int((folder / "pid").read_text()), child, server
+        finally:
+            worker.kill()
+
+
+def pid_of(unit: Unit, caplog: pytest.LogCaptureFixture) -> int:
+    """The process that runs a unit."""
+    lines = [record for record in caplog.records if record.msg == "process %s runs %s"]
+    return next(int(str(line.args[0])) for line in lines if line.args and line.args[1] == unit)  # type: ignore[index]
 
 
 def _answered(notice: Notice) -> Answered | None:

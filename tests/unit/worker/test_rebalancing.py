@@ -225,7 +225,7 @@ def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_o
     member.join(CONNECTOR, TASK)
     member.wait_for(TASK, State.RUNNING)
     if is_over:
-        member.lease.renew(0.0)
+        member.lease.renew(LONG_AGO)
     member.herder.set_logger_level("a.plugin", "DEBUG").result(DEADLINE)
     both = {"connector": 1.0, "task": 1.0}
     wait_until("they have said all", lambda: member.herder.totals().result(DEADLINE) == both)
@@ -241,7 +241,7 @@ def test_a_worker_removes_no_status_after_the_lease(member: Member, is_over: boo
     member.join(CONNECTOR, TASK)
     member.wait_for(TASK, State.RUNNING)
     if is_over:
-        member.lease.renew(0.0)
+        member.lease.renew(LONG_AGO)
     member.configs.remove_connector("source")
     member.join(revoked=(CONNECTOR, TASK))
     wait_until("both are gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)

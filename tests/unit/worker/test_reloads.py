@@ -10,9 +10,9 @@ import pytest
 
 from equipment.herding import WorkedInbox
 from worker.herder.reloads import Reloads
+from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
-from worker.runtime.log import Redaction
 from worker.runtime.providers import reload_after_ttl
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import ConfigExpires, decode

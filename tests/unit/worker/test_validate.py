@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from worker.redaction import Redaction
 from worker.runtime.control import Link
 from worker.runtime.inquiries import answer
-from worker.runtime.log import Redaction
 from worker.supervisor import messages
 
 WORKER = {

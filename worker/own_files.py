@@ -1,0 +1,40 @@
+"""The files that a worker needs for itself, which no configuration of a connector has any business with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+__all__ = ["WORKER_FILE", "own_files"]
+
+WORKER_FILE: Final = "sluice.worker.file"
+"""Under this key the processes of a worker find the path of its file, which is no key of that file."""
+
+_RELATIVE: Final = ("file", "filename", "location")
+_PATH: Final = re.compile(r"""(?:^|(?<=[\s"'=,;]))/[^\s"',;]+""")
+# What a worker refers to may be in one file with what connectors refer to.
+_REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
+
+
+def own_files(worker: Mapping[str, str]) -> tuple[Path, ...]:
+    """The worker's file and whatever that names: key stores, offsets, tokens, the key tab of a login module.
+
+    Folders are left out, such as those of plugins.
+    """
+    found = dict.fromkeys(path for key, value in worker.items() for path in _named(key, _REFERENCE.sub("", value)))
+    return tuple(path for path in found if not _is_folder(path))
+
+
+def _named(key: str, value: str) -> Iterator[Path]:
+    if key.endswith(_RELATIVE) and value.strip() and "\0" not in value and "\n" not in value:
+        yield Path(value.strip())
+    yield from (Path(match[0]) for match in _PATH.finditer(value))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,167 @@
+"""What runs in the fork server: it forks children when its worker asks, and sees to it that nothing of them is left.
+
+It has no threads, and no socket with a name that somebody could remove: its worker made the pair. Crash points: when
+the worker is gone, everything below this process is killed, even a child that hangs; when this process is gone, its
+children go on, for each looks after its worker itself, and the worker looks after what they have started.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
+from typing import Any, Final
+
+from worker.supervisor.descendants import adopt_orphans, end_orphans
+
+__all__ = ["LONGEST", "main"]
+
+LONGEST: Final = 64 * 1024
+"""The bytes of the longest request or answer."""
+
+_LOOK: Final = 0.02
+_GRACE: Final = 2.0
+_GIVEN_UP: Final = 5.0
+_LAST_DESCRIPTOR: Final = 2**20
+
+
+@dataclass(slots=True)
+class _Child:
+    process: ForkProcess
+    sentinel: int
+    status: int
+    ended: float = 0.0
+    code: int = 0
+
+
+def main(descriptor: int, preload: Sequence[str]) -> None:
+    """Import what children need, and serve the worker at the other end of a socket until it is gone."""
+    # A service manager sends its signals to every process; only the worker decides what they mean.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave_to_worker)
+    adopt_orphans()
+    for module in preload:
+        importlib.import_module(module)
+    _Forker(socket.socket(fileno=descriptor)).serve()
+
+
+def _leave_to_worker(_number: int, _frame: object) -> None:
+    """Do nothing. Unlike ``SIG_IGN`` this is not passed on to the programs that a plugin starts."""
+
+
+class _Forker:
+    def __init__(self, worker: socket.socket) -> None:
+        self._worker = worker
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(worker, selectors.EVENT_READ)
+        self._living: dict[int, _Child] = {}
+        self._ended: list[_Child] = []
+
+    def serve(self) -> None:
+        with suppress(ConnectionError, EOFError):
+            while True:
+                for key, _ in self._selector.select(_LOOK if self._ended else None):
+                    if key.data is None:
+                        self._answer()
+                    else:
+                        self._reap(key.data)
+                if self._ended:
+                    self._bury()
+        self._kill_all()
+
+    def _answer(self) -> None:
+        """Fork the child that the worker asks for, and tell how to watch it."""
+        data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 1)
+        if not data:
+            raise EOFError
+        passed: list[int] = []
+        try:
+            (pipe,) = descriptors
+            reader, writer = os.pipe()
+            descriptors.append(reader)
+            child = self._fork(json.loads(data), pipe, writer)
+            answer: dict[str, Any] = {"pid": child.process.pid}
+            passed = [child.sentinel, reader]
+        except (OSError, ValueError) as error:
+            answer = {"error": f"the fork server could not fork: {error!r}"}
+        try:
+            socket.send_fds(self._worker, [json.dumps(answer).encode()], passed)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _fork(self, request: dict[str, Any], pipe: int, status: int) -> _Child:
+        try:
+            process = multiprocessing.get_context("fork").Process(
+                target=_run, args=(request["main"], pipe, request["lease"]), name=request["label"]
+            )
+            process.start()
+            assert process.pid is not None
+            # If there is no descriptor for it, it finds its pipe closed.
+            child = _Child(process, os.pidfd_open(process.pid), status)
+        except OSError:
+            os.close(status)
+            raise
+        self._living[process.pid] = child
+        self._selector.register(child.sentinel, selectors.EVENT_READ, child)
+        return child
+
+    def _reap(self, child: _Child) -> None:
+        child.process.join()
+        self._selector.unregister(child.sentinel)
+        os.close(child.sentinel)
+        del self._living[child.process.pid or 0]
+        child.ended, child.code = time.monotonic(), child.process.exitcode or 0
+        child.process.close()
+        self._ended.append(child)
+
+    def _bury(self) -> None:
+        """End what children that have ended left behind; they are reported when nothing is left."""
+        now = time.monotonic()
+        in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
+        none_left = end_orphans(self._living, signal.SIGTERM if in_order else signal.SIGKILL)
+        for child in list(self._ended):
+            if none_left or now > child.ended + _GIVEN_UP:
+                self._ended.remove(child)
+                with suppress(BrokenPipeError):
+                    os.write(child.status, str(child.code).encode())
+                os.close(child.status)
+
+    def _kill_all(self) -> None:
+        deadline = time.monotonic() + _GIVEN_UP
+        while not end_orphans((), signal.SIGKILL) and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+        os._exit(0)
+
+
+def _run(main: str, pipe: int, lease: str | None) -> None:
+    """Be a child: a session of its own, with nothing open but its pipe."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    first = 3
+    for kept in sorted((pipe, parent.sentinel)):
+        os.closerange(first, kept)
+        first = kept + 1
+    os.closerange(first, _LAST_DESCRIPTOR)
+    os.setsid()
+    adopt_orphans()
+    # What it forks may be told to end, such as the processes of a pool.
+    os.register_at_fork(after_in_child=_take_signals)
+    module, _, name = main.partition(":")
+    getattr(importlib.import_module(module), name)(Connection(pipe), lease)
+
+
+def _take_signals() -> None:
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) is _leave_to_worker:
+            signal.signal(number, default)
