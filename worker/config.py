@@ -84,6 +84,12 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="Folders of plugins: each holds a plugins.toml and the modules it names, or is a folder of such folders.",
     )
+    plugin_import_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Patterns of dotted paths, such as acme.connect.*, of classes that configurations may name though no "
+        "plugins.toml lists them; * is any text. Whoever may create a connector may have these modules imported.",
+    )
     config_providers: tuple[str, ...] = option(
         default=(),
         importance=LOW,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from connect.chain import Step, converter_plugin, converter_props, transformation_steps
 from connect.config import Config, ConfigProvider, ConfigType, resolve_references
@@ -26,6 +26,9 @@ from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
 
 __all__ = ["Assembly"]
+
+# Where plugins come from: what a connector's configuration says of it counts for nothing, wherever it runs.
+_OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
 
 B = TypeVar("B", SourceBatch, SinkBatch)
 R = TypeVar("R", SourceRecord, SinkRecord)
@@ -91,7 +94,7 @@ class Assembly:
     @cached_property
     def registry(self) -> PluginRegistry:
         """The plugins there are."""
-        return PluginRegistry.discover(self.worker.plugin_path or ())
+        return PluginRegistry.discover(self.worker.plugin_path or (), self.worker.plugin_import_allowlist)
 
     @cached_property
     def connector_class(self) -> type[Connector[Any]]:
@@ -143,13 +146,14 @@ class Assembly:
 
     def effective_props(self) -> dict[str, str]:
         """The connector's configuration with the worker's converters where it names none, and its plugins."""
-        inherited = {name: value for name, value in self.worker_props.items() if name == "plugin.path"}
+        inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
             if not self.props.get(key):
                 inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
-        return {**self.props, **inherited}
+        own = {name: value for name, value in self.props.items() if name not in _OF_THE_WORKER}
+        return {**own, **inherited}
 
     def source_chain(self, tolerance: Tolerance) -> SourceChain:
         """The transformations and converters of a source."""

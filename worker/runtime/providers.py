@@ -41,11 +41,10 @@ class _Remembered(ConfigProvider):
 
 def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, ConfigProvider]:
     """The providers that ``config.providers`` lists, configured, by their aliases."""
-    aliases = [alias.strip() for alias in worker.get("config.providers", "").split(",") if alias.strip()]
+    aliases = _listed(worker, "config.providers")
     if not aliases:
         return {}
-    folders = [folder.strip() for folder in worker.get("plugin.path", "").split(",") if folder.strip()]
-    registry = PluginRegistry.discover(folders)
+    registry = PluginRegistry.discover(_listed(worker, "plugin.path"), _listed(worker, "plugin.import.allowlist"))
     return {alias: _provider(alias, worker, registry, redaction) for alias in aliases}
 
 
@@ -60,6 +59,10 @@ def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
             link.send(ConfigExpires(ttl_ms))
 
     return reload
+
+
+def _listed(worker: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in worker.get(key, "").split(",") if item.strip()]
 
 
 def _provider(alias: str, worker: Mapping[str, str], registry: PluginRegistry, redaction: Redaction) -> ConfigProvider:

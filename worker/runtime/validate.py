@@ -9,7 +9,7 @@ from typing import TypeAlias
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind
+from connect.plugins import PluginKind, UnlistedPluginError
 from worker.kafka import clients
 from worker.kafka.override_policy import check_overrides
 from worker.restart_config import RestartConfig
@@ -186,6 +186,9 @@ def _errors_of(
     name = assembly.props[key]
     try:
         assembly.registry.find(kind, name)
+    except UnlistedPluginError as error:
+        yield key, str(ConfigError(key, name, str(error)))
+        return
     except ConnectError:
         yield key, str(ConfigError(key, name, f"Class {name} could not be found."))
         return

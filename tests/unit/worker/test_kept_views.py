@@ -57,7 +57,7 @@ def world() -> World:
     ("config", "kind"),
     [
         ({"connector.class": "FileStreamSink", "topics": "t"}, "sink"),
-        ({"connector.class": "equipment.tasks.SomeConnector", "file": "f"}, "source"),
+        ({"connector.class": "equipment.tasks.SomeConnector", "file": "f"}, "unknown"),
         ({"connector.class": "equipment.tasks.SomeConnector", "topics": "t"}, "unknown"),
         ({"connector.class": "equipment.tasks.SomeConnector", "topics.regex": "t.*"}, "unknown"),
         ({"connector.class": "nowhere.SomeConnector"}, "unknown"),
