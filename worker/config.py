@@ -26,6 +26,8 @@ from connect.config import (
 )
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
+from worker.kafka.override_dangers import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY
+from worker.kafka.override_policy import known_policy
 from worker.response_headers import header_rules
 
 __all__ = ["DistributedConfig", "StandaloneConfig", "WorkerConfig"]
@@ -113,7 +115,29 @@ class WorkerConfig(Config):
     connector_client_config_override_policy: str = option(
         default="All",
         importance=MEDIUM,
-        doc="Which client keys connectors may override: All, None, Principal or Allowlist.",
+        validator=known_policy,
+        doc="Which client keys connectors may override: All, None, Principal (sasl.jaas.config, sasl.mechanism and "
+        "security.protocol), or Allowlist, those in connector.client.config.override.allowlist.",
+    )
+    connector_client_config_override_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="The client keys, without producer.override. and the like, that connectors may override with the policy "
+        "Allowlist.",
+    )
+    oauthbearer_allowed_urls: tuple[str, ...] = option(
+        name=ALLOWED_URLS_KEY,
+        default=(),
+        importance=LOW,
+        doc="The token endpoints that connectors may name in their overrides, each as it is written there. In Java "
+        "this is a system property.",
+    )
+    oauthbearer_allowed_files: tuple[str, ...] = option(
+        name=ALLOWED_FILES_KEY,
+        default=(),
+        importance=LOW,
+        doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, each "
+        "as it is written there. In Java this is a system property.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),

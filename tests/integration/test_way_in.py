@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import requests
 
+from equipment.distributed import DistributedWorker
 from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
 
@@ -93,3 +97,90 @@ def test_a_module_that_the_worker_s_file_allows_is_a_plugin_only_if_its_source_s
     assert put(worker, "connectors/taken/config", config | {"connector.class": "allowed.X"}).status_code == 201
     worker.wait_for_states("taken", "RUNNING", "RUNNING")
     assert worker.status("taken")["type"] == "source"
+
+
+class TokenEndpoint(ThreadingHTTPServer):
+    """Keeps what is posted to it, and gives no token."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Keeping)
+        self.forms: list[dict[str, list[str]]] = []
+        self.url = f"http://127.0.0.1:{self.server_port}/token"
+
+
+class _Keeping(BaseHTTPRequestHandler):
+    server: TokenEndpoint
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.server.forms.append(parse_qs(body))
+        self.send_response(400)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Be silent."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_file_is_posted_to_a_token_endpoint_only_while_the_worker_s_file_lists_both(
+    bootstrap: str, topic: str, tmp_path: Path, endpoint: TokenEndpoint
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the content of a file of the worker")
+    overrides = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.jwt.retriever.class": "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever",
+        "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+        "sasl.oauthbearer.assertion.file": str(secret),
+    }
+    config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in"), "topic": topic}
+    config |= {f"producer.override.{key}": value for key, value in overrides.items()}
+    lists = {"urls": endpoint.url, "files": str(secret)}
+    allowing = {f"org_apache_kafka_sasl_oauthbearer_allowed_{what}": value for what, value in lists.items()}
+    worker = DistributedWorker(tmp_path / "first" / topic, bootstrap, **allowing)
+    try:
+        worker.start()
+        assert put(worker, "connectors/c/config", config).status_code == 201
+        posted = wait_until("the file is posted", lambda: endpoint.forms)
+        assert posted[0]["assertion"] == [secret.read_text()]
+        worker.terminate()
+        endpoint.forms.clear()
+        # The configuration is in the config topic; a worker with another file takes it from there.
+        worker = DistributedWorker(tmp_path / "second" / topic, bootstrap)
+        worker.start()
+        status = worker.wait_for_states("c", "RUNNING", "FAILED")
+        named = "Configuration producer.override.sasl.oauthbearer.token.endpoint.url cannot be used."
+        assert named in status["tasks"][0]["trace"]
+        assert "allowed.urls of the worker's file" in status["tasks"][0]["trace"]
+        assert put(worker, "connectors/c/config", config).status_code == 400
+        found = errors(put(worker, "connector-plugins/FileStreamSource/config/validate", config | {"name": "c"}))
+        assert found.keys() == {
+            "producer.override.sasl.oauthbearer.token.endpoint.url",
+            "producer.override.sasl.oauthbearer.assertion.file",
+        }
+        assert endpoint.forms == []
+    finally:
+        worker.close()
+
+
+def test_no_override_loads_a_library_into_a_client(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone().start()
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": str(tmp_path / "in"),
+        "topic": topic,
+        "producer.override.security.protocol": "SSL",
+        "producer.override.ssl.providers": f"default,{tmp_path}/evil.so",
+    }
+    answer = put(worker, "connectors/c/config", config)
+    assert answer.status_code == 400
+    text = "Configuration producer.override.ssl.providers cannot be used. Loading a shared library into a client"
+    assert text in answer.json()["message"]

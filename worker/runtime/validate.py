@@ -11,7 +11,7 @@ from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind, UnlistedPluginError
 from worker.kafka import clients
-from worker.kafka.override_policy import check_overrides
+from worker.kafka.override_policy import refused_overrides
 from worker.restart_config import RestartConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
@@ -120,9 +120,8 @@ def _add_nulls(pairs: Pairs, keys: Iterable[str]) -> None:
 
 
 def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    policy = assembly.worker.connector_client_config_override_policy
-    for error in check_overrides(policy, assembly.props):
-        yield from ((key, str(error)) for key in getattr(error, "keys", (error.key,)))
+    for error in refused_overrides(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
 
 
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
