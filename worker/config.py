@@ -29,6 +29,7 @@ from connect.errors import ConfigError
 from worker.kafka.override_dangers import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY
 from worker.kafka.override_policy import known_policy
 from worker.response_headers import header_rules
+from worker.spark_policy import known_spark_policy
 
 __all__ = ["DistributedConfig", "StandaloneConfig", "WorkerConfig"]
 
@@ -138,6 +139,19 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, each "
         "as it is written there. In Java this is a system property.",
+    )
+    connector_spark_config_override_policy: str = option(
+        default="Tuning",
+        importance=MEDIUM,
+        validator=known_spark_policy,
+        doc="Which keys of Spark (spark.*) connectors may set: Tuning, those of memory, cores and the like and those "
+        "in connector.spark.config.override.allowlist; Allowlist, only those in the list; All; None.",
+    )
+    connector_spark_config_override_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Patterns of keys of Spark, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
+        "Tuning and Allowlist; * is any text. Many of them load code, run commands or name files.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),

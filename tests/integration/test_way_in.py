@@ -184,3 +184,26 @@ def test_no_override_loads_a_library_into_a_client(standalone: MakeWorker, topic
     assert answer.status_code == 400
     text = "Configuration producer.override.ssl.providers cannot be used. Loading a shared library into a client"
     assert text in answer.json()["message"]
+
+
+def test_spark_is_given_no_key_that_loads_code_unless_the_worker_s_file_allows_it(
+    standalone: MakeWorker, topic: str, tmp_path: Path
+) -> None:
+    config = {
+        "name": "c",
+        "connector.class": "SparkSink",
+        "topics": topic,
+        "store.url": str(tmp_path / "lake"),
+        "spark.driver.memory": "1g",
+        "spark.jars": f"{tmp_path}/evil.jar",
+        "spark.driver.extraJavaOptions": f"-javaagent:{tmp_path}/evil.jar",
+        "spark.master": "spark://127.0.0.1:1",
+    }
+    worker = standalone().start()
+    answer = put(worker, "connectors/c/config", config)
+    assert answer.status_code == 400
+    found = errors(put(worker, "connector-plugins/SparkSink/config/validate", config))
+    assert found.keys() == {"spark.jars", "spark.driver.extraJavaOptions", "spark.master"}
+    worker.terminate()
+    allowing = standalone(connector_spark_config_override_allowlist="spark.jars,spark.driver.*,spark.master").start()
+    assert errors(put(allowing, "connector-plugins/SparkSink/config/validate", config)) == {}

@@ -24,6 +24,7 @@ from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.log import Redaction
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
+from worker.spark_policy import refused_spark_keys
 
 __all__ = ["Assembly"]
 
@@ -72,7 +73,16 @@ class Assembly:
         config_class = self.connector_class.task_class.config_class
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
+        self.check_spark(resolved)
         return config_class.parse(resolved)
+
+    def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
+        """Refuse keys of Spark that the worker's file does not let a connector have, nor its task.
+
+        This is not left to validation: a configuration may have been stored before the policy was tightened.
+        """
+        for refused in refused_spark_keys(self.worker_props, {**self.props, **(task_props or {})}):
+            raise refused
 
     @cached_property
     def worker(self) -> WorkerConfig:

@@ -17,6 +17,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.log import Redaction
 from worker.runtime.preflight import exactly_once_errors
+from worker.spark_policy import refused_spark_keys
 from worker.supervisor import messages
 
 __all__ = ["validate"]
@@ -44,6 +45,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
+    _add_errors(pairs, _spark_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_errors(pairs, _reference_errors(assembly, given), redaction)
@@ -121,6 +123,11 @@ def _add_nulls(pairs: Pairs, keys: Iterable[str]) -> None:
 
 def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     for error in refused_overrides(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    for error in refused_spark_keys(assembly.worker_props, assembly.props):
         yield from ((key, str(error)) for key in keys_of(error))
 
 
