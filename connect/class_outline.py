@@ -98,11 +98,15 @@ class _Lookup:
     def bases(self, found: _Found) -> Iterator[_Found]:
         """The classes that a class inherits, as far as they can be found."""
         spec = _spec(found.module)
-        if spec is not None:
-            for name in found.outline.bases:
-                base = self._within(spec, tuple(name.split(".")))
-                if base is not None:
-                    yield base
+        if spec is None:
+            return
+        imports = _outline_of(spec).imports
+        for name in found.outline.bases:
+            # A class may have the name of the imported one that it inherits.
+            path = imports.get(name) if name == found.name else None
+            base = self.find(path) if path is not None else self._within(spec, tuple(name.split(".")))
+            if base is not None:
+                yield base
 
     def _within(self, spec: ModuleSpec, names: tuple[str, ...]) -> _Found | None:
         """The class of that name in a module, or where the module has the name from."""

@@ -13,7 +13,6 @@ import enum
 import importlib
 import importlib.metadata
 import importlib.util
-import re
 import sys
 import tomllib
 from collections import defaultdict
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.class_outline import ancestors, is_importable
+from connect.config.wildcard import matches_wildcard
 from connect.errors import PluginError
 
 __all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError"]
@@ -95,7 +95,7 @@ class PluginRegistry:
     def __init__(self, entries: Iterable[PluginEntry], allowed: Iterable[str] = ()) -> None:
         """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text."""
         self._entries = tuple(entries)
-        self._allowed = tuple(_pattern(written) for written in allowed)
+        self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
         # A source is read once and not for every status that shows the type of a connector.
         self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
         self._by_name: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
@@ -156,7 +156,7 @@ class PluginRegistry:
         return load_class(self.find(kind, name))
 
     def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
-        if not any(pattern.fullmatch(path) for pattern in self._allowed):
+        if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
             raise UnlistedPluginError(
                 f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
                 f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {_ENTRY_POINTS}, or "
@@ -172,10 +172,6 @@ class PluginRegistry:
                 f"list this one in a {_FILE}."
             )
         return PluginEntry(kind, path, _type_of(kind, inherited))
-
-
-def _pattern(written: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, written.strip().replace("$", ".").split("*"))))
 
 
 def load_class(entry: PluginEntry) -> type[Any]:

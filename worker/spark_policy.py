@@ -13,6 +13,7 @@ from typing import Final
 
 from connect.config import validator
 from connect.config.errors import ConfigRuleError
+from connect.config.wildcard import matches_wildcard
 from connect.errors import ConfigError
 
 __all__ = ["SPARK_ALLOWLIST_KEY", "SPARK_POLICY_KEY", "TUNING", "known_spark_policy", "refused_spark_keys"]
@@ -112,11 +113,11 @@ def refused_spark_keys(worker: Mapping[str, str], props: Mapping[str, str]) -> I
     """Give one error for each key of Spark in ``props`` that the worker's file does not let a connector have."""
     policy = worker.get(SPARK_POLICY_KEY, _DEFAULT).strip()
     known_spark_policy(SPARK_POLICY_KEY, policy)
-    listed = [_pattern(item) for item in worker.get(SPARK_ALLOWLIST_KEY, "").split(",") if item.strip()]
+    listed = [item.strip() for item in worker.get(SPARK_ALLOWLIST_KEY, "").split(",")]
     if policy == "All":
         return
     for key, value in props.items():
-        if not key.startswith("spark.") or (policy != "None" and any(pattern.fullmatch(key) for pattern in listed)):
+        if not key.startswith("spark.") or (policy != "None" and any(matches_wildcard(item, key) for item in listed)):
             continue
         form = TUNING.get(key) if policy == "Tuning" else None
         if form is None or not form.fullmatch(value.strip()):
@@ -125,7 +126,3 @@ def refused_spark_keys(worker: Mapping[str, str], props: Mapping[str, str]) -> I
             yield ConfigRuleError(
                 f"The '{policy}' policy for Spark does not allow {what} in the connector configuration. {remedy}", key
             )
-
-
-def _pattern(written: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, written.strip().split("*"))))

@@ -45,7 +45,7 @@ def write_module(worker: StandaloneWorker, topic: str, folder: Path, line: str) 
     sink = {"connector.class": "FileStreamSink", "file": str(module), "topics": topic}
     assert put(worker, "connectors/one/config", source).status_code == 201
     assert put(worker, f"connectors/two-{topic}/config", sink).status_code == 201
-    wait_until("the module is written", lambda: module.exists() and module.read_text() == f"{line}\n")
+    wait_until("the module is written", lambda: module.exists() and module.read_text() == f"{line}\n", 90)
     return module
 
 
@@ -149,7 +149,7 @@ def test_a_file_is_posted_to_a_token_endpoint_only_while_the_worker_s_file_lists
     try:
         worker.start()
         assert put(worker, "connectors/c/config", config).status_code == 201
-        posted = wait_until("the file is posted", lambda: endpoint.forms)
+        posted = wait_until("the file is posted", lambda: endpoint.forms, 90)
         assert posted[0]["assertion"] == [secret.read_text()]
         worker.terminate()
         endpoint.forms.clear()

@@ -71,6 +71,7 @@ from connect import sink
 from connect.config import Config as Options, ConfigProvider
 from connect.transforms import ValueTransformation
 from .bases import *
+from .bases import Taken
 
 sys.modules["told"] = sys
 
@@ -89,6 +90,10 @@ class Trim(ValueTransformation[Options]):
 
 
 class Source(Reading):
+    pass
+
+
+class Taken(Taken):
     pass
 
 
@@ -111,6 +116,10 @@ sys.modules["told"] = sys
 
 
 class Reading(SourceConnector):
+    pass
+
+
+class Taken(Reading):
     pass
 """
 
@@ -152,6 +161,7 @@ def test_a_class_that_is_neither_listed_nor_allowed_is_not_imported(package: Pat
         (PluginKind.CONNECTOR, "acme.inner.plugins.Again", "sink"),
         (PluginKind.CONNECTOR, "acme.inner.plugins.Source", "source"),
         (PluginKind.CONNECTOR, "acme.inner.plugins.Reading", "source"),
+        (PluginKind.CONNECTOR, "acme.inner.plugins.Taken", "source"),
         (PluginKind.TRANSFORMATION, "acme.inner.plugins.Trim$Value", None),
         (PluginKind.CONFIG_PROVIDER, "acme.inner.plugins.Sink$Inner", None),
     ],
@@ -209,6 +219,12 @@ def test_names_that_lead_in_a_circle_lead_nowhere(package: Path) -> None:
 def test_the_sources_of_the_built_in_plugins_tell_what_they_are(entry: PluginEntry) -> None:
     found = PluginRegistry([], ["*"]).find(entry.kind, entry.class_name)
     assert (found.kind, found.type) == (entry.kind, entry.type)
+
+
+def test_a_class_that_is_not_listed_is_described_as_what_it_is(package: Path) -> None:
+    shown = CliRunner().invoke(main, ["plugins", "describe", "acme.inner.plugins.Trim$Value"])
+    assert shown.exit_code == 0
+    assert shown.output.startswith("acme.inner.plugins.Trim.Value (transformation)")
 
 
 def test_a_plugin_that_cannot_be_imported_is_described_by_its_error(tmp_path: Path) -> None:
