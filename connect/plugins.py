@@ -2,8 +2,9 @@
 
 Plugins are listed in files called ``plugins.toml``: the one that comes with Sluice, one in each folder of
 ``plugin.path`` (or in folders directly below it), and one in each package that the entry point group
-``sluice.plugins`` names. A class is imported when :meth:`PluginRegistry.load` is asked for it, which only child
-processes do (invariant I7).
+``sluice.plugins`` names. A class that none of them lists is a plugin only where the worker's file allows it
+(``plugin.import.allowlist``): a configuration may come from anybody, and to import a module is to run it. A class is
+imported when :meth:`PluginRegistry.load` is asked for it, which only child processes do (invariant I7).
 """
 
 from __future__ import annotations
@@ -15,17 +16,22 @@ import importlib.util
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from connect.class_outline import ancestors, is_importable
+from connect.config.wildcard import matches_wildcard
 from connect.errors import PluginError
 
-__all__ = ["PluginEntry", "PluginKind", "PluginRegistry"]
+__all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError"]
 
 _ENTRY_POINTS: Final = "sluice.plugins"
+_ALLOWLIST: Final = "plugin.import.allowlist"
 _FILE: Final = "plugins.toml"
+_KEPT: Final = 1024
 
 
 class PluginKind(enum.Enum):
@@ -42,6 +48,10 @@ class PluginKind(enum.Enum):
     def suffix(self) -> str:
         """What may be left out at the end of a simple name."""
         return "".join(part.capitalize() for part in self.value.split("_"))
+
+
+class UnlistedPluginError(PluginError):
+    """A class that no ``plugins.toml`` lists is not allowed, or is not what it was named for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +92,19 @@ class PluginEntry:
 class PluginRegistry:
     """Finds plugins by their names. It does not change once it is made, so threads may share it."""
 
-    def __init__(self, entries: Iterable[PluginEntry]) -> None:
+    def __init__(self, entries: Iterable[PluginEntry], allowed: Iterable[str] = ()) -> None:
+        """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text."""
         self._entries = tuple(entries)
+        self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
+        # A source is read once and not for every status that shows the type of a connector.
+        self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
         self._by_name: dict[tuple[PluginKind, str], list[PluginEntry]] = defaultdict(list)
         for entry in self._entries:
             for name in set(entry.names()):
                 self._by_name[entry.kind, name].append(entry)
 
     @classmethod
-    def discover(cls, plugin_path: Sequence[str | Path] = ()) -> PluginRegistry:
+    def discover(cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = ()) -> PluginRegistry:
         """Read every ``plugins.toml`` there is. Raises :class:`~connect.errors.PluginError` for one that is wrong."""
         entries = [*read_entries(_built_in_file(), folder=None)]
         for name, folder in _entry_point_folders():
@@ -102,7 +116,7 @@ class PluginRegistry:
             for place in (folder, *sorted(child for child in folder.iterdir() if child.is_dir())):
                 if (place / _FILE).is_file():
                     entries += read_entries(place / _FILE, folder=place)
-        return cls(entries)
+        return cls(entries, allowed)
 
     def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
         """All plugins, or those of one kind, in the order of their class names."""
@@ -112,8 +126,9 @@ class PluginRegistry:
     def find(self, kind: PluginKind, name: str) -> PluginEntry:
         """The plugin that a config calls ``name``.
 
-        A dotted path that no file lists is taken as it is: it must then be importable in the child process.
-        Raises :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
+        A dotted path that no file lists must be allowed, and its source say that it is of that kind: nothing is
+        imported to find out. Raises :class:`UnlistedPluginError` if not, and another
+        :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
         """
         found = self._by_name.get((kind, name)) or self._by_name.get((kind, name.replace("$", ".")), [])
         classes = {entry.class_name: entry for entry in found}
@@ -125,8 +140,8 @@ class PluginRegistry:
                 f"More than one {what} matches alias {name}. Please use full package and class name instead. "
                 f"Classes found: {', '.join(sorted(classes))}"
             )
-        if "." in name and _is_importable(name):
-            return PluginEntry(kind, name.replace("$", "."))
+        if _may_be_ours(name):
+            return self._kept(kind, name.replace("$", "."))
         known = ", ".join(entry.class_name for entry in self.entries(kind))
         raise PluginError(
             f"Failed to find any class that implements {kind.suffix} and which name matches {name}, "
@@ -139,6 +154,24 @@ class PluginRegistry:
         Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
         """
         return load_class(self.find(kind, name))
+
+    def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
+        if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
+            raise UnlistedPluginError(
+                f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
+                f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {_ENTRY_POINTS}, or "
+                f"add it to {_ALLOWLIST} in the worker's file."
+            )
+        try:
+            inherited = ancestors(path)
+        except PluginError as error:
+            raise UnlistedPluginError(str(error)) from error
+        if _KIND_CLASSES[kind] not in inherited:
+            raise UnlistedPluginError(
+                f"Class {path} is not a {kind.suffix} as far as its source says. Name a class that inherits one, or "
+                f"list this one in a {_FILE}."
+            )
+        return PluginEntry(kind, path, _type_of(kind, inherited))
 
 
 def load_class(entry: PluginEntry) -> type[Any]:
@@ -220,15 +253,9 @@ def _entries_of_package(name: str, folder: Path) -> list[PluginEntry]:
     return read_entries(file, folder=None)
 
 
-def _is_importable(name: str) -> bool:
-    top = name.partition(".")[0]
-    if top in sys.stdlib_module_names:
-        # io.debezium.connector.X is the name of a Java class, and nothing of Python's module io.
-        return False
-    try:
-        return importlib.util.find_spec(top) is not None
-    except ValueError:
-        return False
+def _may_be_ours(name: str) -> bool:
+    # io.debezium.connector.X is the name of a Java class, and nothing of Python's module io.
+    return "." in name and name.partition(".")[0] not in sys.stdlib_module_names and is_importable(name)
 
 
 def _import(path: str) -> object:
@@ -258,11 +285,19 @@ def _kind_class(kind: PluginKind) -> type[Any]:
     return loaded
 
 
+def _type_of(kind: PluginKind, inherited: Collection[str]) -> str | None:
+    """Whether a connector is a source or a sink, or neither, which it does not say until it is imported."""
+    if kind is not PluginKind.CONNECTOR:
+        return None
+    return next((type_name for type_name, path in _TYPE_CLASSES.items() if path in inherited), None)
+
+
 _KIND_CLASSES: Final = {
     PluginKind.CONNECTOR: "connect.connector.Connector",
     PluginKind.CONVERTER: "connect.converter.Converter",
     PluginKind.HEADER_CONVERTER: "connect.converter.HeaderConverter",
     PluginKind.TRANSFORMATION: "connect.transformation.Transformation",
     PluginKind.PREDICATE: "connect.transformation.Predicate",
-    PluginKind.CONFIG_PROVIDER: "connect.config.ConfigProvider",
+    PluginKind.CONFIG_PROVIDER: "connect.config.provider.ConfigProvider",
 }
+_TYPE_CLASSES: Final = {"source": "connect.source.SourceConnector", "sink": "connect.sink.SinkConnector"}

@@ -241,7 +241,7 @@ def _distributed_herder(
 
 def _plugins(config: WorkerConfig) -> PluginRegistry:
     """The plugins there are; :class:`~connect.errors.ConfigError` if the worker's converters are not among them."""
-    registry = PluginRegistry.discover(config.plugin_path or ())
+    registry = PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist)
     for key, kind, name in (
         ("key.converter", PluginKind.CONVERTER, config.key_converter),
         ("value.converter", PluginKind.CONVERTER, config.value_converter),

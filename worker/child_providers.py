@@ -14,12 +14,12 @@ from typing import Final
 
 from connect.config import ConfigData, ConfigProvider, ConfigType, resolve_references
 from connect.errors import ConfigError
-from connect.plugins import PluginKind, PluginRegistry
+from connect.plugins import PluginKind
 from worker.config import WorkerConfig
 from worker.kafka.client_secrets import client_secrets
 from worker.redaction import Redaction
 from worker.runtime.entry import main as child_main
-from worker.runtime.providers import plugin_folders, provider_aliases, provider_class, provider_of, provider_secrets
+from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.supervisor import messages
 from worker.supervisor.process import Child, ForkServerLauncher, Launcher, ready_children
 from worker.supervisor.supervisor import log_line
@@ -37,7 +37,7 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
     redaction.add(provider_secrets(props))
     providers: dict[str, ConfigProvider] = {}
     if aliases:
-        registry = PluginRegistry.discover(plugin_folders(props))
+        registry = provider_registry(props)
         launcher = ForkServerLauncher(child_main)
         for alias in aliases:
             entry = registry.find(PluginKind.CONFIG_PROVIDER, provider_class(alias, props))

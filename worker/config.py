@@ -26,7 +26,10 @@ from connect.config import (
 )
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
+from worker.kafka.override_dangers import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY
+from worker.kafka.override_policy import known_policy
 from worker.response_headers import header_rules
+from worker.spark_policy import known_spark_policy
 
 __all__ = ["DistributedConfig", "StandaloneConfig", "WorkerConfig"]
 
@@ -84,6 +87,12 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="Folders of plugins: each holds a plugins.toml and the modules it names, or is a folder of such folders.",
     )
+    plugin_import_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Patterns of dotted paths, such as acme.connect.*, of classes that configurations may name though no "
+        "plugins.toml lists them; * is any text. Whoever may create a connector may have these modules imported.",
+    )
     config_providers: tuple[str, ...] = option(
         default=(),
         importance=LOW,
@@ -107,7 +116,42 @@ class WorkerConfig(Config):
     connector_client_config_override_policy: str = option(
         default="All",
         importance=MEDIUM,
-        doc="Which client keys connectors may override: All, None, Principal or Allowlist.",
+        validator=known_policy,
+        doc="Which client keys connectors may override: All, None, Principal (sasl.jaas.config, sasl.mechanism and "
+        "security.protocol), or Allowlist, those in connector.client.config.override.allowlist.",
+    )
+    connector_client_config_override_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="The client keys, without producer.override. and the like, that connectors may override with the policy "
+        "Allowlist.",
+    )
+    oauthbearer_allowed_urls: tuple[str, ...] = option(
+        name=ALLOWED_URLS_KEY,
+        default=(),
+        importance=LOW,
+        doc="The token endpoints that connectors may name in their overrides, each as it is written there. In Java "
+        "this is a system property.",
+    )
+    oauthbearer_allowed_files: tuple[str, ...] = option(
+        name=ALLOWED_FILES_KEY,
+        default=(),
+        importance=LOW,
+        doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, each "
+        "as it is written there. In Java this is a system property.",
+    )
+    connector_spark_config_override_policy: str = option(
+        default="Tuning",
+        importance=MEDIUM,
+        validator=known_spark_policy,
+        doc="Which keys of Spark (spark.*) connectors may set: Tuning, those of memory, cores and the like and those "
+        "in connector.spark.config.override.allowlist; Allowlist, only those in the list; All; None.",
+    )
+    connector_spark_config_override_allowlist: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Patterns of keys of Spark, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
+        "Tuning and Allowlist; * is any text. Many of them load code, run commands or name files.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),

@@ -13,7 +13,15 @@ from connectors.spark.raw import RawBatch, RawHeaders
 
 __all__ = ["Chain", "chain_properties", "has_transformations"]
 
-_PREFIXES = ("key.converter", "value.converter", "header.converter", "transforms", "predicates", "plugin.path")
+_PREFIXES = (
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "transforms",
+    "predicates",
+    "plugin.path",
+    "plugin.import.allowlist",
+)
 
 
 def chain_properties(props: Mapping[str, str]) -> dict[str, str]:
@@ -26,11 +34,15 @@ def has_transformations(props: Mapping[str, str]) -> bool:
     return bool(props.get("transforms", "").strip())
 
 
+def _listed(props: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in props.get(key, "").split(",") if item.strip()]
+
+
 class Chain:
     """What the configuration of a connector makes of consumed bytes; one for each Python process of Spark."""
 
     def __init__(self, props: Mapping[str, str], *, with_keys: bool) -> None:
-        registry = PluginRegistry.discover([path for path in props.get("plugin.path", "").split(",") if path])
+        registry = PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
         self._steps = transformation_steps(registry, props)
         self._keys: Converter[Any] | None = None
         self._headers: HeaderConverter[Any] | None = None

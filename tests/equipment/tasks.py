@@ -44,6 +44,8 @@ class RunningTask:
             "offset.flush.interval.ms": "50",
             "consumer.session.timeout.ms": "6000",
             "consumer.heartbeat.interval.ms": "200",
+            # The connectors of tests are classes of their own modules.
+            "plugin.import.allowlist": "test_*",
             **(worker or {}),
         }
         self._ours, theirs = Pipe()

@@ -101,6 +101,7 @@ def replay(bootstrap: str, topic: str) -> Replay:
             "bootstrap.servers": bootstrap,
             "key.converter": "StringConverter",
             "value.converter": "StringConverter",
+            "plugin.import.allowlist": f"{__name__}.*",
         }
         ours, theirs = Pipe()
         ours.send_bytes(

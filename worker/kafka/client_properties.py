@@ -21,7 +21,7 @@ from worker.kafka.consumer_settings import check_consumer, consumer_properties
 from worker.kafka.conversion import parse_integer
 from worker.kafka.native_keys import REFUSED_NATIVE_KEYS, canonical_native_key, is_native_key
 from worker.kafka.producer_settings import check_producer, producer_properties
-from worker.kafka.sasl import sasl_properties
+from worker.kafka.sasl import check_kerberos, sasl_properties
 from worker.kafka.ssl import ssl_properties
 
 __all__ = ["JAVA_DEFAULTS", "UNKNOWN_KEY", "layered", "librdkafka_properties"]
@@ -65,6 +65,7 @@ def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientPr
     if kind is ClientKind.CONSUMER:
         properties |= consumer_properties(java)
     properties |= _native(java, kind)
+    check_kerberos(properties)
     if kind is ClientKind.PRODUCER:
         check_producer(properties)
     if kind is ClientKind.CONSUMER:

@@ -24,6 +24,7 @@ from worker.kafka.client_kind import ClientKind, ClientProperties
 from worker.kafka.client_log import UNREACHABLE, ConnectionFailures
 from worker.kafka.client_properties import JAVA_DEFAULTS, layered, librdkafka_properties
 from worker.kafka.native_keys import is_native_key
+from worker.kafka.override_policy import refused_overrides
 
 __all__ = [
     "admin",
@@ -252,7 +253,13 @@ def _task_client(
     connector: Mapping[str, str],
     forced: Mapping[str, str],
 ) -> ClientProperties:
-    """Lay the layers of a connector's client over each other; a user's value that is covered is reported."""
+    """Lay the layers of a connector's client over each other; a user's value that is covered is reported.
+
+    What a connector may override is asked here and not when it is validated alone: a configuration may have been stored
+    before the policy was tightened, or by another worker.
+    """
+    for refused in refused_overrides(worker, connector, [kind]):
+        raise refused
     user = layered(kind, _below(kind.worker_prefix, worker), _below(kind.override_prefix, connector))
     java = layered(kind, _OUR_DEFAULTS[kind], JAVA_DEFAULTS[kind], role, user, forced)
     try:

@@ -1,14 +1,16 @@
-"""Which client settings a connector may bring: ``connector.client.config.override.policy``."""
+"""Which client settings a connector may bring: ``connector.client.config.override.policy``, and what none may."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from connect.config import validator
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from worker.kafka.client_kind import ClientKind
+from worker.kafka.override_dangers import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, OverrideDangers
 
-__all__ = ["ALLOWLIST_KEY", "POLICY_KEY", "check_overrides", "policy_name"]
+__all__ = ["ALLOWLIST_KEY", "POLICY_KEY", "check_overrides", "known_policy", "policy_name", "refused_overrides"]
 
 POLICY_KEY = "connector.client.config.override.policy"
 ALLOWLIST_KEY = "connector.client.config.override.allowlist"
@@ -32,6 +34,33 @@ def policy_name(policy: str) -> str:
     if name not in _POLICIES:
         raise ConfigError(POLICY_KEY, policy, f"String must be one of: {', '.join(_POLICIES)}")
     return name
+
+
+@validator(f"one of {', '.join(_POLICIES)}, or the Java class of one")
+def known_policy(_key: str, value: str) -> None:
+    """Accept the names of policies."""
+    policy_name(value)
+
+
+def refused_overrides(
+    worker: Mapping[str, str], connector: Mapping[str, str], kinds: Collection[ClientKind] = tuple(ClientKind)
+) -> list[ConfigError]:
+    """Return one error for each client setting of ``connector`` that the worker's file does not let it have."""
+    policy, allowlist = worker.get(POLICY_KEY, "All"), _listed(worker, ALLOWLIST_KEY)
+    errors = check_overrides(policy, connector, allowlist=allowlist, kinds=kinds)
+    dangers = OverrideDangers(_listed(worker, ALLOWED_URLS_KEY), _listed(worker, ALLOWED_FILES_KEY))
+    for kind in kinds:
+        errors += dangers.errors(kind, _overrides(kind, connector))
+    return errors
+
+
+def _overrides(kind: ClientKind, connector: Mapping[str, str]) -> dict[str, str]:
+    prefix = kind.override_prefix
+    return {key.removeprefix(prefix): value for key, value in connector.items() if key.startswith(prefix)}
+
+
+def _listed(worker: Mapping[str, str], key: str) -> frozenset[str]:
+    return frozenset(item.strip() for item in worker.get(key, "").split(",") if item.strip())
 
 
 def check_overrides(

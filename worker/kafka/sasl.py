@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 
@@ -10,10 +11,11 @@ from connect.config.password import HIDDEN
 from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError
 from connect.tls.pem import normalized_pem
+from worker.kafka.client_kind import PropertyValue
 from worker.kafka.conversion import boolean, integer
 from worker.kafka.jaas import JAAS_CONFIG, LoginModule, parse_jaas_config
 
-__all__ = ["sasl_properties", "uses_sasl"]
+__all__ = ["LOGIN_MODULES", "check_kerberos", "sasl_properties", "uses_sasl"]
 
 _MECHANISM = "sasl.mechanism"
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
@@ -23,6 +25,11 @@ _RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
 
 _USERNAME_MODULES = frozenset(("PlainLoginModule", "ScramLoginModule"))
 
+_IN_COMMANDS = {
+    "sasl.kerberos.principal": re.compile(r"[\w.@/:+=,-]*"),
+    "sasl.kerberos.keytab": re.compile(r"[\w.@/:+=, -]*"),
+}
+
 _MODULE_OF_MECHANISM = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -30,6 +37,12 @@ _MODULE_OF_MECHANISM = {
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
     "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
+
+LOGIN_MODULES = frozenset(_MODULE_OF_MECHANISM.values())
+"""The Java classes that stand for the ways to log in."""
+
+_RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "JwtBearerJwtRetriever")
+_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 
 _JWT_BEARER_KEYS = {
     "sasl.oauthbearer.assertion.algorithm": "sasl.oauthbearer.assertion.algorithm",
@@ -63,6 +76,17 @@ def sasl_properties(java: Mapping[str, str]) -> dict[str, str]:
     if module is not None:
         _check_module(module, mechanism)
     return {"sasl.mechanisms": mechanism} | convert(java, module)
+
+
+def check_kerberos(properties: Mapping[str, PropertyValue]) -> None:
+    """Refuse a principal or keytab that would be more than one word in the command that librdkafka has a shell run."""
+    for name, pattern in _IN_COMMANDS.items():
+        if name in properties and not pattern.fullmatch(str(properties[name])):
+            raise ConfigRuleError(
+                f"Configuration {name} has characters that a shell would take for more than a name: use letters, "
+                "digits and any of . _ - @ / : + = , alone",
+                name,
+            )
 
 
 def _check_module(module: LoginModule, mechanism: str) -> None:
@@ -167,6 +191,9 @@ def _oidc_properties(java: Mapping[str, str], options: Mapping[str, str], endpoi
 
 def _grant_properties(java: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     retriever = java.get(_RETRIEVER, "").strip().rpartition(".")[2]
+    if retriever and java[_RETRIEVER].strip().removeprefix(_OAUTH_PACKAGE) not in _RETRIEVERS:
+        reason = f"A Java class cannot run here: use one of {', '.join(_RETRIEVERS)}"
+        raise ConfigError(_RETRIEVER, java[_RETRIEVER], reason)
     if retriever == "JwtBearerJwtRetriever":
         return _jwt_bearer_properties(java)
     client_id = java.get(_CLIENT_ID) or options.get("clientId") or java.get("sasl.oauthbearer.client.id")

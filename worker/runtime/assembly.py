@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from connect.chain import Step, converter_plugin, converter_props, transformation_steps
 from connect.config import Config, ConfigProvider, ConfigType, resolve_references
@@ -26,8 +26,12 @@ from worker.redaction import Redaction
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
+from worker.spark_policy import refused_spark_keys
 
 __all__ = ["Assembly"]
+
+# Where plugins come from: what a connector's configuration says of it counts for nothing, wherever it runs.
+_OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
 
 B = TypeVar("B", SourceBatch, SinkBatch)
 R = TypeVar("R", SourceRecord, SinkRecord)
@@ -71,7 +75,16 @@ class Assembly:
         config_class = self.connector_class.task_class.config_class
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
+        self.check_spark(resolved)
         return config_class.parse(resolved)
+
+    def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
+        """Refuse keys of Spark that the worker's file does not let a connector have, nor its task.
+
+        This is not left to validation: a configuration may have been stored before the policy was tightened.
+        """
+        for refused in refused_spark_keys(self.worker_props, {**self.props, **(task_props or {})}):
+            raise refused
 
     @cached_property
     def worker(self) -> WorkerConfig:
@@ -93,7 +106,7 @@ class Assembly:
     @cached_property
     def registry(self) -> PluginRegistry:
         """The plugins there are."""
-        return PluginRegistry.discover(self.worker.plugin_path or ())
+        return PluginRegistry.discover(self.worker.plugin_path or (), self.worker.plugin_import_allowlist)
 
     @cached_property
     def connector_class(self) -> type[Connector[Any]]:
@@ -162,13 +175,14 @@ class Assembly:
 
     def effective_props(self) -> dict[str, str]:
         """The connector's configuration with the worker's converters where it names none, and its plugins."""
-        inherited = {name: value for name, value in self.worker_props.items() if name == "plugin.path"}
+        inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
             if not self.props.get(key):
                 inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
-        return {**self.props, **inherited}
+        own = {name: value for name, value in self.props.items() if name not in _OF_THE_WORKER}
+        return {**own, **inherited}
 
     def source_chain(self, tolerance: Tolerance) -> SourceChain:
         """The transformations and converters of a source."""

@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from worker.kafka import clients
 from worker.kafka.batch_limits import BatchLimits
-from worker.kafka.client_kind import ClientProperties
+from worker.kafka.client_keys import CLIENT_KEYS
+from worker.kafka.client_kind import ClientKind, ClientProperties
 from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
 from worker.kafka.topics import TopicCreator, create, describe
 from worker.runtime.assembly import Assembly
@@ -23,6 +24,15 @@ __all__ = ["Clients"]
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _BATCH_SIZE: Final = 1_000_000
+_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - {
+    "config.providers",
+    "interceptor.classes",
+    "key.deserializer",
+    "metric.reporters",
+    "sasl.oauthbearer.jwt.validator.class",
+    "security.providers",
+    "value.deserializer",
+}
 _RESETS: Final = {
     "beginning": "earliest",
     "smallest": "earliest",
@@ -105,12 +115,18 @@ class Clients:
         return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
 
     def sink_consumer_java_properties(self) -> dict[str, str]:
-        """The settings of the sink's consumer by their Java names, for a client that is not ours."""
+        """The settings of the sink's consumer by their Java names, for a client that is not ours.
+
+        What a connector overrides has passed for our own client first. Settings that would load a class into a JVM are
+        without effect there, and do not reach this one.
+        """
+        self._sink_consumer_properties  # noqa: B018 - making them is the check
+        overrides = _below("consumer.override.", self._props)
         worker = {key: value for key, value in self._worker.items() if key == "bootstrap.servers"}
         return {
             **worker,
             **_below("consumer.", self._worker),
-            **_below("consumer.override.", self._props),
+            **{key: value for key, value in overrides.items() if key in _JAVA_KEYS},
         }
 
     @cached_property

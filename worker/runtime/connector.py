@@ -67,6 +67,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     assembly.hide_secrets()
     for warning in (*misspelled(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
+    assembly.check_spark()
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
     connector = assembly.connector_class(assembly.connector_config, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect.config import ConfigKey, key_info
 from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
-from connect.plugins import PluginKind, PluginRegistry, load_class
+from connect.plugins import PluginKind, load_class
 from worker.errors import BadRequestError
 from worker.redaction import Redaction
 from worker.runtime.assembly import Assembly
@@ -13,7 +13,7 @@ from worker.runtime.control import Link
 from worker.runtime.errant_inquiries import answer_of_errants
 from worker.runtime.fencing import fence_producers
 from worker.runtime.offset_inquiries import answer_of_offsets
-from worker.runtime.providers import plugin_folders, provider_of
+from worker.runtime.providers import provider_of, provider_registry
 from worker.runtime.validate import validate
 from worker.supervisor import messages
 
@@ -37,7 +37,7 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
         case messages.DescribePlugin():
             return _describe(inquiry, redaction)
         case messages.LookUpValues():
-            registry = PluginRegistry.discover(plugin_folders(inquiry.worker))
+            registry = provider_registry(inquiry.worker)
             found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
             return messages.ValuesFound(dict(found.values), found.ttl_ms)
         case messages.ListErrants() | messages.ReplayErrants():

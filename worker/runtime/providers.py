@@ -16,10 +16,10 @@ from worker.supervisor.messages import ConfigExpires
 
 __all__ = [
     "OnTtl",
-    "plugin_folders",
     "provider_aliases",
     "provider_class",
     "provider_of",
+    "provider_registry",
     "provider_secrets",
     "providers_of",
     "reload_after_ttl",
@@ -56,7 +56,7 @@ def providers_of(worker: Mapping[str, str], redaction: Redaction) -> dict[str, C
     aliases = provider_aliases(worker)
     if not aliases:
         return {}
-    registry = PluginRegistry.discover(plugin_folders(worker))
+    registry = provider_registry(worker)
     return {alias: provider_of(alias, worker, registry, redaction) for alias in aliases}
 
 
@@ -65,9 +65,9 @@ def provider_aliases(worker: Mapping[str, str]) -> list[str]:
     return _list(worker, "config.providers")
 
 
-def plugin_folders(worker: Mapping[str, str]) -> list[str]:
-    """The folders in ``plugin.path``, which is needed before the configuration can be read as a whole."""
-    return _list(worker, "plugin.path")
+def provider_registry(worker: Mapping[str, str]) -> PluginRegistry:
+    """The plugins there are, which providers are needed for before the configuration can be read as a whole."""
+    return PluginRegistry.discover(_list(worker, "plugin.path"), _list(worker, "plugin.import.allowlist"))
 
 
 def provider_class(alias: str, worker: Mapping[str, str]) -> str:

@@ -9,14 +9,15 @@ from typing import TypeAlias
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind
+from connect.plugins import PluginKind, UnlistedPluginError
 from worker.kafka import clients
-from worker.kafka.override_policy import check_overrides
+from worker.kafka.override_policy import refused_overrides
 from worker.redaction import Redaction
 from worker.restart_config import RestartConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.preflight import exactly_once_errors
+from worker.spark_policy import refused_spark_keys
 from worker.supervisor import messages
 
 __all__ = ["validate"]
@@ -45,6 +46,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
+    _add_errors(pairs, _spark_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_errors(pairs, _reference_errors(assembly, given), redaction)
@@ -123,9 +125,13 @@ def _add_nulls(pairs: Pairs, keys: Iterable[str]) -> None:
 
 
 def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    policy = assembly.worker.connector_client_config_override_policy
-    for error in check_overrides(policy, assembly.props):
-        yield from ((key, str(error)) for key in getattr(error, "keys", (error.key,)))
+    for error in refused_overrides(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    for error in refused_spark_keys(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
 
 
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
@@ -189,6 +195,9 @@ def _errors_of(
     name = assembly.props[key]
     try:
         assembly.registry.find(kind, name)
+    except UnlistedPluginError as error:
+        yield key, str(ConfigError(key, name, str(error)))
+        return
     except ConnectError:
         yield key, str(ConfigError(key, name, f"Class {name} could not be found."))
         return

@@ -10,7 +10,12 @@ from worker.redaction import Redaction
 from worker.runtime.validate import validate
 from worker.supervisor import messages
 
-STANDALONE = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
+STANDALONE = {
+    "bootstrap.servers": "unused:1",
+    "key.converter": "StringConverter",
+    "value.converter": "StringConverter",
+    "plugin.import.allowlist": f"{__name__}.*",
+}
 DISTRIBUTED = {
     **STANDALONE,
     "group.id": "g",

@@ -56,6 +56,7 @@ def transforms(name: str, **settings: str) -> dict[str, str]:
     return {
         "transforms": "t",
         "transforms.t.type": f"{__name__}.{name}",
+        "plugin.import.allowlist": f"{__name__}.*",
         **{f"transforms.t.{key}": value for key, value in settings.items()},
         **HEADERS,
     }

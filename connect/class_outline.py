@@ -1,0 +1,245 @@
+"""What the sources of modules say of a class, read without running any of it, nor of the packages around it.
+
+A configuration may come from anybody who reaches the REST API. Whether what it names is a plugin has to be known before
+anything is imported, for importing a module runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Final
+
+from connect.errors import PluginError
+
+__all__ = ["ancestors", "is_importable"]
+
+_KEPT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """A class as it is written: the dotted names it inherits, and the classes within it."""
+
+    bases: tuple[str, ...]
+    nested: Mapping[str, _Class]
+
+
+@dataclass(slots=True)
+class _Outline:
+    """The classes of a module, and what its other names stand for: dotted paths, or dotted names of the module."""
+
+    classes: dict[str, _Class] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=dict)
+    synonyms: dict[str, str] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A class, the module that defines it and its name there."""
+
+    module: str
+    name: str
+    outline: _Class
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+def is_importable(path: str) -> bool:
+    """Whether there is a package or module for the first part of a dotted path."""
+    return _top_spec(path.partition(".")[0]) is not None
+
+
+def ancestors(path: str) -> frozenset[str]:
+    """The class of this dotted path and all that it inherits, by the dotted paths at which they are defined.
+
+    What is made while a module runs, and what its source does not name, is not among them. Raises
+    :class:`~connect.errors.PluginError` if there is no such class, or its source cannot be read.
+    """
+    lookup = _Lookup()
+    first = lookup.find(path)
+    if first is None:
+        raise PluginError(f"Class {path} cannot be found: no module that can be imported defines it.")
+    seen: set[str] = set()
+    waiting = [first]
+    while waiting:
+        found = waiting.pop()
+        if found.path not in seen:
+            seen.add(found.path)
+            waiting += lookup.bases(found)
+    return frozenset(seen)
+
+
+class _Lookup:
+    """One search; a path that leads back to itself leads nowhere."""
+
+    def __init__(self) -> None:
+        self._under_way: set[str] = set()
+
+    def find(self, path: str) -> _Found | None:
+        """The class of a dotted path, wherever it is defined."""
+        if path in self._under_way:
+            return None
+        self._under_way.add(path)
+        try:
+            located = _locate(path)
+            return None if located is None else self._within(*located)
+        finally:
+            self._under_way.discard(path)
+
+    def bases(self, found: _Found) -> Iterator[_Found]:
+        """The classes that a class inherits, as far as they can be found."""
+        spec = _spec(found.module)
+        if spec is None:
+            return
+        imports = _outline_of(spec).imports
+        for name in found.outline.bases:
+            # A class may have the name of the imported one that it inherits.
+            path = imports.get(name) if name == found.name else None
+            base = self.find(path) if path is not None else self._within(spec, tuple(name.split(".")))
+            if base is not None:
+                yield base
+
+    def _within(self, spec: ModuleSpec, names: tuple[str, ...]) -> _Found | None:
+        """The class of that name in a module, or where the module has the name from."""
+        outline = _outline_of(spec)
+        first, rest = names[0], names[1:]
+        if first in outline.classes:
+            return _nested(spec.name, first, outline.classes[first], rest)
+        if first in outline.imports:
+            return self.find(".".join((outline.imports[first], *rest)))
+        if first in outline.synonyms:
+            return self.find(".".join((spec.name, outline.synonyms[first], *rest)))
+        everything = (self.find(".".join((module, *names))) for module in outline.stars)
+        return next((found for found in everything if found is not None), None)
+
+
+def _nested(module: str, name: str, outline: _Class, rest: tuple[str, ...]) -> _Found:
+    for part in rest:
+        if part not in outline.nested:
+            # A variant (Trim.Value), which its owner's own base class makes of the owner.
+            break
+        name, outline = f"{name}.{part}", outline.nested[part]
+    return _Found(module, name, outline)
+
+
+def _locate(path: str) -> tuple[ModuleSpec, tuple[str, ...]] | None:
+    """The innermost module on a dotted path, and what follows it."""
+    parts = path.split(".")
+    spec = _top_spec(parts[0])
+    for index, part in enumerate(parts[1:], start=1):
+        inner = None if spec is None else _inner_spec(spec, part)
+        if inner is None:
+            return None if spec is None else (spec, tuple(parts[index:]))
+        spec = inner
+    return None
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    first, *parts = module.split(".")
+    spec = _top_spec(first)
+    for part in parts:
+        spec = None if spec is None else _inner_spec(spec, part)
+    return spec
+
+
+def _top_spec(name: str) -> ModuleSpec | None:
+    """Where a top-level module is: Python finds that without running any of it."""
+    try:
+        return importlib.util.find_spec(name) if name.isidentifier() else None
+    except (ImportError, ValueError):
+        return None
+
+
+def _inner_spec(spec: ModuleSpec, part: str) -> ModuleSpec | None:
+    # By importlib.util.find_spec the package around it would be imported.
+    locations = spec.submodule_search_locations
+    return None if locations is None else PathFinder.find_spec(f"{spec.name}.{part}", list(locations))
+
+
+def _outline_of(spec: ModuleSpec) -> _Outline:
+    if not spec.has_location or spec.origin is None or not spec.origin.endswith(".py"):
+        return _Outline()
+    try:
+        status = Path(spec.origin).stat()
+        return _parsed(spec.name, spec.origin, status.st_mtime_ns, status.st_size)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise PluginError(f"The source of {spec.name}, {spec.origin}, cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=_KEPT)
+def _parsed(module: str, file: str, _changed: int, _size: int) -> _Outline:
+    path = Path(file)
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    outline = _Outline()
+    for statement in _statements(ast.parse(path.read_bytes()).body):
+        _note(outline, statement, package)
+    return outline
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, those under its conditions too."""
+    for statement in body:
+        yield statement
+        match statement:
+            case ast.If(body=inner, orelse=otherwise):
+                yield from _statements((*inner, *otherwise))
+            case ast.Try(body=inner, orelse=otherwise, handlers=handlers, finalbody=last):
+                handled = (one for handler in handlers for one in handler.body)
+                yield from _statements((*inner, *handled, *otherwise, *last))
+            case ast.With(body=inner):
+                yield from _statements(inner)
+
+
+def _note(outline: _Outline, statement: ast.stmt, package: str) -> None:
+    match statement:
+        case ast.ClassDef(name=name):
+            outline.classes[name] = _class(statement)
+        case ast.Import(names=names):
+            for alias in names:
+                outline.imports[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        case ast.ImportFrom(module=module, names=names, level=level):
+            source = _absolute(module or "", level, package)
+            for alias in names:
+                if alias.name == "*":
+                    outline.stars.append(source)
+                else:
+                    outline.imports[alias.asname or alias.name] = f"{source}.{alias.name}"
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            if (written := _dotted(value)) is not None:
+                outline.synonyms[name] = written
+
+
+def _class(definition: ast.ClassDef) -> _Class:
+    nested = {inner.name: _class(inner) for inner in definition.body if isinstance(inner, ast.ClassDef)}
+    return _Class(tuple(name for base in definition.bases if (name := _dotted(base)) is not None), nested)
+
+
+def _dotted(expression: ast.expr) -> str | None:
+    """``a.B`` of ``a.B`` and of ``a.B[C]``."""
+    match expression:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=owner, attr=name):
+            before = _dotted(owner)
+            return None if before is None else f"{before}.{name}"
+        case ast.Subscript(value=generic):
+            return _dotted(generic)
+    return None
+
+
+def _absolute(module: str, level: int, package: str) -> str:
+    if level == 0:
+        return module
+    parts = package.split(".")
+    return ".".join([*parts[: len(parts) - level + 1], *([module] if module else [])])

@@ -1,0 +1,51 @@
+"""Patterns in which * is any text."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect.config.wildcard import matches_wildcard
+
+SHORT = st.text("ab.*", max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("acme.*", "acme.a.B", True),
+        ("acme.*", "acme.", True),
+        ("acme.*", "acme", False),
+        ("acme.*", "xacme.a", False),
+        ("*", "", True),
+        ("", "", True),
+        ("", "a", False),
+        ("a*a", "a", False),
+        ("a.B", "a.B", True),
+        ("a.B", "axB", False),
+    ],
+)
+def test_a_star_is_any_text_and_all_else_is_itself(pattern: str, text: str, matches: bool) -> None:
+    assert matches_wildcard(pattern, text) is matches
+
+
+@given(SHORT, st.text("ab.", max_size=12))
+def test_it_is_what_a_regular_expression_would_say(pattern: str, text: str) -> None:
+    expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+    assert matches_wildcard(pattern, text) is expected
+
+
+def test_a_long_text_takes_no_more_than_its_length() -> None:
+    def seconds(length: int) -> float:
+        text, taken = "a" * length, []
+        for _ in range(5):
+            start = time.process_time()
+            assert not matches_wildcard("*a*b*a*b", text)
+            taken.append(time.process_time() - start)
+        return min(taken)
+
+    assert seconds(40_000_000) < 3 * seconds(20_000_000)

@@ -1,0 +1,62 @@
+"""Where the plugins of a process come from: from the worker's file, whatever a connector's configuration says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect.errors import PluginError
+from connectors.spark.chain import Chain, chain_properties
+from worker.runtime.assembly import Assembly
+from worker.runtime.log import Redaction
+from worker.runtime.providers import providers_of
+
+WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
+SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file": "/f"}
+pytestmark = pytest.mark.usefixtures("import_path")
+
+TELLING = "import sys\nsys.modules['told'] = sys\n"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A folder of plugins that tell when they are imported."""
+    (tmp_path / "of_a_connector.py").write_text(
+        f"{TELLING}from converters.string import StringConverter\nclass Mine(StringConverter): pass\n"
+    )
+    (tmp_path / "plugins.toml").write_text('[[converter]]\nclass = "of_a_connector.Mine"\n')
+    return tmp_path
+
+
+def test_plugins_do_not_come_from_where_a_connector_says(mine: Path) -> None:
+    own = {"plugin.path": str(mine), "plugin.import.allowlist": "*", "value.converter": "of_a_connector.Mine"}
+    sys.path.insert(0, str(mine))
+    props = Assembly.resolve(WORKER, SINK | own, Redaction()).effective_props()
+    assert props.keys().isdisjoint({"plugin.path", "plugin.import.allowlist"})
+    with pytest.raises(PluginError, match=r"plugin\.import\.allowlist does not allow it"):
+        Chain(chain_properties(props), with_keys=False)
+    assert "told" not in sys.modules
+
+
+def test_an_executor_finds_the_plugins_of_the_worker(mine: Path) -> None:
+    own = {"value.converter": "Mine"}
+    for where in ({"plugin.path": str(mine)}, {"plugin.import.allowlist": "of_a_connector.*"}):
+        name = "Mine" if "plugin.path" in where else "of_a_connector.Mine"
+        props = Assembly.resolve(WORKER | where, SINK | own | {"value.converter": name}, Redaction()).effective_props()
+        assert type(Chain(chain_properties(props), with_keys=False).value_converter).__name__ == "Mine"
+
+
+def test_a_config_provider_has_to_be_listed_or_allowed(tmp_path: Path) -> None:
+    (tmp_path / "of_a_worker.py").write_text(
+        f"{TELLING}from connect.providers import EnvVarConfigProvider\nclass Mine(EnvVarConfigProvider): pass\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    worker = {"config.providers": "mine", "config.providers.mine.class": "of_a_worker.Mine"}
+    with pytest.raises(PluginError, match=r"Class of_a_worker\.Mine is listed by no plugins\.toml"):
+        providers_of(worker, Redaction())
+    assert "told" not in sys.modules
+    assert providers_of(worker | {"plugin.import.allowlist": "other.*, of_a_worker.Mine"}, Redaction()).keys() == {
+        "mine"
+    }
