@@ -61,8 +61,8 @@ class GroupMember:
 
     ``props`` are the worker's resolved properties, ``url`` is where it is reached by the others. ``tell`` is given
     the events, in the member's thread. ``snapshot`` is asked for the configurations, read to the given offset at
-    least if that can be; -1 is as far as they are read already. ``on_session`` is told until when the session lasts,
-    with something to spare, or that it is over (:data:`~worker.supervisor.moment.LONG_AGO`).
+    least if that can be; -1 is as far as they are read already. ``on_session`` is told until when the session
+    certainly lasts, ``LONG_AGO`` if it is over.
     """
 
     def __init__(
@@ -355,8 +355,7 @@ class GroupMember:
         stopped.add_done_callback(lambda _: self._wake())
         self._lost = Lost(stopped, within)
         self._tell(self._lost)
-        if within == 0:
-            # Whoever runs it may have begun: the processes do not wait for the herder.
+        if within == 0:  # another may run it by now, so the processes do not wait for the herder
             self._on_session(LONG_AGO)
 
     def _generation_lost(self, coordinator: Coordinator, reason: str) -> None:
