@@ -237,6 +237,9 @@ class RegistryClient:
                 allow_redirects=False,
             ) as response:
                 status, content = response.status_code, _read(response)
+        except (requests.exceptions.InvalidURL, UnicodeError):
+            # No other try helps, and the text of the error says no more than this one.
+            raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
         except requests.RequestException as error:
             return _NoAnswer(url, _reason(error), is_untrusted=_is_untrusted(error))
         if _is_trouble(status):

@@ -55,6 +55,8 @@ def http_url(text: str) -> HttpUrl:
         raise ValueError("it must begin with http:// or https://")
     if not host:
         raise ValueError("it names no host")
+    if host.startswith("*"):
+        raise ValueError("its host is a pattern")
     if "@" in parts.path + parts.query + parts.fragment:
         raise ValueError(f"there is an @ behind its host: {_ENCODED}")
     if parts.fragment or text.endswith("#"):
