@@ -20,6 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from worker.supervisor import messages
+from worker.supervisor.child_log import log_record
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import Command, Report
 from worker.supervisor.process import Child, Launcher, ready_children
@@ -370,8 +371,8 @@ class Supervisor:
 
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
         match report:
-            case messages.LogRecord(name, level, created, text):
-                _log(str(unit), name, level, created, text)
+            case messages.LogRecord():
+                log_record(str(unit), report)
             case messages.Metrics(values):
                 self._notify(Measured(unit, values))
             case messages.ActiveTopics(topics):
@@ -434,7 +435,7 @@ class Supervisor:
             if not isinstance(report, messages.LogRecord):
                 self._answered(request, report)
                 return
-            _log(asked.what, report.logger, report.level, report.created, report.text)
+            log_record(asked.what, report)
         if asked.child.pipe.closed:
             self._answered(request, None)
 
@@ -447,13 +448,3 @@ class Supervisor:
 
 def _is_reaped(running: _Running) -> bool:
     return running.child.pipe.closed and running.child.sentinel is None
-
-
-def _log(context: str, name: str, level: int, created: float, text: str) -> None:
-    target = logging.getLogger(name)
-    if target.isEnabledFor(level):
-        record = target.makeRecord(name, level, "", 0, text, (), None)
-        record.created = created
-        record.msecs = created % 1 * 1000
-        record.context = context
-        target.handle(record)
