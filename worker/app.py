@@ -35,8 +35,8 @@ from worker.herder.parts import ClusterSettings
 from worker.kafka.client_keys import CLIENT_KEYS
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import admin, internal_properties
-from worker.kafka.compacted_topic import WriteLimit
 from worker.kafka.retries import until_answered
+from worker.kafka.topic_clients import WriteLimit
 from worker.log import hide_in_log
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership

@@ -21,8 +21,8 @@ from worker.redaction import Redaction
 from worker.runtime.entry import main as child_main
 from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.supervisor import messages
+from worker.supervisor.child_log import log_record
 from worker.supervisor.process import Child, ForkServerLauncher, Launcher, ready_children
-from worker.supervisor.supervisor import log_line
 
 __all__ = ["ChildProvider", "worker_values"]
 
@@ -146,7 +146,7 @@ def _answer(child: Child, alias: str, seconds: float) -> messages.Report | str:
         for report in child.receive():
             if not isinstance(report, messages.LogRecord):
                 return report
-            log_line(f"config provider {alias}", report)
+            log_record(f"config provider {alias}", report)
         if child.gone():
             return f"its process {child.join()}"
     return f"it did not answer within {seconds:g} s"

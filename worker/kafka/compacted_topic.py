@@ -23,9 +23,9 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from connect.errors import ConnectError, RetriableError
 from worker.kafka import clients
 from worker.kafka.client_kind import ClientProperties
-from worker.kafka.topic_clients import asking, passes, reading, writing
+from worker.kafka.topic_clients import WriteLimit, asking, closed, grown, late, passes, reading, unsure, writing
 
-__all__ = ["CompactedTopic", "TopicRecord", "WriteLimit"]
+__all__ = ["CompactedTopic", "TopicRecord"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,18 +48,6 @@ class TopicRecord:
     key: bytes | None
     value: bytes | None
     timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLimit:
-    """Has a worker write only what it may: each record is delivered within so many ``seconds``, or never.
-
-    ``lasts`` tells, in the topic's thread, whether the worker may write for so many seconds yet. Kafka may have got a
-    record in that time whose acknowledgement was lost.
-    """
-
-    seconds: float
-    lasts: Callable[[float], bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +157,7 @@ class CompactedTopic:
             self._consumer.assign(self._where(ends))
         while not self._is_read(ends):
             if time.monotonic() >= deadline:
-                raise self._late("could not be read to its end")
+                raise late(self._topic, "could not be read to its end")
             self._take(self._fetched())
             while not self._inbox.empty():
                 self._inbox.get()()
@@ -293,7 +281,7 @@ class CompactedTopic:
 
     def _begin_write(self, write: _Write, records: list[tuple[bytes, bytes | None]]) -> None:
         if not self._open:
-            write.future.set_exception(self._closed())
+            write.future.set_exception(closed(self._topic))
             return
         self._writes.add(write)
         self._unsent.extend((write, key, value) for key, value in records)
@@ -301,7 +289,7 @@ class CompactedTopic:
 
     def _begin_read(self, read: _Read) -> None:
         if not self._open:
-            read.future.set_exception(self._closed())
+            read.future.set_exception(closed(self._topic))
             return
         self._reads.add(read)
         if not self._unreachable:
@@ -310,13 +298,12 @@ class CompactedTopic:
     def _produce(self) -> None:
         while self._unsent:
             write, key, value = self._unsent[0]
+            if not self._limit.lasts(self._limit.seconds):
+                self._writes.discard(write)
+                _fail(write.future, unsure(self._topic))
             if write not in self._writes:
                 # It was given up. Written now, it could come after what was written because it had failed.
                 self._unsent.popleft()
-                continue
-            if not self._limit.lasts(self._limit.seconds):
-                self._writes.discard(write)
-                _fail(write.future, self._unsure())
                 continue
             try:
                 self._producer.produce(self._topic, value=value, key=key, on_delivery=partial(self._delivered, write))
@@ -338,12 +325,7 @@ class CompactedTopic:
         write.seen_at[partition] = max(offset + 1, write.seen_at.get(partition, 0))
         if write.read_back and partition not in self._partitions:
             self._writes.discard(write)
-            _fail(
-                write.future,
-                ConnectError(
-                    f"Topic '{self._topic}' has got more partitions since this worker was started; restart the worker"
-                ),
-            )
+            _fail(write.future, grown(self._topic))
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
@@ -403,14 +385,14 @@ class CompactedTopic:
                 _complete(write.future)
             elif now >= write.deadline:
                 self._writes.discard(write)
-                _fail(write.future, self._late("did not take a record"))
+                _fail(write.future, late(self._topic, "did not take a record"))
         for read in list(self._reads):
             if read.ends is not None and self._is_read(read.ends):
                 self._reads.discard(read)
                 _complete(read.future)
             elif now >= read.deadline:
                 self._reads.discard(read)
-                _fail(read.future, self._late("could not be read to its end"))
+                _fail(read.future, late(self._topic, "could not be read to its end"))
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
         return all(self._position.get(partition, -1) >= end for partition, end in ends.items())
@@ -422,25 +404,13 @@ class CompactedTopic:
         self._open = False
         for write in list(self._writes):
             if write.unacknowledged:
-                _fail(write.future, self._closed())
+                _fail(write.future, closed(self._topic))
             else:
                 _complete(write.future)
         for read in self._reads:
-            _fail(read.future, self._closed())
+            _fail(read.future, closed(self._topic))
         self._writes.clear()
         self._reads.clear()
-
-    def _closed(self) -> ConnectError:
-        return ConnectError(f"Topic '{self._topic}' is closed here: the worker is stopping")
-
-    def _unsure(self) -> RetriableError:
-        return RetriableError(
-            f"Nothing is written to topic '{self._topic}': this worker has not heard of its cluster for a while, and "
-            "another may do its work by now"
-        )
-
-    def _late(self, what: str) -> RetriableError:
-        return RetriableError(f"Topic '{self._topic}' {what} in time; are its brokers up and can they be reached?")
 
     def _report(self, error: KafkaError) -> None:
         """Called by a client wherever it is polled."""

@@ -1,17 +1,18 @@
-"""How the clients of a compacted topic are set, and what their errors mean."""
+"""How the clients of a compacted topic are set, how long they may write, and what their errors mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from connect.errors import ConnectError, RetriableError
 from worker.kafka.client_kind import ClientProperties, PropertyValue
 
-__all__ = ["asking", "is_too_large", "passes", "reading", "writing"]
+__all__ = ["WriteLimit", "asking", "closed", "grown", "is_too_large", "late", "passes", "reading", "unsure", "writing"]
 
 _ISOLATION: Final = "isolation.level"
 
@@ -50,6 +51,18 @@ _PASSING: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class WriteLimit:
+    """Has a worker write only what it may: each record is delivered within so many ``seconds``, or never.
+
+    ``lasts`` tells, in the topic's thread, whether the worker may write for so many seconds yet. Kafka may have got a
+    record in that time whose acknowledgement was lost.
+    """
+
+    seconds: float
+    lasts: Callable[[float], bool]
+
+
 def reading(consumer: ClientProperties) -> ClientProperties:
     """Of what reads the topic."""
     return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
@@ -82,6 +95,29 @@ def is_too_large(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
+
+
+def closed(topic: str) -> ConnectError:
+    """What fails with the end of its topic."""
+    return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
+
+
+def grown(topic: str) -> ConnectError:
+    """What was written to a partition that nobody here reads."""
+    return ConnectError(f"Topic '{topic}' has got more partitions since this worker was started; restart the worker")
+
+
+def late(topic: str, what: str) -> RetriableError:
+    """What has taken too long."""
+    return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
+
+
+def unsure(topic: str) -> RetriableError:
+    """What is beyond the limit."""
+    return RetriableError(
+        f"Nothing is written to topic '{topic}': this worker has not heard of its cluster for a while, and another may "
+        "do its work by now"
+    )
 
 
 def _patience(properties: Mapping[str, PropertyValue]) -> dict[str, PropertyValue]:

@@ -20,10 +20,10 @@ from worker.config import DistributedConfig
 from worker.errors import BadRequestError, FencedError
 from worker.kafka.client_kind import ClientKind
 from worker.kafka.clients import internal_properties
-from worker.kafka.compacted_topic import CompactedTopic, TopicRecord, WriteLimit
+from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
 from worker.kafka.fencing_producer import FencingProducer
 from worker.kafka.internal_topic import ensure_internal_topic
-from worker.kafka.topic_clients import is_too_large
+from worker.kafka.topic_clients import WriteLimit, is_too_large
 from worker.stores import config_records as records
 from worker.stores.config import (
     ConfigChange,

@@ -18,8 +18,9 @@ from connect.errors import DataError
 from worker.config import DistributedConfig
 from worker.kafka.client_kind import ClientKind, ClientProperties
 from worker.kafka.clients import internal_properties
-from worker.kafka.compacted_topic import CompactedTopic, TopicRecord, WriteLimit
+from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
 from worker.kafka.internal_topic import ensure_internal_topic
+from worker.kafka.topic_clients import WriteLimit
 from worker.stores.offset import OffsetKey, OffsetStore
 
 __all__ = ["KafkaOffsetStore", "OffsetView", "TopicOffsetStore", "ordered_key"]

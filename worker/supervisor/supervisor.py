@@ -20,6 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from worker.supervisor import messages
+from worker.supervisor.child_log import log_record
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import Command, Report
 from worker.supervisor.process import Child, Launcher, ready_children
@@ -35,7 +36,6 @@ __all__ = [
     "Published",
     "Supervisor",
     "TopicsUsed",
-    "log_line",
 ]
 
 logger = logging.getLogger(__name__)
@@ -372,7 +372,7 @@ class Supervisor:
     def _handle(self, unit: Unit, running: _Running, report: Report) -> None:
         match report:
             case messages.LogRecord():
-                log_line(str(unit), report)
+                log_record(str(unit), report)
             case messages.Metrics(values):
                 self._notify(Measured(unit, values))
             case messages.ActiveTopics(topics):
@@ -435,7 +435,7 @@ class Supervisor:
             if not isinstance(report, messages.LogRecord):
                 self._answered(request, report)
                 return
-            log_line(asked.what, report)
+            log_record(asked.what, report)
         if asked.child.pipe.closed:
             self._answered(request, None)
 
@@ -448,14 +448,3 @@ class Supervisor:
 
 def _is_reaped(running: _Running) -> bool:
     return running.child.pipe.closed and running.child.sentinel is None
-
-
-def log_line(context: str, report: messages.LogRecord) -> None:
-    """Write a line of a child's log into the worker's."""
-    target = logging.getLogger(report.logger)
-    if target.isEnabledFor(report.level):
-        record = target.makeRecord(report.logger, report.level, "", 0, report.text, (), None)
-        record.created = report.created
-        record.msecs = report.created % 1 * 1000
-        record.context = context
-        target.handle(record)

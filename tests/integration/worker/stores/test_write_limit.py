@@ -14,7 +14,7 @@ from equipment.inbox import Inbox
 from equipment.proxied_broker import ProxiedBroker
 from equipment.topics import read_topic
 from worker.config import DistributedConfig
-from worker.kafka.compacted_topic import WriteLimit
+from worker.kafka.topic_clients import WriteLimit
 from worker.stores.config import TargetState
 from worker.stores.kafka_config import KafkaConfigStore
 from worker.stores.kafka_offset import KafkaOffsetStore
