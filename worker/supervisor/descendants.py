@@ -34,23 +34,23 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "this process cannot adopt orphans (prctl PR_SET_CHILD_SUBREAPER)")
 
 
-def end_orphans(own: Collection[int], number: signal.Signals) -> bool:
-    """Send a signal to the children of this process that are not its ``own``; whether there were none.
+def end_orphans(own: Collection[int], number: signal.Signals) -> list[int]:
+    """Send a signal to the children of this process that are not its ``own``; which there were.
 
     Only this process waits for them, so that no process id can have passed to another.
     """
-    me, none = os.getpid(), True
+    me, found = os.getpid(), []
     for process in _processes():
         if process.parent != me or process.pid in own:
             continue
         # What is below it is an orphan next.
-        none = False
+        found.append(process.pid)
         if process.state in _ENDED:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process.pid, os.WNOHANG)
         else:
             _signal(process.pid, number)
-    return none
+    return found
 
 
 def kill_descendants(pid: int) -> None:

@@ -66,6 +66,7 @@ class _Forker:
         self._selector.register(worker, selectors.EVENT_READ)
         self._living: dict[int, _Child] = {}
         self._ended: list[_Child] = []
+        self._given_up: set[int] = set()
 
     def serve(self) -> None:
         with suppress(ConnectionError, EOFError):
@@ -129,9 +130,13 @@ class _Forker:
         """End what children that have ended left behind; they are reported when nothing is left."""
         now = time.monotonic()
         in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
-        none_left = end_orphans(self._living, signal.SIGTERM if in_order else signal.SIGKILL)
+        known = self._given_up.union(self._living)
+        left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL)
         for child in list(self._ended):
-            if none_left or now > child.ended + _GIVEN_UP:
+            if left and now > child.ended + _GIVEN_UP:
+                # One that hangs in the system, or runs as another user: the ends of others are not to wait for it.
+                self._given_up.update(left)
+            if not left or now > child.ended + _GIVEN_UP:
                 self._ended.remove(child)
                 with suppress(BrokenPipeError):
                     os.write(child.status, str(child.code).encode())
@@ -139,7 +144,7 @@ class _Forker:
 
     def _kill_all(self) -> None:
         deadline = time.monotonic() + _GIVEN_UP
-        while not end_orphans((), signal.SIGKILL) and time.monotonic() < deadline:
+        while end_orphans((), signal.SIGKILL) and time.monotonic() < deadline:
             time.sleep(_LOOK)
         os._exit(0)
 
