@@ -9,6 +9,8 @@ each record, "column" one call for a batch of 10,000, "arrow" the column as an A
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -139,6 +141,37 @@ def measure(
     report(f"{title}: write", dumps, {name: cost(work, count) for name, work in writes.items()})
 
 
+def odd_forms(messages: Sequence[bytes]) -> dict[str, list[bytes]]:
+    """Envelopes as other producers write them, of those that the converter writes."""
+    marks = [message.rindex(b',"payload":') for message in messages]
+    halves = [
+        (m[len(b'{"schema":') : at], m[at + len(b',"payload":') : -1]) for m, at in zip(messages, marks, strict=True)
+    ]
+    return {
+        "a line each": [message + b"\n" for message in messages],
+        "payload first": [b'{"payload":%b,"schema":%b}' % (payload, schema) for schema, payload in halves],
+        "sorted, with spaces": [json.dumps(json.loads(m), sort_keys=True).encode() for m in messages],
+        "1.0 for 1": [re.sub(rb'"payload":\{"id":(\d+)', rb'"payload":{"id":\1.0', m) for m in messages],
+        "a number of 20 digits": [
+            re.sub(rb'"payload":\{"id":(\d+)', rb'"payload":{"id":\1.00000000000000000000', m) for m in messages
+        ],
+    }
+
+
+def measure_forms(title: str, schema: Schema, values: list[Any], payloads: list[bytes]) -> None:
+    """Print what reading envelopes costs that are not as the converter writes them."""
+    count, column = len(values), ValueColumn(values, schema)
+    forms = odd_forms(list(JsonConverter.configured({}).from_connect_column("topic", column)))
+    numeric = JsonConverter.configured({"decimal.format": "NUMERIC"})
+    forms["decimal.format=NUMERIC"] = list(numeric.from_connect_column("topic", column))
+    costs = {}
+    for name, messages in forms.items():
+        converter = JsonConverter.configured({})
+        costs[f"{name}, row"] = cost(by_row(converter.to_connect, [(message,) for message in messages]), count)
+        costs[f"{name}, column"] = cost(lambda c=converter, m=messages: c.to_connect_column("topic", m), count)
+    report(title, cost(lambda: [orjson.loads(payload) for payload in payloads], count), costs)
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else BATCH
     plain = JsonConverter.configured({"schemas.enable": "false"})
@@ -150,6 +183,7 @@ def main() -> None:
         size = sum(map(len, payloads)) // count
         given = f"{name}, {size} bytes of payload"
         measure(f"JSON with schema, {given}", enveloped, schema, values, payloads, nodes)
+        measure_forms(f"JSON with schema, {name}, in other forms: read", schema, values, payloads)
         measure(f"JSON without schema, {given}", plain, None, nodes, payloads, nodes)
     texts = [f"some text of record {number}" for number in range(count)]
     numbers = list(range(count))

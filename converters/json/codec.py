@@ -99,11 +99,8 @@ class Reader:
         except DoubtError:
             if self._decode_brief_column is not None or not is_brief(b"\n".join(payloads)):
                 raise
-        # If this is what it takes, it is done at once from now on.
-        decode = column_decoder(self.schema, replace_null=self._replace_null, brief=True)
-        values = decode(_parsed(payloads))
-        self._decode_brief_column = decode
-        return values
+        self._decode_brief_column = column_decoder(self.schema, replace_null=self._replace_null, brief=True)
+        return self._decode_brief_column(_parsed(payloads))
 
     def read_arrow(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
         """The values of many JSON texts in Arrow; ``DoubtError`` when they have to be read one by one."""
