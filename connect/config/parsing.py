@@ -20,9 +20,9 @@ _TRIMMED: Final = "".join(map(chr, range(0x21)))
 _WHITE_SPACE: Final = " \t\n\r\f\v"
 _INTEGER: Final = re.compile(r"([+-]?)(?=\d)0*(\d{0,19})")
 """A number of more digits is wider than any type, and Python reads no more than 4300 of them."""
-_DECIMAL: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
+_DECIMAL: Final = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?", re.ASCII)
 _HEXADECIMAL: Final = re.compile(
-    r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
+    r"([+-]?0[xX](?:[\da-fA-F]+(?:\.[\da-fA-F]*)?|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
 )
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:NaN|Infinity)")
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}

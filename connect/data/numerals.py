@@ -57,7 +57,7 @@ def to_single(value: Decimal | int) -> float:
         double = float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    if math.isinf(double) or double == value:
+    if not math.isfinite(double) or double == value:
         return single(double)
     if not _DOUBLE_BITS.unpack(_DOUBLE.pack(double))[0] & 1:
         double = math.nextafter(double, math.inf if value > double else -math.inf)

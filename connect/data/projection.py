@@ -93,7 +93,8 @@ def _promoted(source: Schema, value: Any, target: Schema) -> Any:
     if target.type not in (Type.FLOAT32, Type.FLOAT64):
         return value
     try:
-        return single(value) if Type.FLOAT32 in (source.type, target.type) else float(value)
+        number = float(value)
+        return single(number) if Type.FLOAT32 in (source.type, target.type) else number
     except OverflowError as error:
         raise DataError(f"Cannot project {shown(value)}: {source.type.name} is expected") from error
 

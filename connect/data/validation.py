@@ -110,7 +110,9 @@ def _struct(schema: Schema, value: object, path: str) -> None:
             _check(field.schema, item, f"{path}.{field.name}" if path else field.name)
     if len(value) > len(schema.fields) or any(schema.field(name) is None for name in value):
         unknown = next(name for name in value if schema.field(name) is None)
-        raise _refuse(schema, value, path, f"{unknown} is not a valid field name")
+        raise _refuse(
+            schema, value, path, f"{unknown if isinstance(unknown, str) else shown(unknown)} is not a valid field name"
+        )
 
 
 def _decimal(schema: Schema, value: object, path: str) -> None:

@@ -40,9 +40,9 @@ CAST_TARGETS: Final = (
 )
 _SOURCES: Final = (*CAST_TARGETS, Type.BYTES)
 _INTEGER: Final = re.compile(r"[+-]?\d+")
-_DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
+_DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
 _HEXADECIMAL: Final = re.compile(
-    r"([+-]?0[xX](?:[\da-fA-F]+\.?[\da-fA-F]*|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
+    r"([+-]?0[xX](?:[\da-fA-F]+(?:\.[\da-fA-F]*)?|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
 )
 _WHITESPACE: Final = "".join(map(chr, range(0x21)))
 
@@ -190,7 +190,7 @@ def _float64(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     if isinstance(value, str):
         text = value.strip(_WHITESPACE)
         if match := _DECIMAL.fullmatch(text):

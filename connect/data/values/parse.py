@@ -42,7 +42,7 @@ _TIMESTAMP: Final = timestamp_schema()
 _DEEPEST: Final = 100
 _MOST_ALIKE: Final = 1000
 _TOKEN: Final = re.compile(r'[:,{}\[\]"]|(?:\\(?:.|\Z)|[^\\:,{}\[\]"])+', re.DOTALL)
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,10})?")
 _CLOCK: Final = r"(\d+):(\d+):(\d+)\.(\d+)Z"
 _TIMES: Final = {
     10: re.compile(r"(\d+)-(\d+)-(\d+)"),

@@ -1,0 +1,26 @@
+"""How the time of something grows with its input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["assert_grows_evenly"]
+
+
+def assert_grows_evenly(run: Callable[[Any], object], make: Callable[[int], Any], size: int) -> None:
+    """Assert that twice the input takes less than three times the processor's time.
+
+    Both are timed in turn until the best times show it: other processes can make one of them slow, but none fast.
+    """
+    given = [make(size), make(2 * size)]
+    best = [float("inf"), float("inf")]
+    for _ in range(8):
+        for index, item in enumerate(given):
+            start = time.process_time()
+            run(item)
+            best[index] = min(best[index], time.process_time() - start)
+        if best[1] < 3 * best[0]:
+            return
+    raise AssertionError(f"{best[0] * 1e3:.1f} ms for {size}, {best[1] * 1e3:.1f} ms for twice as much")
