@@ -110,7 +110,7 @@ class ForkServer:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            command = [sys.executable, "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
+            command = [sys.executable, "-P", "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
             # In a session of its own, where no terminal reaches it.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True

@@ -402,3 +402,12 @@ def _answered(notice: Notice) -> Answered | None:
 
 def _published(notice: Notice) -> Published | None:
     return notice if isinstance(notice, Published) else None
+
+
+def test_the_fork_server_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:
+    """A file sink could have put it there."""
+    (tmp_path / "json.py").write_text("open('ran', 'w')\n")
+    code = "from worker.supervisor.fork_server import fork_server as f; f().start(); f().close()"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environ, check=True, timeout=DEADLINE)
+    assert not (tmp_path / "ran").exists()
