@@ -75,6 +75,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "pid"
+        self.begins_at_once = False
         self.notices: SimpleQueue[Notice] = SimpleQueue()
         self.asked: SimpleQueue[tuple[messages.ReadOffsets | messages.CommitOffsets, Future[Command]]] = SimpleQueue()
         self.supervisor = Supervisor(
@@ -87,6 +88,8 @@ class World:
 
     def _serve(self, request: messages.ReadOffsets | messages.CommitOffsets, _connector: str) -> Future[Command]:
         answer: Future[Command] = Future()
+        if self.begins_at_once:
+            assert answer.set_running_or_notify_cancel()
         self.asked.put((request, answer))
         return answer
 
@@ -325,9 +328,9 @@ def test_a_commit_that_is_not_begun_is_not_made_when_its_process_is_gone(world: 
 
 @pytest.mark.parametrize("does", ["commits", "commits_and_dies"])
 def test_a_unit_is_not_gone_before_a_commit_that_was_begun_has_ended(world: World, does: str) -> None:
+    world.begins_at_once = True
     world.start(does)
     _, commit = world.asked.get(timeout=DEADLINE)
-    assert commit.set_running_or_notify_cancel()
     world.supervisor.stop(TASK)
     wait_until("its process is gone", lambda: not runs(int(world.file.read_text())))
     assert Phase.GONE not in world.phases_until_another_has_come_and_gone()
