@@ -44,17 +44,10 @@ class ConsumerGroup:
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """The offsets the group has committed."""
-        asked = [ConsumerGroupTopicPartitions(self._group)]
-        try:
-            answer = _settled(
-                lambda: self._admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group]
-            )
-        except KafkaException as error:
-            if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
-                return {}
-            raise self._refused("read", error) from error
-        found = {(item.topic, item.partition): item.offset for item in answer.topic_partitions if item.offset >= 0}
-        return dict(sorted(found.items()))
+        # Imported here: it takes 20 MB.
+        from worker.kafka.coordinator_requests import read_offsets  # noqa: PLC0415
+
+        return dict(sorted(read_offsets(self._client, self._group, _TIMEOUT).items()))
 
     def alter(self, offsets: Mapping[tuple[str, int], int | None]) -> None:
         """Set offsets; ``None`` forgets one.
@@ -77,7 +70,7 @@ class ConsumerGroup:
 
     def _forget(self, places: Sequence[tuple[str, int]]) -> None:
         # Imported here: it takes 20 MB, and librdkafka does not have this request.
-        from worker.kafka.forgotten_offsets import GroupInUseError, forget_offsets  # noqa: PLC0415
+        from worker.kafka.coordinator_requests import GroupInUseError, forget_offsets  # noqa: PLC0415
 
         try:
             forget_offsets(self._client, self._group, places, _TIMEOUT)
