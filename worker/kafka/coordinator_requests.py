@@ -1,8 +1,8 @@
 """What the coordinator of a consumer group is asked through kafka-python, because librdkafka cannot.
 
 librdkafka has no request to forget some of the offsets (KIP-496). It has one to read them, but its admin client ends
-the process with a segmentation fault when the coordinator is moving or not up yet: ``rd_kafka_handle_OffsetFetch`` looks
-for the coordinator anew in the group of the client, and an admin client has none (librdkafka 2.x).
+the process with a segmentation fault when the coordinator is moving or not up yet: ``rd_kafka_handle_OffsetFetch``
+looks for it anew in the group of the client, and an admin client has none (librdkafka 2.x).
 """
 
 from __future__ import annotations
