@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,6 +12,7 @@ from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
 from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
+from worker.kafka.broker import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("standalone.jsonl", differences=BY_CALL)
 
@@ -18,24 +20,31 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def answers(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Replay, list[Answer]]]:
-    """Our answers to all the calls, made one after the other as they were recorded."""
+def answers(
+    broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Replay, list[Answer]]]:
+    """Our answers to all the calls, made one after the other as they were recorded.
+
+    The broker is this worker's own: the names of topics are the recorded ones, and another process of the test run may
+    make the same calls.
+    """
     folder = tmp_path_factory.mktemp("rest")
     data = folder / "data"
-    prepare(bootstrap, data)
-    worker = StandaloneWorker(
-        folder / "worker",
-        bootstrap,
-        key_converter=f"{JAVA}connect.json.JsonConverter",
-        value_converter=f"{JAVA}connect.json.JsonConverter",
-        offset_flush_interval_ms="3000",
-    ).start()
-    try:
-        wait_until("the worker answers", lambda: worker.get("health").status_code == 200)
-        replay = Replay(worker, data)
-        yield replay, [replay.make(call) for call in CALLS]
-    finally:
-        worker.close()
+    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+        prepare(broker.bootstrap_servers, data)
+        worker = StandaloneWorker(
+            folder / "worker",
+            broker.bootstrap_servers,
+            key_converter=f"{JAVA}connect.json.JsonConverter",
+            value_converter=f"{JAVA}connect.json.JsonConverter",
+            offset_flush_interval_ms="3000",
+        ).start()
+        try:
+            wait_until("the worker answers", lambda: worker.get("health").status_code == 200, 60)
+            replay = Replay(worker, data)
+            yield replay, [replay.make(call) for call in CALLS]
+        finally:
+            worker.close()
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.number}-{call.name}")
