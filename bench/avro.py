@@ -18,10 +18,10 @@ import fastavro
 
 from connect.data import Schema, timestamp_schema
 from converters.avro.avro_text import avro_text
+from converters.avro.config import AvroDataConfig
 from converters.avro.decode import decoder
 from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
-from converters.avro.options import AvroDataConfig
 
 BATCH = 10_000
 ROUNDS = 5

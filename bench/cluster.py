@@ -25,11 +25,12 @@ from confluent_kafka import Producer
 from distributed_worker import DistributedWorker, Memory, until
 from waitress import create_server
 
+from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import HOST
-from worker.kafka.broker import BrokerConfig, EmbeddedBroker
-from worker.stores import config_records, status_records
-from worker.stores.config import TargetState
-from worker.stores.status import State, Status
+from worker.stores.config import records as config_records
+from worker.stores.config.store import TargetState
+from worker.stores.status import records as status_records
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 _STARTS = 5

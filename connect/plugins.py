@@ -298,6 +298,6 @@ _KIND_CLASSES: Final = {
     PluginKind.HEADER_CONVERTER: "connect.converter.HeaderConverter",
     PluginKind.TRANSFORMATION: "connect.transformation.Transformation",
     PluginKind.PREDICATE: "connect.transformation.Predicate",
-    PluginKind.CONFIG_PROVIDER: "connect.config.provider.ConfigProvider",
+    PluginKind.CONFIG_PROVIDER: "connect.providers.provider.ConfigProvider",
 }
 _TYPE_CLASSES: Final = {"source": "connect.source.SourceConnector", "sink": "connect.sink.SinkConnector"}

@@ -15,9 +15,9 @@ from typing import Final
 
 from connect.config import Config, to_markdown
 from connect.plugins import PluginEntry, PluginKind, load_class, read_entries
-from worker.config import StandaloneConfig, WorkerConfig
-from worker.connector_config import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
-from worker.kafka.client_reference import client_properties_page
+from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.worker import StandaloneConfig, WorkerConfig
+from worker.kafka.settings.reference import client_properties_page
 
 __all__ = ["pages", "write"]
 

@@ -9,12 +9,13 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from rest.body import check_accept, check_content_type
-from rest.errors import register_errors
-from rest.forwarding import Forwarding
-from rest.headers import AnswerHeaders
-from rest.json_answers import JsonAnswers
-from rest.paths import EscapedName, RawPaths
+from rest.http.body import check_accept, check_content_type
+from rest.http.errors import register_errors
+from rest.http.headers import AnswerHeaders
+from rest.http.json_answers import JsonAnswers
+from rest.http.paths import EscapedName, RawPaths
+from rest.http.waiting import Patience
+from rest.peers.forwarding import Forwarding
 from rest.resources.connectors import connectors
 from rest.resources.dlq import dlq
 from rest.resources.internal import internal
@@ -22,7 +23,6 @@ from rest.resources.loggers import loggers
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.root import root
-from rest.waiting import Patience
 from worker.herder.herder import Herder
 
 __all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import requests
 
 from connect.errors import ConnectError
-from rest.paths import escaped
+from rest.http.paths import escaped
 
 __all__ = ["RestClient", "RestError"]
 

@@ -10,16 +10,16 @@ from uuid import uuid4
 import pytest
 
 from connect.errors import ConnectError
-from connect.home import sluice_home
+from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.standalone import StandaloneWorker
-from worker.kafka import broker as broker_module
-from worker.kafka.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
-from worker.registry.application import application_jar
-from worker.registry.launch import LEAST_JAVA
-from worker.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
+from worker.embedded.broker import broker as broker_module
+from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+from worker.embedded.registry.application import application_jar
+from worker.embedded.registry.launch import LEAST_JAVA
+from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

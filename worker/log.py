@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from worker.redaction import Redaction
+from worker.security.redaction import Redaction
 
 __all__ = ["configure_logging", "hide_in_log"]
 

@@ -7,19 +7,26 @@ from connect.config.description import (
     ConfigValueInfo,
     config_info,
     key_info,
+    to_markdown,
     value_info,
 )
 from connect.config.errors import ConfigRuleError, InvalidConfigError, invalid_value
-from connect.config.formatting import format_value
-from connect.config.key import ConfigKey, embed
-from connect.config.option import HIGH, LOW, MEDIUM, Importance, Recommender, Visibility, Width, option
+from connect.config.option import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    ConfigKey,
+    Importance,
+    Recommender,
+    Visibility,
+    Width,
+    embed,
+    option,
+)
 from connect.config.parsing import parse_value
 from connect.config.password import HIDDEN, Password
 from connect.config.properties import PropertiesError, parse_properties, read_properties
-from connect.config.provider import ConfigData, ConfigProvider
-from connect.config.reference import to_markdown
-from connect.config.references import ResolvedConfig, has_reference, resolve_references, restore_references
-from connect.config.types import ConfigType, Long, ParsedValue, PluginName, Short
+from connect.config.types import ConfigType, Long, ParsedValue, PluginName, Short, format_value
 from connect.config.validation import ConfigValue, validate_keys
 from connect.config.validators import (
     Validator,
@@ -49,11 +56,9 @@ __all__ = [
     "LOW",
     "MEDIUM",
     "Config",
-    "ConfigData",
     "ConfigInfo",
     "ConfigKey",
     "ConfigKeyInfo",
-    "ConfigProvider",
     "ConfigRuleError",
     "ConfigType",
     "ConfigValue",
@@ -66,7 +71,6 @@ __all__ = [
     "PluginName",
     "PropertiesError",
     "Recommender",
-    "ResolvedConfig",
     "Short",
     "Validator",
     "Visibility",
@@ -79,7 +83,6 @@ __all__ = [
     "connector_name",
     "embed",
     "format_value",
-    "has_reference",
     "invalid_value",
     "key_info",
     "known_class",
@@ -95,8 +98,6 @@ __all__ = [
     "read_properties",
     "regex",
     "regex_list",
-    "resolve_references",
-    "restore_references",
     "to_markdown",
     "unique_aliases",
     "unique_list",

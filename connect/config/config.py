@@ -6,13 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from connect.config.declaration import Attribute, declared_attributes
 from connect.config.errors import InvalidConfigError, keys_of, without_secrets
-from connect.config.formatting import original_text
-from connect.config.key import ConfigKey
-from connect.config.option import RefusedOptionError, option
+from connect.config.option import Attribute, ConfigKey, RefusedOptionError, declared_attributes, option
 from connect.config.password import HIDDEN
-from connect.config.types import ConfigType
+from connect.config.types import ConfigType, original_text
 from connect.config.validation import ConfigValue, Reading, describe_readings, read_keys
 from connect.errors import ConfigError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from connect.config.formatting import display_value
 from connect.config.password import HIDDEN
+from connect.config.types import display_value
 from connect.errors import ConfigError
 
 __all__ = [

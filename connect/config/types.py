@@ -1,4 +1,4 @@
-"""The types a configuration value can have, and the annotations that stand for them."""
+"""The types a configuration value can have, and how values of each are written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 from connect.config.password import Password
+from connect.data.numerals import double_text
 
-__all__ = ["ConfigType", "Long", "ParsedValue", "PluginName", "Short"]
+__all__ = ["ConfigType", "Long", "ParsedValue", "PluginName", "Short", "display_value", "format_value", "original_text"]
 
 
 class ConfigType(StrEnum):
@@ -35,3 +36,32 @@ PluginName = Annotated[str, ConfigType.CLASS]
 
 ParsedValue: TypeAlias = str | int | float | bool | Password | tuple[str, ...] | None
 """A value after parsing: what validators are given and ``ConfigValue`` holds."""
+
+
+def format_value(value: object) -> str | None:
+    """Return ``value`` as a property holds it: ``true``, ``1000.0``, ``a,b``; a password is ``[hidden]``."""
+    if value is None:
+        return None
+    if isinstance(value, tuple | list):
+        return ",".join(display_value(item) for item in value)
+    return display_value(value)
+
+
+def display_value(value: object) -> str:
+    """Return ``value`` as error messages show it: ``null``, ``true``, ``[a, b]``, a password ``[hidden]``."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return double_text(value)
+        case tuple() | list():
+            return f"[{', '.join(display_value(item) for item in value)}]"
+        case _:
+            return str(value)
+
+
+def original_text(value: object) -> str | None:
+    """Return the text that ``value`` is parsed from. Unlike in ``format_value`` a password is told."""
+    return value.value if isinstance(value, Password) else format_value(value)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from connect.config.errors import ConfigRuleError, missing_value
-from connect.config.key import ConfigKey
+from connect.config.option import ConfigKey
 from connect.config.parsing import parse_value
 from connect.config.password import HIDDEN, Password
 from connect.config.types import ConfigType, ParsedValue

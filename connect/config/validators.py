@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from connect.config.errors import ConfigRuleError, invalid_value
-from connect.config.formatting import display_value
+from connect.config.types import display_value
 
 __all__ = [
     "Validator",

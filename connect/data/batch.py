@@ -12,8 +12,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from connect.data.column import ArrowColumn, Column, Constant, ValueColumn, taken
-from connect.data.headers import NO_HEADERS, Headers
-from connect.data.record import Offset, Record, SinkRecord, SourceRecord, TimestampType, TopicPartition
+from connect.data.record import (
+    NO_HEADERS,
+    Headers,
+    Offset,
+    Record,
+    SinkRecord,
+    SourceRecord,
+    TimestampType,
+    TopicPartition,
+)
 from connect.data.schema import Schema
 
 if TYPE_CHECKING:
@@ -68,7 +76,7 @@ class Batch(Generic[R]):
 
     def to_arrow(self) -> pa.Table:
         """The batch as an Arrow table: ``key``, ``value`` and the columns beside them; needs pyarrow."""
-        from connect.data.arrow import batch_to_table  # noqa: PLC0415 - pyarrow is loaded only where columns are read
+        from connect.data.tables import batch_to_table  # noqa: PLC0415 - pyarrow is loaded only where columns are read
 
         return batch_to_table(self)
 
@@ -137,7 +145,8 @@ class SourceBatch(Batch[SourceRecord]):
 
         Columns that do not fit the schema are a :class:`~connect.errors.DataError` that says what to cast.
         """
-        from connect.data.arrow import conform, schema_from_arrow, struct_array  # noqa: PLC0415 - as above
+        from connect.data.arrow import conform, schema_from_arrow  # noqa: PLC0415 - as above
+        from connect.data.tables import struct_array  # noqa: PLC0415 - as above
 
         schema = schema or schema_from_arrow(data.schema)
         value = ArrowColumn(conform(struct_array(data), schema), schema)

@@ -9,15 +9,21 @@ A worker names those it uses, and configurations refer to them::
     connection.password=${file:/etc/secrets/database.properties:password}
 """
 
-from connect.providers.allowed_paths import PathProviderConfig
-from connect.providers.directory import DirectoryConfigProvider
 from connect.providers.environment import EnvVarConfigProvider, EnvVarProviderConfig
-from connect.providers.file import FileConfigProvider
+from connect.providers.file import DirectoryConfigProvider, FileConfigProvider, PathProviderConfig
+from connect.providers.provider import ConfigData, ConfigProvider
+from connect.providers.references import ResolvedConfig, has_reference, resolve_references, restore_references
 
 __all__ = [
+    "ConfigData",
+    "ConfigProvider",
     "DirectoryConfigProvider",
     "EnvVarConfigProvider",
     "EnvVarProviderConfig",
     "FileConfigProvider",
     "PathProviderConfig",
+    "ResolvedConfig",
+    "has_reference",
+    "resolve_references",
+    "restore_references",
 ]

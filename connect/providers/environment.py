@@ -6,10 +6,11 @@ import os
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from connect.config import LOW, Config, ConfigData, ConfigProvider, Long, option
+from connect.config import LOW, Config, Long, option
 from connect.errors import ConnectError
-from connect.providers.options import ttl_ms
-from connect.transforms.java_regex import java_regex, regex_from_java
+from connect.java.regex import java_regex, regex_from_java
+from connect.providers.file import ttl_ms
+from connect.providers.provider import ConfigData, ConfigProvider
 
 __all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
 

@@ -1,16 +1,102 @@
-"""Values in properties files."""
+"""The option that every config provider here has."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from connect.config import Config, ConfigData, ConfigProvider, read_properties
+from connect.config import LOW, MEDIUM, Config, Long, at_least, invalid_value, option, read_properties, validator
 from connect.errors import ConnectError
-from connect.providers.allowed_paths import AllowedPaths, PathProviderConfig
+from connect.providers.provider import ConfigData, ConfigProvider
 
-__all__ = ["FileConfigProvider"]
+__all__ = ["AllowedPaths", "DirectoryConfigProvider", "FileConfigProvider", "PathProviderConfig", "ttl_ms"]
+
+
+def ttl_ms() -> Long | None:
+    """Declare the option ``ttl.ms``."""
+    return option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        doc="For how many milliseconds what was looked up holds. After that, connectors with "
+        "config.action.reload=restart are restarted and look it up again. Without it, it holds until they are "
+        "restarted for another reason, as with the providers of Kafka.",
+    )
+
+
+_SYSTEM: Final = (Path("/proc"), Path("/sys"))
+
+
+@validator("list of absolute paths that exist")
+def _existing_paths(key: str, value: Collection[str]) -> None:
+    for item in value:
+        if not Path(item).is_absolute():
+            raise invalid_value(key, item, f"Path {item} is not absolute; begin it with /")
+        if not Path(item).exists():
+            raise invalid_value(key, item, f"Path {item} does not exist; create or remove it")
+
+
+class PathProviderConfig(Config):
+    """The parameters of the providers that read files, set as ``config.providers.<name>.param.*``."""
+
+    allowed_paths: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        validator=_existing_paths,
+        doc="Files and folders the provider may read, and all that is in these folders; where symbolic links lead "
+        "counts. Set it: without it, who may write a connector's configuration can read by it what the worker's user "
+        "can read, but for the files that the worker itself needs, /proc and /sys.",
+    )
+    ttl_ms: Long | None = ttl_ms()
+
+
+class AllowedPaths:
+    """Finds the real place of paths that a configuration names, and refuses those that are not allowed.
+
+    Where nothing says what is allowed, that is all but ``refused``, and what the system tells of processes and devices.
+    """
+
+    def __init__(self, allowed: Collection[str], refused: Collection[Path] = ()) -> None:
+        self._allowed = tuple(Path(path) for path in allowed)
+        self._refused = tuple(refused)
+
+    def resolve(self, path: str | Path) -> Path:
+        """The path free of ``..`` and symbolic links; a :class:`~connect.errors.ConnectError` if it is not allowed."""
+        try:
+            real = Path(path).resolve()
+            # Resolved each time: a mounted secret is replaced by pointing a link to another folder.
+            allowed = any(real.is_relative_to(place.resolve()) for place in self._allowed)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ConnectError(f"The path {str(path)!r} cannot be followed: {error}. Correct the reference.") from error
+        if not self._allowed:
+            self._refuse(path, real)
+        elif not allowed:
+            raise ConnectError(
+                f"The path {path} is not allowed to be accessed: it, or where its links lead, is outside of "
+                "allowed.paths. Name a file in there, or add the path to the provider's param.allowed.paths."
+            )
+        return real
+
+    def _refuse(self, path: str | Path, real: Path) -> None:
+        if any(real.is_relative_to(place) for place in _SYSTEM):
+            whose = "belongs to the system"
+        elif any(_is_same(real, own) for own in self._refused):
+            whose = "belongs to the worker itself"
+        else:
+            return
+        raise ConnectError(
+            f"The path {path} is not allowed to be accessed: it, or where its links lead, {whose}. Name another file, "
+            "and have the provider's param.allowed.paths set to the folders that are meant for connectors."
+        )
+
+
+def _is_same(real: Path, own: Path) -> bool:
+    """Whether two paths are of one file, by whatever links; it need not be there yet."""
+    try:
+        return real == own.resolve() or real.samefile(own)
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 class FileConfigProvider(ConfigProvider):
@@ -43,3 +129,51 @@ class FileConfigProvider(ConfigProvider):
             raise ConnectError(f"{error}. Repair {path}, or the reference that names it.") from error
         values = properties if keys is None else {key: properties[key] for key in keys if key in properties}
         return ConfigData(values, self._ttl_ms)
+
+
+class DirectoryConfigProvider(ConfigProvider):
+    """Reads folders of files: ``${dir:/etc/secrets:password}`` is what the file ``/etc/secrets/password`` holds.
+
+    The whole file is the value, a line end at its end too. Files in folders of the folder are not looked at. A folder
+    that is not there or is outside of ``allowed.paths`` is an error; a file that is not there leaves the reference as
+    it is written.
+    """
+
+    config_class: ClassVar[type[Config]] = PathProviderConfig
+
+    def __init__(self, refused: Collection[Path] = ()) -> None:
+        """Make one that does not read the files ``refused``, unless ``allowed.paths`` has them."""
+        self._refused = refused
+
+    def configure(self, props: Mapping[str, str]) -> None:
+        """Take ``allowed.paths`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
+        config = PathProviderConfig.parse(props)
+        self._allowed = AllowedPaths(config.allowed_paths, self._refused)
+        self._ttl_ms = config.ttl_ms
+
+    def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
+        """What is in the files of the folder at ``path``, or in those of them that ``keys`` names."""
+        if not path:
+            return ConfigData({}, self._ttl_ms)
+        folder = self._allowed.resolve(path)
+        try:
+            # A key is compared with names and never joined to the path: it cannot lead out of the folder.
+            chosen = [item for item in folder.iterdir() if (keys is None or item.name in keys) and item.is_file()]
+        except OSError as error:
+            raise ConnectError(
+                f"Could not list directory {path}: {error.strerror}. Make it, let the worker's user read it, or "
+                "correct the reference that names it."
+            ) from error
+        return ConfigData({file.name: self._content(file) for file in chosen}, self._ttl_ms)
+
+    def _content(self, file: Path) -> str:
+        try:
+            return self._allowed.resolve(file).read_bytes().decode()
+        except OSError as error:
+            raise ConnectError(
+                f"Could not read file {file}: {error.strerror}. Let the worker's user read it, or correct the "
+                "reference that names it."
+            ) from error
+        except UnicodeDecodeError:
+            # The cause is left out because it holds what is in the file (invariant I8).
+            raise ConnectError(f"The file {file} is not UTF-8, which secrets must be; convert it.") from None

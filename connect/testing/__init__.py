@@ -67,7 +67,7 @@ _CONTRACTS: Final = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: ``connect.testing.crash`` is part of production code, where there is no pytest."""
+    """Import on first use: ``connect.crash`` is part of production code, where there is no pytest."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     for module in _EQUIPMENT:

@@ -4,6 +4,6 @@ A transformation for the key or the value is a :class:`KeyOrValueTransformation`
 :class:`ValueTransformation` and gets its column path for nothing.
 """
 
-from connect.transforms.key_or_value import Change, KeyOrValueTransformation, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, KeyOrValueTransformation, ValueTransformation
 
 __all__ = ["Change", "KeyOrValueTransformation", "ValueTransformation"]

@@ -2,19 +2,283 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from connect.config import HIGH, Config, ConfigRuleError, invalid_value, option, validator
 from connect.data import Schema, Type
-from connect.errors import ConfigError
-from connect.transforms.casting import CAST_TARGETS, cast_function
-from connect.transforms.field_path import FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.key_or_value import Change, ValueTransformation
-from connect.transforms.options import field_syntax_version, replace_null_with_default, split_pair
-from connect.transforms.struct_change import change_fields
+from connect.data.logical import (
+    DATE_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    days_from_date,
+    milliseconds_from_time,
+    milliseconds_from_timestamp,
+)
+from connect.data.numerals import double_text, float_text, single, single_digits, to_single
+from connect.data.shown import shown
+from connect.data.values import convert_to_int64, convert_to_string
+from connect.data.values.parse import exact_number
+from connect.errors import ConfigError, DataError
+from connect.java.text import date_text
+from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
+from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_pair
+from connect.transforms.fields.shape import type_name
+from connect.transforms.fields.struct_change import change_fields
 
-__all__ = ["Cast", "CastConfig"]
+__all__ = ["CAST_TARGETS", "Cast", "CastConfig", "cast_function", "schemaless_type"]
+
+CAST_TARGETS: Final = (
+    Type.INT8,
+    Type.INT16,
+    Type.INT32,
+    Type.INT64,
+    Type.FLOAT32,
+    Type.FLOAT64,
+    Type.BOOLEAN,
+    Type.STRING,
+)
+_SOURCES: Final = (*CAST_TARGETS, Type.BYTES)
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_DECIMAL: Final = re.compile(r"([+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?", re.ASCII)
+_HEXADECIMAL: Final = re.compile(
+    r"([+-]?0[xX](?:[\da-fA-F]+(?:\.[\da-fA-F]*)?|\.[\da-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII
+)
+_WHITESPACE: Final = "".join(map(chr, range(0x21)))
+
+
+def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
+    """The function that makes of a value of ``schema``, which is not null, one of the ``target`` type.
+
+    It raises :class:`~connect.errors.DataError` for what cannot be cast, and so does this function when no
+    value of the schema can be.
+    """
+    if schema is not None:
+        _require_source(schema.type)
+    convert = _string(schema) if target is Type.STRING else _CONVERSIONS[target]
+    if schema is None and target is Type.FLOAT32:
+        convert = _digits_of_float32
+    fallback = _cast_slowly(schema, target, convert)
+    direct = {bool: convert, float: convert, str: convert} | _DIRECT.get(target, {})
+    if schema is None:
+        if target is Type.FLOAT32:
+            direct[float] = single_digits
+        from_int = _from_integer(Type.INT64, target, convert)
+        direct[int] = lambda value: from_int(value) if value in _INT64 else fallback(value)
+    elif schema.type in _BITS:
+        direct[int] = _from_integer(schema.type, target, convert)
+    elif schema.type is Type.FLOAT32:
+        direct[float] = float_text if target is Type.STRING else lambda value: convert(single(value))
+
+    def cast(value: Any) -> Any:
+        convert = direct.get(type(value))
+        try:
+            return fallback(value) if convert is None else convert(value)
+        except ValueError as error:
+            # Python does not write whole numbers of more than 4,300 digits.
+            raise _out_of_range(shown(value)) from error
+
+    return cast
+
+
+def _cast_slowly(schema: Schema | None, target: Type, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function for all types, of which the usual ones have a direct way."""
+    if schema is None:
+        return lambda value: convert(_supported(value))
+    encoding = _ENCODINGS.get(schema.name or "") if target is not Type.STRING else None
+    if encoding is None:
+        return convert
+    kind, encode = encoding
+    return lambda value: convert(encode(value) if isinstance(value, kind) else value)
+
+
+def _from_integer(source: Type, target: Type, convert: Callable[[Any], Any]) -> Callable[[int], Any]:
+    if target is Type.STRING:
+        return str
+    fits = target in _BITS and _BITS[source] <= _BITS[target]
+    return _unchanged if fits else convert
+
+
+def _supported(value: Any) -> Any:
+    """A value without schema, if Kafka Connect can cast its type."""
+    kind = schemaless_type(value)
+    if kind is None:
+        refusal = "which is not supported by Connect's data API"
+        raise DataError(f"Cast transformation was passed a value of type {type_name(value)} {refusal}")
+    _require_source(kind)
+    return value
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _require_source(kind: Type) -> None:
+    if kind not in _SOURCES:
+        supported = ", ".join(source.name for source in _SOURCES)
+        text = f"Cast transformation does not support casting from {kind.name}"
+        raise DataError(f"{text}; supported types are [{supported}]")
+
+
+def schemaless_type(value: object) -> Type | None:
+    """The type of a value without schema, ``None`` if Kafka Connect has none. Whole numbers are INT64."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        return None
+    return next((kind for python, kind in _SCHEMALESS if isinstance(value, python)), None)
+
+
+_SCHEMALESS: Final[tuple[tuple[type | tuple[type, ...], Type], ...]] = (
+    (bool, Type.BOOLEAN),
+    (int, Type.INT64),
+    (float, Type.FLOAT64),
+    (str, Type.STRING),
+    ((bytes, bytearray, memoryview), Type.BYTES),
+    (Mapping, Type.MAP),
+    ((list, tuple), Type.ARRAY),
+)
+
+
+def _wrap(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return ((number + half) & ((1 << bits) - 1)) - half
+
+
+def _integer(bits: int) -> Callable[[Any], int]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def convert(value: Any) -> int:
+        if isinstance(value, int):
+            return int(value) if low <= value <= high else _wrap(value, bits)
+        if isinstance(value, float):
+            return _cut_off(value, bits)
+        if isinstance(value, str):
+            return _parse_integer(value, low, high)
+        if isinstance(value, Decimal):
+            return _wrap(_whole(value), bits)
+        raise _unexpected(value)
+
+    return convert
+
+
+def _cut_off(value: float, bits: int) -> int:
+    """A float without its fraction: cut off to 32 or 64 bits first, as Java has no direct way to fewer."""
+    if math.isnan(value):
+        return 0
+    bound = 1 << (max(bits, 32) - 1)
+    if value >= bound:
+        return _wrap(bound - 1, bits)
+    return _wrap(-bound if value <= -bound else int(value), bits)
+
+
+def _whole(value: Decimal) -> int:
+    number = convert_to_int64(None, value)
+    return 0 if number is None else number
+
+
+def _parse_integer(text: str, low: int, high: int) -> int:
+    if _INTEGER.fullmatch(text):
+        digits = text.lstrip("+-").lstrip("0") or "0"
+        if len(digits) <= 19:
+            number = -int(digits) if text[0] == "-" else int(digits)
+            if low <= number <= high:
+                return number
+    raise _out_of_range(text)
+
+
+def _float64(value: Any) -> float:
+    if isinstance(value, (int, float, Decimal)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    if isinstance(value, str):
+        text = value.strip(_WHITESPACE)
+        if match := _DECIMAL.fullmatch(text):
+            return float(match[1])
+        if match := _HEXADECIMAL.fullmatch(text):
+            return _hexadecimal(match[1])
+        raise _out_of_range(value)
+    raise _unexpected(value)
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return -math.inf if text[0] == "-" else math.inf
+
+
+def _digits_of_float32(value: Any) -> float:
+    """A single without a schema, which has to tell its digits by itself."""
+    return single_digits(_float32(value))
+
+
+def _float32(value: Any) -> float:
+    if isinstance(value, (int, Decimal)):
+        return to_single(value)
+    number = _float64(value)
+    # A text is rounded once, as Java does it, and not to a double first.
+    exact = exact_number(value.strip(_WHITESPACE).rstrip("fFdD")) if isinstance(value, str) else None
+    return single(number) if exact is None or math.isinf(number) else to_single(exact)
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, (bool, int)):
+        return bool(value)
+    if isinstance(value, float):
+        return abs(value) >= 1
+    if isinstance(value, str):
+        return value.lower() == "true"
+    if isinstance(value, Decimal):
+        return _whole(value) != 0
+    raise _unexpected(value)
+
+
+def _string(schema: Schema | None) -> Callable[[Any], str | None]:
+    """What Java's ``toString`` says; the schema tells single from double precision."""
+
+    def convert(value: Any) -> str | None:
+        return date_text(value) if isinstance(value, (dt.date, dt.time)) else convert_to_string(schema, value)
+
+    return convert
+
+
+def _out_of_range(text: str) -> DataError:
+    return DataError(f"Value ({text}) was out of range for requested data type")
+
+
+def _unexpected(value: object) -> DataError:
+    return DataError(f"Unexpected type in Cast transformation: {type_name(value)}")
+
+
+_CONVERSIONS: Final[Mapping[Type, Callable[[Any], Any]]] = {
+    Type.INT8: _integer(8),
+    Type.INT16: _integer(16),
+    Type.INT32: _integer(32),
+    Type.INT64: _integer(64),
+    Type.FLOAT32: _float32,
+    Type.FLOAT64: _float64,
+    Type.BOOLEAN: _boolean,
+}
+_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_DIRECT: Final[Mapping[Type, dict[type, Callable[[Any], Any]]]] = {
+    Type.FLOAT32: {float: single},
+    Type.FLOAT64: {float: _unchanged},
+    Type.BOOLEAN: {bool: _unchanged},
+    Type.STRING: {str: _unchanged, float: double_text, bool: {True: "true", False: "false"}.__getitem__},
+}
+_ENCODINGS: Final[Mapping[str, tuple[type, Callable[[Any], int]]]] = {
+    DATE_NAME: (dt.date, days_from_date),
+    TIME_NAME: (dt.time, milliseconds_from_time),
+    TIMESTAMP_NAME: (dt.datetime, milliseconds_from_timestamp),
+}
+
 
 _PURPOSE: Final = "cast types"
 

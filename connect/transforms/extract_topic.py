@@ -12,12 +12,12 @@ from connect.data import Batch, Record, Schema
 from connect.data.values import convert_to_string
 from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
-from connect.transforms.field_path import FieldSyntax, parse_field_path
-from connect.transforms.json_path import JsonPath
-from connect.transforms.key_or_value import KeyOrValueTransformation
-from connect.transforms.options import field_syntax_version
-from connect.transforms.shape import require_map, type_name
-from connect.transforms.side import copy_of
+from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
+from connect.transforms.fields.json_path import JsonPath
+from connect.transforms.fields.key_or_value import KeyOrValueTransformation
+from connect.transforms.fields.options import field_syntax_version
+from connect.transforms.fields.shape import require_map, type_name
+from connect.transforms.fields.side import copy_of
 
 __all__ = ["ExtractTopic", "ExtractTopicConfig"]
 

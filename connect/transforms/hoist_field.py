@@ -7,7 +7,7 @@ from typing import Any
 
 from connect.config import MEDIUM, Config, option
 from connect.data import Schema, StructColumn
-from connect.transforms.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation
 
 __all__ = ["HoistField", "HoistFieldConfig"]
 

@@ -20,11 +20,11 @@ from connect.data.values import (
     convert_to_int64,
 )
 from connect.errors import ConfigError, DataError
-from connect.transforms.field_path import FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.key_or_value import Change, ValueTransformation
-from connect.transforms.options import field_syntax_version, names, replace_null_with_default
-from connect.transforms.shape import type_name
-from connect.transforms.struct_change import change_fields
+from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
+from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
+from connect.transforms.fields.shape import type_name
+from connect.transforms.fields.struct_change import change_fields
 
 __all__ = ["MaskField", "MaskFieldConfig"]
 

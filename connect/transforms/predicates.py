@@ -8,9 +8,9 @@ from typing import Any
 from connect.config import HIGH, MEDIUM, Config, all_of, non_empty, option
 from connect.data import Batch, Constant, Headers, Record
 from connect.errors import ConfigError
+from connect.java.regex import java_regex, regex_from_java
 from connect.transformation import Predicate
-from connect.transforms.expression_language import Expression
-from connect.transforms.java_regex import java_regex, regex_from_java
+from connect.transforms.fields.expressions import Expression
 
 __all__ = [
     "ExpressionMatches",

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 from connect.config import HIGH, Config, option
 from connect.data import Batch, Record
 from connect.errors import DataError
+from connect.java.regex import expand, java_regex, regex_from_java
 from connect.transformation import Transformation
-from connect.transforms.java_regex import expand, java_regex, regex_from_java
-from connect.transforms.side import copy_of
+from connect.transforms.fields.side import copy_of
 
 __all__ = ["RegexRouter", "RegexRouterConfig"]
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 from connect.config import HIGH, Config, ConfigRuleError, option
 from connect.data import Schema
 from connect.errors import ConfigError, DataError
-from connect.transforms.key_or_value import Change, ValueTransformation
-from connect.transforms.options import replace_null_with_default
-from connect.transforms.shape import require_map, require_struct_schema
-from connect.transforms.struct_change import defaults_of, with_defaults
+from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.options import replace_null_with_default
+from connect.transforms.fields.shape import require_map, require_struct_schema
+from connect.transforms.fields.struct_change import defaults_of, with_defaults
 
 __all__ = ["SetSchemaMetadata", "SetSchemaMetadataConfig"]
 

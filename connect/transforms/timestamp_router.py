@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from connect.config import HIGH, Config, invalid_value, option, validator
 from connect.data import Batch, Record
 from connect.errors import DataError
+from connect.java.date_format import DateFormat
 from connect.transformation import Transformation
-from connect.transforms.date_format import DateFormat
-from connect.transforms.side import copy_of
+from connect.transforms.fields.side import copy_of
 
 __all__ = ["TimestampRouter", "TimestampRouterConfig"]
 

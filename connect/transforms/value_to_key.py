@@ -9,11 +9,11 @@ from connect.config import HIGH, Config, option
 from connect.data import Batch, Field, Record, Schema, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
-from connect.transforms.field_path import FieldSyntax, parse_field_path
-from connect.transforms.options import field_syntax_version, names, replace_null_with_default
-from connect.transforms.schema_cache import SchemaCache
-from connect.transforms.shape import require_map, require_struct_schema
-from connect.transforms.side import copy_of
+from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
+from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
+from connect.transforms.fields.schema_cache import SchemaCache
+from connect.transforms.fields.shape import require_map, require_struct_schema
+from connect.transforms.fields.side import copy_of
 
 __all__ = ["ValueToKey", "ValueToKeyConfig"]
 

@@ -14,19 +14,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from connect.bulk import BulkSinkTaskContext, OffsetRange
 from connect.data import Schema
 from connect.errors import ConnectError, DataError, RetriableError
-from connectors.spark.chain import chain_properties, has_transformations
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decode import DecodePlan, Mode
-from connectors.spark.executor import Passes
+from connectors.spark.decoding.chain import chain_properties, has_transformations
+from connectors.spark.decoding.decoder import DecodePlan, Mode
+from connectors.spark.decoding.executor import Passes
+from connectors.spark.decoding.report import Reports, Tolerance
 from connectors.spark.failure import root_cause
-from connectors.spark.filesystem import LocalFileSystem
-from connectors.spark.manifest import Move
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.staging import FileNames, staged_moves
 from connectors.spark.partitioner import make_partitioner
 from connectors.spark.reader import read_ranges
-from connectors.spark.report import Reports
 from connectors.spark.schema import in_common, widen_where_possible
-from connectors.spark.staging import FileNames, staged_moves
-from connectors.spark.tolerance import Tolerance
 from connectors.spark.types import table_type
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError, ConnectError
-from connect.home import sluice_home
+from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
 from connectors.spark.failure import root_cause

@@ -9,14 +9,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange
+from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError
 from connect.sink import SinkConnector
-from connect.testing.crash import crash_point
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.filesystem import LocalFileSystem
-from connectors.spark.ledger import Ledger
-from connectors.spark.manifest import Move
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.ledger import Ledger
+from connectors.spark.ledger.manifest import Move
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

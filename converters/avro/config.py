@@ -1,11 +1,75 @@
-"""The options of the Avro converter."""
+"""The options of the Avro converter: how schemas and values are mapped, and where the registry is."""
 
 from __future__ import annotations
 
-from converters.avro.options import AvroDataConfig
-from converters.registry_config import RegistryConfig
+from connect.config import LOW, Config, at_least, option
+from converters.avro.names import ENUM, GENERALIZED_ENUM
+from converters.registry.config import RegistryConfig
 
-__all__ = ["AvroConverterConfig"]
+__all__ = ["AvroConverterConfig", "AvroDataConfig"]
+
+
+class AvroDataConfig(Config):
+    """How Connect's schemas and values are mapped to Avro's, as Java's ``AvroDataConfig``."""
+
+    schemas_cache_config: int = option(
+        default=1000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="How many schemas are remembered in each direction, so that they need not be translated again.",
+    )
+    connect_meta_data: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether what Avro lacks of a schema (name, version, doc, parameters, default, 8- and 16-bit integers) is "
+        "written into the Avro schema as connect.* properties, and read from them.",
+    )
+    enhanced_avro_schema_support: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether enums are written as enums again, and the members of unions are named with their namespace.",
+    )
+    scrub_invalid_names: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether characters that Avro does not allow in names are replaced by _; else such a name is refused.",
+    )
+    discard_type_doc_default: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether docs of types and defaults of enums are left out; the doc of a field is then its schema's.",
+    )
+    allow_optional_map_keys: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether a map whose keys are optional strings is written as an Avro map, not as an array of entries.",
+    )
+    flatten_singleton_unions: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether a union of one type is read as that type; otherwise as a struct with one field.",
+    )
+    generalized_sum_type_support: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether unions and enums have the form that all of Confluent's converters share: the members of unions "
+        "are called connect_union_field_0, connect_union_field_1, ...",
+    )
+    ignore_default_for_nullables: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether a null in a field that has a default is written as null; otherwise the default is written.",
+    )
+
+    @property
+    def enum_parameter(self) -> str:
+        """The parameter of a string schema that says that it is an enum."""
+        return GENERALIZED_ENUM if self.generalized_sum_type_support else ENUM
+
+    @property
+    def writes_enums(self) -> bool:
+        """Whether strings that are enums become Avro enums."""
+        return self.generalized_sum_type_support or self.enhanced_avro_schema_support
 
 
 class AvroConverterConfig(RegistryConfig, AvroDataConfig):

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias
 from connect.data import Schema, Type, logical
 from connect.data.numerals import single
 from connect.errors import DataError, SchemaError
-from converters.avro.anything import read_anything
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
+from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults, count_values
-from converters.avro.options import AvroDataConfig
 from converters.avro.reading import Reading, choose
 from converters.avro.resolution import Members, check_readable, enum_symbols, field_pairs
+from converters.avro.schemaless import read_anything
 from converters.avro.shape import avro_member_name, is_anything, is_map_entry
 from converters.avro.skipping import Skipping
 from converters.avro.source import DEEPEST, Source

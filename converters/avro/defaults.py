@@ -8,8 +8,8 @@ from connect.data import Schema, Type, logical
 from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, is_null
+from converters.avro.config import AvroDataConfig
 from converters.avro.names import scrub
-from converters.avro.options import AvroDataConfig
 from converters.avro.shape import avro_member_name, is_avro_map, is_map_entry, is_union, part
 
 __all__ = ["Defaults", "count_values", "fits_field"]

@@ -9,13 +9,13 @@ from typing import Any, Final, TypeAlias
 
 from connect.data import Field, Schema, Type, logical, validate
 from connect.errors import DataError, SchemaError
-from converters.avro.anything import write_anything
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
+from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults
 from converters.avro.names import scrub, scrub_full
-from converters.avro.options import AvroDataConfig
 from converters.avro.reading import choose
+from converters.avro.schemaless import write_anything
 from converters.avro.shape import avro_member_name, is_anything, is_avro_map, is_map_entry, is_union, part
 from converters.avro.source import DEEPEST, Source
 from converters.avro.structure import Structure, check_depth

@@ -8,6 +8,7 @@ from typing import Any, Final
 from connect.data import Field, Schema, Type, logical
 from connect.errors import SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, TOO_DEEP, AvroField, AvroSchema
+from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults, fits_field
 from converters.avro.names import (
     ANYTHING,
@@ -19,7 +20,6 @@ from converters.avro.names import (
     scrub_full,
     split,
 )
-from converters.avro.options import AvroDataConfig
 from converters.avro.shape import enum_name, fixed_size, is_avro_map, is_union, part
 from converters.avro.structure import Forms, check_depth
 

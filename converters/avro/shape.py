@@ -5,6 +5,7 @@ from __future__ import annotations
 from connect.data import Schema, Type
 from connect.errors import SchemaError
 from converters.avro.avro_schema import AvroSchema
+from converters.avro.config import AvroDataConfig
 from converters.avro.names import (
     ANYTHING,
     ENUM,
@@ -17,7 +18,6 @@ from converters.avro.names import (
     scrub_full,
     split,
 )
-from converters.avro.options import AvroDataConfig
 
 __all__ = [
     "avro_member_name",

@@ -9,10 +9,10 @@ from typing import Any, Final
 from connect.data import Field, Schema, Type, logical
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
+from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults
 from converters.avro.from_connect import DECIMAL_PRECISION
 from converters.avro.names import DEFAULT_NAME, FIXED_SIZE, GENERALIZED_UNION, NAMESPACE, UNION, split
-from converters.avro.options import AvroDataConfig
 from converters.avro.shape import avro_member_name, is_anything, is_map_entry
 from converters.avro.structure import check_depth
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.errors import NotFoundError
-from rest.body import config_of, flag, json_object
-from rest.paths import escaped
-from rest.waiting import Patience
+from rest.http.body import config_of, flag, json_object
+from rest.http.paths import escaped
+from rest.http.waiting import Patience
 from worker.errors import BadRequestError
-from worker.herder.changes import initial_target
+from worker.herder.connectors.writes import initial_target
 from worker.herder.herder import Herder
-from worker.stores.config import TargetState
+from worker.stores.config.store import TargetState
 
 __all__ = ["connectors"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
-from rest.body import json_object
-from rest.waiting import Patience
-from worker.herder.errant_requests import FIELDS, read_after, read_limit
+from rest.http.body import json_object
+from rest.http.waiting import Patience
+from worker.herder.dead_letters import FIELDS, read_after, read_limit
 from worker.herder.herder import Herder
 
 __all__ = ["dlq"]

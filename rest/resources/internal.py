@@ -6,12 +6,12 @@ from typing import Any
 
 from flask import Blueprint, request
 
-from rest.body import json_body
-from rest.waiting import Patience
+from rest.http.body import json_body
+from rest.http.waiting import Patience
 from worker.errors import BadRequestError
+from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
 from worker.herder.herder import Herder
-from worker.herder.publication import PUBLICATION_HEADER, Publication
-from worker.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
+from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from flask import Blueprint, Response, jsonify, request
 
-from rest.body import json_object
-from rest.waiting import Patience
+from rest.http.body import json_object
+from rest.http.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.herder import Herder
 from worker.loggers import level_named

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify
 
-from rest.body import flag, json_object
-from rest.waiting import Patience
+from rest.http.body import flag, json_object
+from rest.http.waiting import Patience
 from worker.herder.herder import Herder
-from worker.herder.reset_requests import FIELDS
+from worker.herder.offsets.requests import FIELDS
 
 __all__ = ["offsets"]
 

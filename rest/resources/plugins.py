@@ -8,8 +8,8 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.plugins import PluginKind, PluginRegistry
-from rest.body import config_of, json_object
-from rest.waiting import Patience
+from rest.http.body import config_of, json_object
+from rest.http.waiting import Patience
 from worker.herder.herder import Herder
 
 __all__ = ["plugins"]

@@ -7,8 +7,8 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify
 
 from connect.errors import ConnectError
+from rest.http.waiting import Patience
 from rest.openapi import openapi_document
-from rest.waiting import Patience
 from worker.herder.herder import Herder
 
 __all__ = ["root"]

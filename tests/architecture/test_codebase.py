@@ -43,15 +43,21 @@ def test_imports_are_seen_wherever_they_stand() -> None:
 
 def test_every_package_is_looked_at() -> None:
     names = {module.name for module in modules()}
-    assert {"connect", "connect.errors", "connectors.file", "converters.string", "worker.cli", "rest.app"} <= names
+    assert {"connect", "connect.errors", "connectors.file", "converters.string", "worker.cli.main", "rest.app"} <= names
 
 
 @pytest.mark.parametrize(
     ("path", "below"),
-    [("rest/app.py", True), ("rest", True), ("restful/app.py", False), ("worker/cli.py", True), ("worker/a.py", False)],
+    [
+        ("rest/app.py", True),
+        ("rest", True),
+        ("restful/app.py", False),
+        ("worker/cli/main.py", True),
+        ("worker/a.py", False),
+    ],
 )
 def test_a_place_is_a_file_or_a_folder(path: str, below: bool) -> None:
-    assert is_below(path, "rest", "worker/cli.py") is below
+    assert is_below(path, "rest", "worker/cli/main.py") is below
 
 
 def test_a_module_knows_its_package() -> None:

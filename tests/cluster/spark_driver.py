@@ -17,8 +17,8 @@ import confluent_kafka
 from confluent_kafka import Consumer
 
 from connect.bulk import OffsetRange
+from connect.crash import crash_point
 from connect.data import TopicPartition
-from connect.testing.crash import crash_point
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
 

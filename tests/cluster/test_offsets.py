@@ -16,7 +16,7 @@ from confluent_kafka import Consumer
 from equipment.cluster import Cluster, ClusterWorker
 from equipment.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from worker.cli import main
+from worker.cli.main import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

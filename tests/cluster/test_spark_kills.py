@@ -22,8 +22,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.testing.crash import CRASH_POINT_VARIABLE
-from connectors.spark.manifest import Manifest
+from connect.crash import CRASH_POINT_VARIABLE
+from connectors.spark.ledger.manifest import Manifest
 from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
 

@@ -21,18 +21,18 @@ TRANSFORMATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "cast.Cast": {"spec": "id:string,level:string"},
     "drop_headers.DropHeaders": {"headers": "trace"},
     "expression.Expression": {"expression": "topic + '!'", "field": "name", "result.type": "string"},
-    "expression_filter.ExpressionFilter": {"filter.condition": "topic == 'orders'", "filter.type": "exclude"},
+    "filters.ExpressionFilter": {"filter.condition": "topic == 'orders'", "filter.type": "exclude"},
     "extract_field.ExtractField": {"field": "name"},
     "extract_timestamp.ExtractTimestamp": {"field.name": "id"},
     "extract_topic.ExtractTopic": {"field": "name", "skip.missing.or.null": "true"},
     "extract_topic.ExtractTopic.Header": {"field": "trace", "skip.missing.or.null": "true"},
-    "filter.Filter": {},
+    "filters.Filter": {},
     "flatten.Flatten": {"delimiter": "_"},
     "header_from.HeaderFrom": {"fields": "id,name", "headers": "h1,h2", "operation": "move"},
     "hoist_field.HoistField": {"field": "line"},
     "insert_field.InsertField": {"topic.field": "t", "timestamp.field": "ts", "static.field": "s", "static.value": "v"},
     "insert_header.InsertHeader": {"header": "h", "value.literal": "12"},
-    "json_path_filter.JsonPathFilter": {
+    "filters.JsonPathFilter": {
         "filter.condition": "$[?(@.id > 1)]",
         "filter.type": "include",
         "missing.or.null.behavior": "exclude",
@@ -65,19 +65,14 @@ ENVELOPE: Final = Schema.struct(
 )
 LIBRARIES: Final[Mapping[str, str]] = {
     "expression.Expression": "cel",
-    "expression_filter.ExpressionFilter": "cel",
-    "json_path_filter.JsonPathFilter": "jsonpath",
+    "filters.ExpressionFilter": "cel",
+    "filters.JsonPathFilter": "jsonpath",
     "predicates.ExpressionMatches": "cel",
 }
 """The optional libraries that some of them need."""
 
-WRITTEN_WITH: Final = {
-    "condition_filter.ConditionFilter",
-    "debezium_unwrap.DebeziumUnwrap",
-    "key_or_value.KeyOrValueTransformation",
-    "key_or_value.ValueTransformation",
-}
-"""What other transformations are written with, and what has a class of its own below."""
+WITH_A_CLASS_BELOW: Final = {"debezium_unwrap.DebeziumUnwrap"}
+"""What has a class of its own below."""
 
 
 def _load(path: str) -> Any:
@@ -136,7 +131,7 @@ class TestDebeziumUnwrap(TransformationTests):
 
 
 def test_every_transformation_and_predicate_is_tested() -> None:
-    known = {*TRANSFORMATIONS, *PREDICATES, *WRITTEN_WITH}
+    known = {*TRANSFORMATIONS, *PREDICATES, *WITH_A_CLASS_BELOW}
     found = set()
     for info in pkgutil.iter_modules(connect.transforms.__path__):
         module = importlib.import_module(f"connect.transforms.{info.name}")

@@ -15,9 +15,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from worker.runtime.control import Link
-from worker.supervisor import messages
 from worker.supervisor.lease import watch_lease
-from worker.supervisor.messages import Command, Report, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["main"]
 

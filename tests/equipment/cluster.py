@@ -223,7 +223,7 @@ class Cluster:
     def tails(self) -> str:
         """The end of each worker's log, but for its lines of progress."""
         logs = {
-            worker: [line for line in worker.log().splitlines() if "(worker.progress)" not in line]
+            worker: [line for line in worker.log().splitlines() if "(worker.metrics.progress)" not in line]
             for worker in self.workers
         }
         return "".join(

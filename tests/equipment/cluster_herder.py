@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
-from worker.herder.publication import Publication
-from worker.herder.request import Request
-from worker.session_keys import SignedRequest, verify
-from worker.stores.config import SessionKey, TargetState
+from worker.herder.cluster.publication import Publication
+from worker.herder.inbox import Request
+from worker.security.session_keys import SignedRequest, verify
+from worker.stores.config.store import SessionKey, TargetState
 
 __all__ = ["ClusterHerder"]
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from connect.home import sluice_home
 from connect.jvm.file_lock import file_lock
+from connect.jvm.home import sluice_home
 
 __all__ = ["install_watcher", "watching"]
 

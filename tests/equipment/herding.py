@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 from worker.herder.inbox import Inbox
 from worker.membership.events import Event, Joined, Lost
-from worker.stores.config import ConfigSnapshot
+from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
 __all__ = ["Clock", "Place", "WorkedInbox"]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import requests
 
-from connect.home import sluice_home
+from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.waiting import wait_until

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from worker.config import DistributedConfig
+from worker.config.worker import DistributedConfig
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
-from worker.stores.config import ConfigSnapshot
+from worker.stores.config.store import ConfigSnapshot
 from worker.supervisor.moment import Clock, Moment
 from worker.unit import Unit
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from connect.jvm.java import find_java
 from equipment.proxy import Proxy
 from equipment.waiting import wait_until
+from worker.embedded.broker.folder import broker_folder
+from worker.embedded.broker.ports import Ports
+from worker.embedded.broker.probe import is_ready
+from worker.embedded.broker.settings import render_properties, server_properties
+from worker.embedded.broker.storage import format_storage
 from worker.embedded.ports import HOST, any_port
-from worker.kafka.broker_folder import broker_folder
-from worker.kafka.broker_ports import Ports
-from worker.kafka.broker_probe import is_ready
-from worker.kafka.broker_settings import render_properties, server_properties
-from worker.kafka.broker_storage import format_storage
 
 __all__ = ["ProxiedBroker"]
 

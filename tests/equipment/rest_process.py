@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask, request
 
-from rest.server import RestServer
+from rest.server.server import RestServer
 
 _TESTS = Path(__file__).parents[1]
 _HANGS_SECONDS = 600.0

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from multiprocessing.connection import Pipe
 from typing import Any, TypeVar
 
-from connect.testing.crash import CRASH_POINT_VARIABLE
+from connect.crash import CRASH_POINT_VARIABLE
 from equipment.waiting import wait_until
-from worker.supervisor import messages
-from worker.supervisor.messages import Command, Report, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["TaskProcess"]
 

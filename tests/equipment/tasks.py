@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from equipment.waiting import wait_until
 from worker.runtime.child import run
 from worker.runtime.control import Link
-from worker.supervisor import messages
-from worker.supervisor.messages import Command, Report, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["RunningTask"]
 

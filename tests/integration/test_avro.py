@@ -19,8 +19,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from connect.data import Schema, SchemaAndValue, ValueColumn, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError, RetriableError
 from converters.avro import AvroConverter
-from worker.registry.commands import registry as registry_command
-from worker.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
+from worker.cli.registry import registry as registry_command
+from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 ORDER = Schema.struct(
     {

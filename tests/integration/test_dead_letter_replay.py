@@ -11,11 +11,11 @@ import requests
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 
-from connect.testing.crash import CRASH_POINT_VARIABLE
+from connect.crash import CRASH_POINT_VARIABLE
 from equipment.standalone import StandaloneWorker
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from worker.cli import main
+from worker.cli.main import main
 
 pytestmark = pytest.mark.integration
 

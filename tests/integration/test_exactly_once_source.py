@@ -19,7 +19,7 @@ from equipment.task_processes import TaskProcess
 from equipment.tasks import RunningTask
 from equipment.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 StartProcess = Callable[..., TaskProcess]

@@ -15,7 +15,7 @@ from equipment.distributed import DistributedWorker
 from equipment.key_stores import KEY_PASSWORD, PASSWORD, write_stores
 from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
-from worker.kafka.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from equipment.standalone import StandaloneWorker
 from equipment.topics import committed, create_topic
 from equipment.waiting import wait_until
-from worker.cli import main
+from worker.cli.main import main
 
 pytestmark = pytest.mark.integration
 MakeWorker = Callable[..., StandaloneWorker]

@@ -7,9 +7,10 @@ import time
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from worker.kafka import clients, topics
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.topic_creation import NewTopic
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics import topics
+from worker.kafka.topics.creation import NewTopic
 
 PARTITIONS = 7
 

@@ -13,7 +13,7 @@ from equipment.schema_registry import MemoryRegistry, serving
 from equipment.tasks import RunningTask
 from equipment.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 Start = Callable[[str], RunningTask]
 TOLERANT = {

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner, Result
 
-from worker.cli import main
+from worker.cli.main import main
 
 pytestmark = pytest.mark.integration
 

@@ -24,14 +24,14 @@ from equipment.key_stores import PASSWORD as SECRET
 from equipment.key_stores import write_stores
 from equipment.waiting import wait_until
 from rest.app import create_app
-from rest.forwarding import MOST_FORWARDS, Forwarding, Peers
-from rest.leader_client import LeaderClient
-from rest.paths import escaped
-from rest.server import RestServer
-from rest.tls import TlsSettings
+from rest.http.paths import escaped
+from rest.peers.forwarding import MOST_FORWARDS, Forwarding, Peers
+from rest.peers.leader import LeaderClient
+from rest.server.server import RestServer
+from rest.server.tls import TlsSettings
 from worker.errors import ForbiddenError, ForwardingError, UnavailableError
-from worker.herder.publication import Publication
-from worker.session_keys import new_key
+from worker.herder.cluster.publication import Publication
+from worker.security.session_keys import new_key
 
 pytestmark = pytest.mark.integration
 

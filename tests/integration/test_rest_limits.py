@@ -17,9 +17,9 @@ from flask import Flask, request
 
 from equipment.certificates import Authority
 from equipment.rest_process import RestProcess
-from rest.limits import LIMITS, Limits
-from rest.server import RestServer
-from rest.tls import TlsSettings
+from rest.server.limits import LIMITS, Limits
+from rest.server.server import RestServer
+from rest.server.tls import TlsSettings
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ import pytest
 import requests
 from flask import Flask
 
-from rest.server import RestServer
+from rest.server.server import RestServer
 
 pytestmark = pytest.mark.integration
 

@@ -13,9 +13,9 @@ import requests
 
 from equipment.certificates import Authority
 from equipment.standalone import StandaloneWorker
-from rest.limits import LIMITS
-from rest.server import RestServer
-from rest.tls import TlsSettings
+from rest.server.limits import LIMITS
+from rest.server.server import RestServer
+from rest.server.tls import TlsSettings
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from connect.sink import SinkConnector
 from equipment.tasks import RunningTask
 from equipment.topics import committed, create_topic, produce
 from equipment.waiting import wait_until
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 

@@ -18,7 +18,7 @@ from connect.transformation import Transformation
 from equipment.tasks import RunningTask
 from equipment.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 

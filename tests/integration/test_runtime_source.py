@@ -23,7 +23,7 @@ from connect.source import SourceConnector, SourceTask
 from equipment.tasks import RunningTask
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 Polled = Iterable[SourceRecord] | SourceBatch | None

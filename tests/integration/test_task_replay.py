@@ -16,8 +16,8 @@ from connect.sink import SinkConnector, SinkTask
 from equipment.topics import create_topic
 from worker.runtime.child import run
 from worker.runtime.control import Link
-from worker.supervisor import messages
-from worker.supervisor.messages import decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
 
 pytestmark = pytest.mark.integration
 

@@ -9,10 +9,11 @@ from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
 from equipment.waiting import wait_until
-from worker.kafka import clients, topics
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics import Creation, TopicCreator, TopicDescription
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics import topics
+from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
+from worker.kafka.topics.topics import Creation, TopicCreator, TopicDescription
 
 GROUPS = TopicCreationGroups.parse(
     {

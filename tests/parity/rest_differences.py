@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from worker.restart_config import RestartConfig
+from worker.config.restarts import RestartConfig
 
 __all__ = ["BY_CALL", "DISTRIBUTED_BY_CALL", "EXTRA_GROUPS", "EXTRA_KEYS", "MISSING_KEYS", "TYPED", "Difference"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connect.config import ConfigData, ConfigProvider, resolve_references
+from connect.providers import ConfigData, ConfigProvider, resolve_references
 
 VECTORS = json.loads((Path(__file__).parent / "data/vectors/config_transformer.json").read_text())
 

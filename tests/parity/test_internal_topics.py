@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from vectors import DATA, cases
 
-from worker.kafka.compacted_topic import TopicRecord
-from worker.stores import config_records, status_records
-from worker.stores.config import (
+from worker.kafka.topics.compacted import TopicRecord
+from worker.stores.config import records as config_records
+from worker.stores.config.state import ConfigState
+from worker.stores.config.store import (
     ConnectorChanged,
     ConnectorRemoved,
     LoggerLevelChanged,
@@ -19,11 +20,11 @@ from worker.stores.config import (
     TargetState,
     TasksChanged,
 )
-from worker.stores.config_state import ConfigState
-from worker.stores.kafka_offset import OffsetView
-from worker.stores.kafka_status import StatusView
-from worker.stores.offset import offset_key, offset_value, parse_offset, parse_offset_key
-from worker.stores.status import State, Status
+from worker.stores.offset.kafka import OffsetView
+from worker.stores.offset.store import offset_key, offset_value, parse_offset, parse_offset_key
+from worker.stores.status import records as status_records
+from worker.stores.status.kafka import StatusView
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 DUMPS = ("internal-topics", "internal-topics-2")

@@ -14,7 +14,7 @@ from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
 from equipment.distributed import DistributedWorker
 from equipment.waiting import wait_until
-from worker.kafka.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=DISTRIBUTED_BY_CALL)
 

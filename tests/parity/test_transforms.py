@@ -34,8 +34,8 @@ from connect.errors import ConfigError, DataError
 from connect.transforms.cast import Cast
 from connect.transforms.drop_headers import DropHeaders
 from connect.transforms.extract_field import ExtractField
-from connect.transforms.field_path import parse_field_path
-from connect.transforms.filter import Filter
+from connect.transforms.fields.field_path import parse_field_path
+from connect.transforms.filters import Filter
 from connect.transforms.flatten import Flatten
 from connect.transforms.header_from import HeaderFrom
 from connect.transforms.hoist_field import HoistField

@@ -1,9 +1,10 @@
 """The herder: one thread with one inbox that answers requests and decides what this worker runs.
 
-Requests and notices come into the inbox and are handled one after the other. What to do is decided by functions of
-the state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.draining`, :mod:`worker.herder.restart`) and done by the
-supervisor's thread; the herder itself never waits for a plugin, a process or a socket. A standalone worker has the same
-herder as one of a cluster: it leads, and everything is assigned to it.
+Requests and notices come into the inbox and are handled one after the other. What to do is decided by functions of the
+state (:mod:`worker.herder.reconcile`, :mod:`worker.herder.connectors.drains`,
+:mod:`worker.herder.connectors.restart_plans`) and done by the supervisor's thread; the herder itself never waits for a
+plugin, a process or a socket. A standalone worker has the same herder as one of a cluster: it leads, and everything is
+assigned to it.
 """
 
 from __future__ import annotations
@@ -16,19 +17,18 @@ from typing import Any, TypeVar
 
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
-from worker.herder.changes import GivenConfig, check_same_class, required_class
-from worker.herder.connectors import TopicTracking
-from worker.herder.drains import Outcome
-from worker.herder.inbox import Inbox, Once
-from worker.herder.offset_layers import SourceOffsets
-from worker.herder.offsets import Document
+from worker.herder.cluster.publication import Publication
+from worker.herder.connectors.connectors import TopicTracking
+from worker.herder.connectors.drains import Outcome
+from worker.herder.connectors.writes import GivenConfig, check_same_class, required_class
+from worker.herder.inbox import Inbox, Once, Request
+from worker.herder.offsets.offsets import Document
+from worker.herder.offsets.sources import SourceOffsets
 from worker.herder.parts import Calls, ClusterSettings, Parts, Standing
-from worker.herder.publication import Publication
-from worker.herder.request import Request
 from worker.loggers import LoggerLevels, level_named
 from worker.membership.membership import Membership
-from worker.session_keys import SignedRequest, verify
-from worker.stores.config import (
+from worker.security.session_keys import SignedRequest, verify
+from worker.stores.config.store import (
     ConfigChange,
     ConfigStore,
     ConnectorRemoved,
@@ -39,9 +39,9 @@ from worker.stores.config import (
     TasksChanged,
     WritesLost,
 )
-from worker.stores.status import StatusStore
-from worker.supervisor import messages
-from worker.supervisor.messages import Report
+from worker.stores.status.store import StatusStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Report
 from worker.supervisor.supervisor import (
     Answered,
     Changed,

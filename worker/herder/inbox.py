@@ -1,4 +1,4 @@
-"""The herder's inbox: what is to be done, one after the other, and what is to be done later."""
+"""The herder's inbox: what is to be done now or later, and the requests that wait for an answer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,62 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
-__all__ = ["Action", "Inbox", "Later", "Once"]
+from connect.errors import ConnectError
+
+__all__ = ["Action", "Inbox", "Later", "Once", "Request"]
+
+T = TypeVar("T")
+
+
+class Request(Future[T], Generic[T]):
+    """The result to come, and what the worker does for it meanwhile, for whoever cannot wait any longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._broken_off = False
+        self._stage = ("handling the requests before this one", time.time())
+
+    @property
+    def stage(self) -> tuple[str, float]:
+        """What the worker does for this request, and since when (seconds since 1970)."""
+        return self._stage
+
+    def enter(self, stage: str) -> None:
+        """Say what is done from now on."""
+        self._stage = (stage, time.time())
+
+    def set_result(self, result: T) -> None:
+        """Answer, unless it was broken off."""
+        if not self._broken_off:
+            super().set_result(result)
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        """Fail, unless it was broken off."""
+        if not self._broken_off:
+            super().set_exception(exception)
+
+    def follow(self, future: Future[T]) -> None:
+        """Answer with what comes of a future."""
+
+        def done(outcome: Future[T]) -> None:
+            if (error := outcome.exception()) is not None:
+                self.set_exception(error)
+            else:
+                self.set_result(outcome.result())
+
+        future.add_done_callback(done)
+
+    def break_off(self, error: ConnectError) -> None:
+        """Fail before what is done for it has ended; whatever comes of that is not told any more."""
+        if not self.done():
+            self._broken_off = True
+            super().set_exception(error)
+
 
 Action: TypeAlias = Callable[[], None]
 

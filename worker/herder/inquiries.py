@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
-from worker.herder.inbox import Action
-from worker.herder.request import Request
-from worker.supervisor import messages
-from worker.supervisor.messages import Inquiry, Report
+from worker.herder.inbox import Action, Request
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Inquiry, Report
 from worker.supervisor.supervisor import Answered
 
 __all__ = ["Inquiries", "OnAnswer"]

@@ -6,31 +6,31 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from connect.plugins import PluginRegistry
-from worker.herder.connectors import Connectors, TopicTracking
-from worker.herder.consumer_offsets import ConsumerOffsets
-from worker.herder.drains import Drains
-from worker.herder.errant_records import ErrantRecords
-from worker.herder.fencing import Fencing
+from worker.herder.cluster.fencing import Fencing
+from worker.herder.cluster.leadership import KeyRotation, Leadership
+from worker.herder.cluster.ownership import Ownership
+from worker.herder.cluster.publishing import Leader, Publishing
+from worker.herder.cluster.rebalancing import Rebalancing
+from worker.herder.connectors.connectors import Connectors, TopicTracking
+from worker.herder.connectors.drains import Drains
+from worker.herder.connectors.restarts import Restarts
+from worker.herder.connectors.schedules import Schedules
+from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.writes import Writes
+from worker.herder.dead_letters import ErrantRecords
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
-from worker.herder.leadership import KeyRotation, Leadership
-from worker.herder.measurements import Measurements, Owners
-from worker.herder.offset_layers import OffsetLayers, SourceOffsets
-from worker.herder.offsets import ConnectorOffsets
-from worker.herder.ownership import Ownership
-from worker.herder.publishing import Leader, Publishing
-from worker.herder.rebalancing import Rebalancing
-from worker.herder.restarts import Restarts
-from worker.herder.schedules import Schedules
-from worker.herder.stopped import StoppedConnectors
+from worker.herder.offsets.groups import ConsumerOffsets
+from worker.herder.offsets.offsets import ConnectorOffsets
+from worker.herder.offsets.sources import OffsetLayers, SourceOffsets
 from worker.herder.turns import Turns
 from worker.herder.units import Units
-from worker.herder.writes import Writes
 from worker.membership.membership import Membership
-from worker.stores.config import ConfigStore
-from worker.stores.status import StatusStore
-from worker.supervisor import messages
+from worker.metrics.measurements import Measurements, Owners
+from worker.stores.config.store import ConfigStore
+from worker.stores.status.store import StatusStore
 from worker.supervisor.lease import Lease
+from worker.supervisor.messages import messages
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from worker.stores.config import ConnectorEntry, TargetState
+from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Drain, Pause, Resume, RunConnector, RunTask
+from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
 from worker.unit import Unit
 
 __all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_units", "reconcile"]

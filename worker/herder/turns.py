@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.errors import ConnectError
-from worker.herder.inbox import Action
-from worker.herder.leadership import Leadership
-from worker.herder.request import Request
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.inbox import Action, Request
 
 __all__ = ["LEAD_LOST", "Turns", "broken_off"]
 

@@ -8,19 +8,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from worker.herder.cluster.publishing import Publishing
+from worker.herder.connectors.reloads import Reloads
+from worker.herder.connectors.restart_plans import RestartPolicy
 from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
-from worker.herder.publishing import Publishing
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
-from worker.herder.reloads import Reloads
-from worker.herder.restart_policy import RestartPolicy
 from worker.membership.membership import Membership
-from worker.stores.config import ConfigStore, ConnectorEntry, TargetState
-from worker.stores.status import State, Status, StatusStore
+from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
+from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Drain, Fail, RunTask
+from worker.supervisor.messages.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
 from worker.unit import Unit
 

@@ -20,8 +20,8 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
-from worker.kafka.python_client import quieten
-from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
+from worker.kafka.clients.python_client import quieten
+from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
 from worker.supervisor.moment import Clock, Moment
 

@@ -19,11 +19,18 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from worker.config import DistributedConfig
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.clients import internal_properties
-from worker.membership.errors import GenerationLostError, MemberRefusedError, NotJoinedError
-from worker.membership.events import Event, Joined, Lost, Refused
+from worker.config.worker import DistributedConfig
+from worker.kafka.clients.clients import internal_properties
+from worker.kafka.settings.kind import ClientKind
+from worker.membership.events import (
+    Event,
+    GenerationLostError,
+    Joined,
+    Lost,
+    MemberRefusedError,
+    NotJoinedError,
+    Refused,
+)
 from worker.membership.leader import Leader
 from worker.membership.protocol import (
     EAGER,
@@ -35,7 +42,7 @@ from worker.membership.protocol import (
     encode_metadata,
     offered,
 )
-from worker.stores.config import ConfigSnapshot
+from worker.stores.config.store import ConfigSnapshot
 from worker.supervisor.moment import LONG_AGO, Clock, Moment
 from worker.unit import Unit
 
@@ -162,7 +169,7 @@ class GroupMember:
 
     def _new_coordinator(self) -> Coordinator:
         # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
-        from worker.kafka.python_client import python_client_settings  # noqa: PLC0415
+        from worker.kafka.clients.python_client import python_client_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
         config = self._config

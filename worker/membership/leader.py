@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConnectError
-from worker.config import DistributedConfig
+from worker.config.worker import DistributedConfig
 from worker.membership.assignor import AssignorState, assign, round_robin, units_of
 from worker.membership.protocol import (
     CONFIG_MISMATCH,
@@ -21,7 +21,7 @@ from worker.membership.protocol import (
     decode_metadata,
     encode_assignment,
 )
-from worker.stores.config import ConfigSnapshot
+from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Final, Protocol, TypeAlias
 
 from worker.membership.events import Event, Joined, Lost, Refused
-from worker.stores.config import ConfigSnapshot
+from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
 __all__ = ["Event", "GroupMembership", "Joined", "Lost", "Member", "Membership", "Refused", "Snapshot", "Tell"]

@@ -9,24 +9,21 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from connect.chain import Step, converter_plugin, converter_props, transformation_steps
-from connect.config import Config, ConfigProvider, ConfigType, resolve_references
+from connect.config import Config, ConfigType
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connect.plugins import PluginKind, PluginRegistry
+from connect.providers import ConfigProvider, resolve_references
 from connect.source import SourceConnector
-from worker.config import DistributedConfig, WorkerConfig
-from worker.connector_config import (
-    ConnectorConfig,
-    SinkConnectorConfig,
-    SourceConnectorConfig,
-)
-from worker.kafka.client_secrets import client_secrets
-from worker.redaction import Redaction
+from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.spark_policy import refused_spark_keys
+from worker.config.worker import DistributedConfig, WorkerConfig
+from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.tolerance import Tolerance
-from worker.spark_policy import refused_spark_keys
+from worker.security.redaction import Redaction
 
 __all__ = ["Assembly"]
 

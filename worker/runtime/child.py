@@ -12,21 +12,20 @@ from connect.connector import Task
 from connect.errors import ConnectError
 from connect.sink import SinkTask
 from connect.source import SourceTask
-from worker.kafka.topic_creation import NewTopic
-from worker.redaction import Redaction
+from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk import BulkLoop, BulkTaskRuntimeContext
+from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
-from worker.runtime.dead_letter_queue import DeadLetterQueue, ErrorHeaders
-from worker.runtime.guarantee import guarantee_of
-from worker.runtime.inquiries import answer
+from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
+from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import send_log
 from worker.runtime.providers import reload_after_ttl
-from worker.runtime.sink import SinkLoop
-from worker.runtime.sink_context import SinkTaskRuntimeContext
-from worker.runtime.source import SourceLoop, SourceTaskRuntimeContext
+from worker.runtime.sink.context import SinkTaskRuntimeContext
+from worker.runtime.sink.loop import SinkLoop
+from worker.runtime.source.guarantee import guarantee_of
+from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
 from worker.runtime.tolerance import (
     ErrorCounts,
     LogReporter,
@@ -36,8 +35,9 @@ from worker.runtime.tolerance import (
     class_name,
     stack_trace,
 )
-from worker.supervisor import messages
+from worker.security.redaction import Redaction
 from worker.supervisor.lease import watch_lease
+from worker.supervisor.messages import messages
 
 __all__ = ["main", "run"]
 

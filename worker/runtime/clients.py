@@ -11,12 +11,12 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from worker.kafka import clients
-from worker.kafka.batch_limits import BatchLimits
-from worker.kafka.client_keys import CLIENT_KEYS
-from worker.kafka.client_kind import ClientKind, ClientProperties
-from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics import TopicCreator, create, describe
+from worker.kafka.clients import clients
+from worker.kafka.settings.keys import CLIENT_KEYS
+from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.topics.batch_limits import BatchLimits
+from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
+from worker.kafka.topics.topics import TopicCreator, create, describe
 from worker.runtime.assembly import Assembly
 
 __all__ = ["Clients"]

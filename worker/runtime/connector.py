@@ -7,22 +7,22 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from connect.config import has_reference, restore_references
 from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
-from worker.misspelled import misspelled
-from worker.redaction import Redaction
+from connect.providers import has_reference, restore_references
+from worker.config.unknown_keys import misspelled
 from worker.runtime.assembly import Assembly
-from worker.runtime.connector_keys import known_keys
 from worker.runtime.control import Control, ErrorRaised, Link
-from worker.runtime.guarantee import offset_reader
-from worker.runtime.offsets import WorkerOffsetReader
-from worker.runtime.offsets_topic import OffsetReader
+from worker.runtime.inquiries.connector_keys import known_keys
+from worker.runtime.offsets.offsets import WorkerOffsetReader
+from worker.runtime.offsets.topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
+from worker.runtime.source.guarantee import offset_reader
 from worker.runtime.task_configs import checked_task_configs
 from worker.runtime.tolerance import class_name
-from worker.supervisor import messages
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
 
 __all__ = ["ConnectorRuntimeContext", "run_connector"]
 

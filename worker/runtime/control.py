@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.loggers import set_level
-from worker.supervisor import messages
 from worker.supervisor.descendants import exit_with_descendants
-from worker.supervisor.messages import Command, Report, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command, Report, decode, encode
 
 __all__ = ["Control", "ErrorRaised", "Link", "Reply"]
 

@@ -7,9 +7,9 @@ import sys
 import threading
 from typing import Final
 
-from worker.redaction import Redaction
 from worker.runtime.control import Link
-from worker.supervisor import messages
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
 
 __all__ = ["PipeHandler", "send_log"]
 

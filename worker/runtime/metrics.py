@@ -1,19 +1,42 @@
-"""What a task counts, under the names of Kafka Connect's task metrics, and its way to the worker."""
+"""What a task counts, under the names of Kafka Connect's task metrics, and the topics it uses (KIP-158)."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 from connect.source import SourceTask
 from worker.runtime.tolerance import ErrorCounts
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
-__all__ = ["Rates", "TaskMetrics", "remaining_gauges"]
+__all__ = ["ActiveTopics", "Rates", "TaskMetrics", "remaining_gauges"]
+
+
+class ActiveTopics:
+    """Tells the worker of each topic when it is used first, and again after :meth:`forget`.
+
+    So the topics of a connector that were reset come back with the next records.
+    """
+
+    def __init__(self, send: Callable[[messages.ActiveTopics], None], *, enabled: bool) -> None:
+        self._send = send
+        self._enabled = enabled
+        self._told: set[str] = set()
+
+    def see(self, topics: Iterable[str]) -> None:
+        """Records of these topics have passed."""
+        if self._enabled and (new := set(topics) - self._told):
+            self._told |= new
+            self._send(messages.ActiveTopics(sorted(new)))
+
+    def forget(self) -> None:
+        """Tell of every topic again that is used from now on."""
+        self._told.clear()
+
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0

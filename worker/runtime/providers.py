@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from connect.config import ConfigData, ConfigProvider
 from connect.errors import ConfigError
 from connect.plugins import PluginKind, PluginRegistry
-from connect.providers import DirectoryConfigProvider, FileConfigProvider
-from worker.own_files import own_files
-from worker.redaction import Redaction
+from connect.providers import ConfigData, ConfigProvider, DirectoryConfigProvider, FileConfigProvider
+from worker.config.own_files import own_files
 from worker.runtime.control import Link
-from worker.supervisor.messages import ConfigExpires
+from worker.security.redaction import Redaction
+from worker.supervisor.messages.messages import ConfigExpires
 
 __all__ = [
     "OnTtl",

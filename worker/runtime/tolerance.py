@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeVar
 
 from connect.data import SinkRecord, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
-from worker.connector_config import ConnectorConfig
+from worker.config.connector import ConnectorConfig
 
 __all__ = [
     "ErrorCounts",

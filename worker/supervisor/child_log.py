@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from worker.supervisor.messages import LogRecord
+from worker.supervisor.messages.messages import LogRecord
 
 __all__ = ["log_record"]
 

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from connect.errors import ConnectError
-from worker.supervisor.messages import Command, Failed, Report, decode, encode
+from worker.supervisor.messages.messages import Command, Failed, Report, decode, encode
 
 __all__ = ["WorkerEnd"]
 

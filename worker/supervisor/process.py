@@ -21,7 +21,7 @@ from typing import Final, Protocol, TypeVar
 
 from worker.supervisor.descendants import kill_descendants, kill_session_of
 from worker.supervisor.fork_server import Forked, fork_server
-from worker.supervisor.messages import Command, Report
+from worker.supervisor.messages.messages import Command, Report
 from worker.supervisor.pipe import WorkerEnd
 
 __all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "ready_children"]

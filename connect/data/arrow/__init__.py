@@ -27,7 +27,6 @@ milliseconds: what a Python value has beyond those is cut off.
 from connect.data.arrow.arrays import to_array
 from connect.data.arrow.casting import conform
 from connect.data.arrow.rows import to_values
-from connect.data.arrow.tables import batch_to_table, struct_array
 from connect.data.arrow.types import (
     arrow_field,
     arrow_schema,
@@ -40,11 +39,9 @@ __all__ = [
     "arrow_field",
     "arrow_schema",
     "arrow_type",
-    "batch_to_table",
     "conform",
     "schema_from_arrow",
     "schema_from_arrow_type",
-    "struct_array",
     "to_array",
     "to_values",
 ]

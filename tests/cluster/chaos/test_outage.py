@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connect.testing.crash import CRASH_POINT_VARIABLE
+from connect.crash import CRASH_POINT_VARIABLE
 from equipment.cluster import Cluster
 from equipment.forgotten_marker import forget_last_marker
 from equipment.proxied_broker import ProxiedBroker

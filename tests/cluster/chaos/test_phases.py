@@ -41,8 +41,8 @@ def test_a_process_can_be_looked_at() -> None:
 def test_the_innermost_place_tells() -> None:
     stack = [
         "select:poll",
-        "worker.runtime.exactly_once:ExactlyOnce._write",
-        "worker.runtime.exactly_once:ExactlyOnce._commit",
+        "worker.runtime.source.exactly_once:ExactlyOnce._write",
+        "worker.runtime.source.exactly_once:ExactlyOnce._commit",
     ]
     assert phase_of([["threading:wait"], stack]) is Phase.FLUSH
     assert phase_of([["threading:wait"]]) is None

@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from connect.config import LOW, Config, ConfigData, ConfigProvider, ConfigRuleError, Password, option
+from connect.config import LOW, Config, ConfigRuleError, Password, option
 from connect.converter import Converter
 from connect.data import SchemaAndValue, SinkBatch, SourceRecord
 from connect.errors import ConnectError, DataError
+from connect.providers import ConfigData, ConfigProvider
 from connect.sink import SinkConnector, SinkTask
 from connect.source import SourceConnector, SourceTask
 from connect.transformation import Predicate, Transformation

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from connect.config import HIGH, Config, has_reference, option, resolve_references
+from connect.config import HIGH, Config, option
 from connect.config.parsing import parse_value
 from connect.config.properties import parse_properties
 from connect.config.types import ConfigType
 from connect.errors import ConfigError
+from connect.providers import has_reference, resolve_references
 from equipment.growth import assert_grows_evenly
 
 

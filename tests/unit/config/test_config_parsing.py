@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.config import ConfigType, ParsedValue, Password, format_value, parse_value
-from connect.config.formatting import display_value
+from connect.config.types import display_value
 from connect.errors import ConfigError
 
 INTEGERS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}

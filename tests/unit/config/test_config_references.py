@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from connect.config import ConfigData, ConfigProvider, has_reference, resolve_references, restore_references
+from connect.providers import ConfigData, ConfigProvider, has_reference, resolve_references, restore_references
 
 
 class Vault(ConfigProvider):

@@ -17,9 +17,9 @@ from connect.data.arrow import (
     conform,
     schema_from_arrow,
     schema_from_arrow_type,
-    struct_array,
     to_values,
 )
+from connect.data.tables import struct_array
 from connect.errors import DataError, SchemaError
 
 UTC_NOON = dt.datetime(2020, 1, 1, 12, tzinfo=dt.UTC)

@@ -14,7 +14,7 @@ from connect.data.logical import decimal_from_unscaled, unscaled_from_decimal
 from connect.data.numerals import decimal_from_integer, integer_from_decimal, integer_text
 from connect.data.values import convert_to_decimal, convert_to_int64, convert_to_string, infer_schema, parse_string
 from connect.errors import DataError
-from connect.transforms.casting import cast_function
+from connect.transforms.cast import cast_function
 from equipment.growth import assert_grows_evenly
 
 HASH_MODULUS = 2**61 - 1

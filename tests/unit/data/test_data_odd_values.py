@@ -24,8 +24,7 @@ from connect.data import (
 from connect.data import values as v
 from connect.data.projection import project
 from connect.errors import DataError, SchemaError
-from connect.transforms.cast import Cast
-from connect.transforms.casting import CAST_TARGETS, cast_function
+from connect.transforms.cast import CAST_TARGETS, Cast, cast_function
 from connect.transforms.mask_field import MaskField
 from connect.transforms.timestamp_converter import TimestampConverter
 from converters.display import display

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from connect.jvm.java import Java
-from worker.kafka.broker_archive import class_archive, keep_archive
-from worker.kafka.broker_folder import BrokerState, broker_folder
-from worker.kafka.broker_ports import Ports
-from worker.kafka.broker_storage import format_storage
+from worker.embedded.broker.archive import class_archive, keep_archive
+from worker.embedded.broker.folder import BrokerState, broker_folder
+from worker.embedded.broker.ports import Ports
+from worker.embedded.broker.storage import format_storage
 
 
 def test_the_state_reads_back_as_written(tmp_path: Path) -> None:

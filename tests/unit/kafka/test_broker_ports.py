@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.broker_ports import HOST, Ports, choose_ports, is_free
+from worker.embedded.broker.ports import HOST, Ports, choose_ports, is_free
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from worker.kafka.broker_ports import HOST
-from worker.kafka.broker_probe import is_ready
+from worker.embedded.broker.ports import HOST
+from worker.embedded.broker.probe import is_ready
 
 
 @contextmanager

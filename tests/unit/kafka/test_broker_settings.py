@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.broker_ports import Ports
-from worker.kafka.broker_settings import BrokerConfig, is_plaintext, render_properties, server_properties
+from worker.embedded.broker.ports import Ports
+from worker.embedded.broker.settings import BrokerConfig, is_plaintext, render_properties, server_properties
 
 PORTS = Ports(19092, 19093)
 

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connect.errors import ConfigError
-from worker.kafka import clients
-from worker.kafka.client_kind import ClientKind, ClientProperties
-from worker.kafka.client_properties import librdkafka_properties
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.settings.properties import librdkafka_properties
 
 NOWHERE = "127.0.0.1:1"
 WORKER = {
@@ -228,7 +228,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     failed = threading.Event()
     properties = librdkafka_properties({"bootstrap.servers": NOWHERE}, ClientKind.ADMIN)
     admin = clients.admin(properties, on_error=lambda _error: failed.set())
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients"):
+    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.clients"):
         while not failed.is_set():
             admin.poll(0.1)
         admin.poll(0.1)
@@ -245,7 +245,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     ],
 )
 def test_an_error_is_logged_by_its_weight(caplog: pytest.LogCaptureFixture, error: KafkaError, level: int) -> None:
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients"):
+    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.clients"):
         clients.log_error(error)
     assert [record.levelno for record in caplog.records] == [level]
 

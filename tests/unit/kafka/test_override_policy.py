@@ -6,9 +6,9 @@ import pytest
 
 from connect.config.errors import keys_of
 from connect.errors import ConfigError
-from worker.kafka import clients
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.override_policy import check_overrides, policy_name, refused_overrides
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.settings.override_policy import check_overrides, policy_name, refused_overrides
 
 CONNECTOR = {
     "name": "c",

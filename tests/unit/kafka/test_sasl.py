@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka import clients
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.client_properties import librdkafka_properties
-from worker.kafka.sasl import sasl_properties
+from worker.kafka.auth.sasl import sasl_properties
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.settings.properties import librdkafka_properties
 
 SECURITY = "org.apache.kafka.common.security"
 PLAIN = f'{SECURITY}.plain.PlainLoginModule required username="u" password="s3cret";'

@@ -8,10 +8,10 @@ import pytest
 
 from connect.errors import ConfigError
 from connect.tls.pem import normalized_pem
-from worker.kafka import clients
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.client_properties import librdkafka_properties
-from worker.kafka.ssl import OPENSSL_CIPHERS, ssl_properties
+from worker.kafka.auth.ssl import OPENSSL_CIPHERS, ssl_properties
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.settings.properties import librdkafka_properties
 
 DATA = Path(__file__).parent / "data"
 CERTIFICATE = (DATA / "certificate.pem").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.topic_creation import NewTopic, TopicCreationGroups
+from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
 DEFAULT = {"topic.creation.default.replication.factor": "3", "topic.creation.default.partitions": "5"}
 GROUPS = DEFAULT | {

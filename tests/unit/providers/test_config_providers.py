@@ -9,9 +9,14 @@ from typing import ClassVar
 
 import pytest
 
-from connect.config import ConfigProvider, resolve_references
 from connect.errors import ConfigError, ConnectError
-from connect.providers import DirectoryConfigProvider, EnvVarConfigProvider, FileConfigProvider
+from connect.providers import (
+    ConfigProvider,
+    DirectoryConfigProvider,
+    EnvVarConfigProvider,
+    FileConfigProvider,
+    resolve_references,
+)
 
 SECRET = "tr0ub4dor"
 

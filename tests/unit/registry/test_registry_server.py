@@ -10,9 +10,9 @@ import pytest
 
 from connect.errors import ConfigError, ConnectError
 from worker.embedded.ports import any_port, is_free
-from worker.registry.application import registry_archive, unpacked
-from worker.registry.folder import RegistryState, registry_folder
-from worker.registry.settings import RegistryServerConfig, Storage, system_properties
+from worker.embedded.registry.application import registry_archive, unpacked
+from worker.embedded.registry.folder import RegistryState, registry_folder
+from worker.embedded.registry.settings import RegistryServerConfig, Storage, system_properties
 
 
 def archive(folder: Path, *names: str) -> Path:

@@ -11,9 +11,9 @@ from flask.testing import FlaskClient
 from connect.errors import ConnectError
 from equipment.cluster_herder import ClusterHerder
 from rest.app import create_admin_app, create_app
-from rest.forwarding import Forwarding, Peers
-from worker.herder.publication import PUBLICATION_HEADER, Publication
-from worker.session_keys import new_key, sign
+from rest.peers.forwarding import Forwarding, Peers
+from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.security.session_keys import new_key, sign
 
 BUSY = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
 LEADERLESS = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."

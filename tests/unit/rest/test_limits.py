@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rest.limits import Limits, is_late
-from rest.places import Place, place_of
+from rest.server.limits import Limits, is_late
+from rest.server.places import Place, place_of
 
 LIMITS = Limits(patience_seconds=10, body_bytes_per_second=1000)
 

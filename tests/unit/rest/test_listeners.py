@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from connect.errors import ConfigError
-from rest.listeners import advertised, parse_listeners
-from worker.config import StandaloneConfig
+from rest.server.listeners import advertised, parse_listeners
+from worker.config.worker import StandaloneConfig
 
 BASE = {
     "bootstrap.servers": "b:9092",

@@ -12,15 +12,15 @@ from flask.testing import FlaskClient
 
 from connect.plugins import PluginRegistry
 from rest.app import create_admin_app, create_app
-from rest.headers import AnswerHeaders
-from worker.herder.connectors import TopicTracking
+from rest.http.headers import AnswerHeaders
+from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.membership.solo import SoloMembership
-from worker.stores.config import MemoryConfigStore
-from worker.stores.status import MemoryStatusStore
-from worker.supervisor import messages
-from worker.supervisor.messages import OffsetPairs, decode, encode
+from worker.stores.config.store import MemoryConfigStore
+from worker.stores.status.store import MemoryStatusStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

@@ -30,17 +30,15 @@ from connect.transforms.cast import Cast
 from connect.transforms.debezium_unwrap import DebeziumUnwrap
 from connect.transforms.drop_headers import DropHeaders
 from connect.transforms.expression import Expression
-from connect.transforms.expression_filter import ExpressionFilter
 from connect.transforms.extract_field import ExtractField
 from connect.transforms.extract_timestamp import ExtractTimestamp
 from connect.transforms.extract_topic import ExtractTopic
-from connect.transforms.filter import Filter
+from connect.transforms.filters import ExpressionFilter, Filter, JsonPathFilter
 from connect.transforms.flatten import Flatten
 from connect.transforms.header_from import HeaderFrom
 from connect.transforms.hoist_field import HoistField
 from connect.transforms.insert_field import InsertField
 from connect.transforms.insert_header import InsertHeader
-from connect.transforms.json_path_filter import JsonPathFilter
 from connect.transforms.mask_field import MaskField
 from connect.transforms.predicates import (
     ExpressionMatches,

@@ -11,8 +11,7 @@ import pytest
 
 from connect.data import Schema, Type, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.errors import DataError
-from connect.transforms.cast import Cast
-from connect.transforms.casting import cast_function
+from connect.transforms.cast import Cast, cast_function
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from connect.data import Header, Headers, Schema, date_schema, decimal_schema, timestamp_schema
 from connect.errors import ConfigError, DataError
 from connect.transforms.expression import Expression
-from connect.transforms.expression_filter import ExpressionFilter
-from connect.transforms.json_path_filter import JsonPathFilter
+from connect.transforms.filters import ExpressionFilter, JsonPathFilter
 from connect.transforms.predicates import ExpressionMatches
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.transforms.calendar_fields import DAY_MS, Moment, day_number
-from connect.transforms.date_format import DateFormat
+from connect.java.calendar_fields import DAY_MS, Moment, day_number
+from connect.java.date_format import DateFormat
 
 NOON = 1_700_000_000_123  # Tuesday 2023-11-14 22:13:20.123
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from connect.transforms.java_regex import expand, regex_from_java
+from connect.java.regex import expand, regex_from_java
 
 
 @pytest.mark.parametrize(

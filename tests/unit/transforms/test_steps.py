@@ -12,7 +12,7 @@ from connect.config import Config
 from connect.data import NO_HEADERS, Batch, Record, Schema, SinkBatch, SinkRecord, ValueColumn
 from connect.transformation import Predicate
 from connect.transforms.cast import Cast
-from connect.transforms.filter import Filter
+from connect.transforms.filters import Filter
 from connect.transforms.insert_field import InsertField
 from equipment.growth import assert_grows_evenly
 

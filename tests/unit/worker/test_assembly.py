@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import PluginError
-from connectors.spark.chain import Chain, chain_properties
+from connectors.spark.decoding.chain import Chain, chain_properties
 from worker.runtime.assembly import Assembly
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of

@@ -28,7 +28,7 @@ from connect.transformation import Predicate, Transformation
 from converters.json import JsonConverter
 from converters.simple_header import SimpleHeaderConverter
 from converters.string import StringConverter
-from worker.connector_config import SourceConnectorConfig
+from worker.config.connector import SourceConnectorConfig
 from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.records import ConsumedBatch, EncodedBatch
 from worker.runtime.tolerance import Failure, Stage, Tolerance

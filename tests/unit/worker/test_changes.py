@@ -6,7 +6,7 @@ import pytest
 
 from connect.plugins import PluginEntry, PluginKind
 from worker.errors import BadRequestError
-from worker.herder.changes import check_same_class, merged, named, required_class
+from worker.herder.connectors.writes import check_same_class, merged, named, required_class
 
 FILE = PluginEntry(PluginKind.CONNECTOR, "a.FileConnector", "source")
 OTHER = PluginEntry(PluginKind.CONNECTOR, "a.OtherConnector", "sink")

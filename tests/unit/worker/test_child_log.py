@@ -9,12 +9,12 @@ from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
-from worker.kafka.client_secrets import client_secrets
-from worker.redaction import Redaction
+from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.control import Link
 from worker.runtime.log import PipeHandler
-from worker.supervisor import messages
-from worker.supervisor.messages import LogRecord, decode
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import LogRecord, decode
 
 
 class Line:

@@ -10,9 +10,9 @@ import pytest
 
 import equipment
 from connect.errors import ConfigError, PluginError
-from worker.child_providers import ChildProvider, worker_values
-from worker.redaction import Redaction
+from worker.config.child_providers import ChildProvider, worker_values
 from worker.runtime.entry import main
+from worker.security.redaction import Redaction
 from worker.supervisor.process import ForkServerLauncher
 
 PLUGINS = Path(equipment.__file__).parent / "telling"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from connect.errors import ConnectError
-from worker.connector_files import GivenConnector, read_connector
-from worker.stores.config import TargetState
+from worker.config.connector_files import GivenConnector, read_connector
+from worker.stores.config.store import TargetState
 
 
 def write(tmp_path: Path, text: str | bytes) -> Path:

@@ -7,12 +7,12 @@ import pytest
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from equipment.herding import Place, WorkedInbox
-from worker.herder.connectors import Connectors, TopicTracking
-from worker.herder.measurements import Measurements
-from worker.stores import config_records as records
-from worker.stores.config import ConfigStore, ConnectorEntry, MemoryConfigStore
-from worker.stores.config_state import ConfigState
-from worker.stores.status import MemoryStatusStore
+from worker.herder.connectors.connectors import Connectors, TopicTracking
+from worker.metrics.measurements import Measurements
+from worker.stores.config import records
+from worker.stores.config.state import ConfigState
+from worker.stores.config.store import ConfigStore, ConnectorEntry, MemoryConfigStore
+from worker.stores.status.store import MemoryStatusStore
 
 DOTTED = {"name": "c", "connector.class": "somebody.else.Connector", "topics": "a,b"}
 LISTED = {"name": "c", "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}

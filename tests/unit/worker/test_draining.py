@@ -1,4 +1,4 @@
-from worker.herder.draining import Drainable, Draining, draining
+from worker.herder.connectors.drains import Drainable, Draining, draining
 from worker.supervisor.lifecycle import Phase
 
 RUNNING, DRAINED, FAILED = Phase.RUNNING, Phase.DRAINED, Phase.FAILED

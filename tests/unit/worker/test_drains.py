@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from equipment.herding import Place, WorkedInbox
-from worker.herder.drains import Drains
-from worker.herder.leadership import Leadership
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.drains import Drains
 from worker.herder.turns import Turns
-from worker.stores.config import MemoryConfigStore, TargetState
-from worker.stores.status import MemoryStatusStore, State, Status
+from worker.stores.config.store import MemoryConfigStore, TargetState
+from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
 CONFIG = {"name": "c", "connector.class": "C", "run.until": "drained"}

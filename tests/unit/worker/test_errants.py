@@ -6,21 +6,14 @@ from typing import Any
 
 import pytest
 
-from worker.connector_config import SinkConnectorConfig
+from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
-from worker.herder.errant_requests import (
-    Replay,
-    listed_document,
-    read_after,
-    read_limit,
-    read_replay,
-    replayed_document,
-)
-from worker.redaction import Redaction
-from worker.runtime.errant_origins import ErrantOrigins
-from worker.runtime.errant_ranges import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.errant_record import REPLAYED, ErrantRecord
-from worker.supervisor.messages import ErrantReplayed, ErrantsListed
+from worker.herder.dead_letters import Replay, listed_document, read_after, read_limit, read_replay, replayed_document
+from worker.runtime.dead_letters.dead_letter import REPLAYED, ErrantRecord
+from worker.runtime.dead_letters.origins import ErrantOrigins
+from worker.runtime.dead_letters.reading import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
+from worker.security.redaction import Redaction
+from worker.supervisor.messages.messages import ErrantReplayed, ErrantsListed
 
 BEGINS, ENDS = {0: 2, 1: 0}, {0: 10, 1: 5}
 CONTEXT = [

@@ -8,14 +8,14 @@ from concurrent.futures import Future
 import pytest
 
 from equipment.herding import Place, WorkedInbox
-from worker.herder.fencing import Fencing, producers_to_fence
+from worker.herder.cluster.fencing import Fencing, producers_to_fence
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication
+from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.leadership import Leadership
-from worker.herder.publication import Publication
-from worker.herder.request import Request
-from worker.stores.config import MemoryConfigStore, SessionKey
-from worker.supervisor import messages
-from worker.supervisor.messages import Inquiry
+from worker.stores.config.store import MemoryConfigStore, SessionKey
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Inquiry
 from worker.supervisor.supervisor import Answered
 from worker.unit import Unit
 

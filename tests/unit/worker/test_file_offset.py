@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.errors import ConnectError, DataError
-from worker.stores.file_offset import FileOffsetStore
-from worker.stores.java_map import read_map, write_map
-from worker.stores.offset import offset_key, offset_value, parse_offset, parse_offset_key
+from worker.stores.offset.file import FileOffsetStore, read_map, write_map
+from worker.stores.offset.store import offset_key, offset_value, parse_offset, parse_offset_key
 
 # Written by Apache Kafka Connect's standalone mode.
 JAVA = bytes.fromhex(

@@ -18,10 +18,10 @@ from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.membership.solo import SoloMembership
-from worker.stores.config import MemoryConfigStore, TargetState
-from worker.stores.status import MemoryStatusStore
-from worker.supervisor import messages
-from worker.supervisor.messages import decode, encode
+from worker.stores.config.store import MemoryConfigStore, TargetState
+from worker.stores.status.store import MemoryStatusStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

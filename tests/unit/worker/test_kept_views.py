@@ -8,11 +8,11 @@ import pytest
 
 from connect.plugins import PluginRegistry
 from equipment.inbox import Inbox
-from worker.herder.connectors import Connectors, TopicTracking
-from worker.herder.measurements import Measurements
+from worker.herder.connectors.connectors import Connectors, TopicTracking
 from worker.membership.solo import SoloMembership
-from worker.stores.config import MemoryConfigStore, TargetState
-from worker.stores.status import MemoryStatusStore, State, Status
+from worker.metrics.measurements import Measurements
+from worker.stores.config.store import MemoryConfigStore, TargetState
+from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
 RUNNING = Status(State.RUNNING, "here:1", 1)

@@ -8,10 +8,10 @@ import pytest
 
 from connect.config import Config
 from connect.source import SourceTask
-from worker.herder.lag import lag_document, source_lag_document
+from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.runtime.metrics import Rates, TaskMetrics, remaining_gauges
 from worker.runtime.tolerance import ErrorCounts
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 
 def test_a_sink_shows_partitions_and_tasks() -> None:

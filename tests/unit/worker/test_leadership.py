@@ -9,9 +9,9 @@ import pytest
 from connect.errors import ConnectError
 from equipment.herding import Place, WorkedInbox
 from worker.errors import NotLeaderError
-from worker.herder.leadership import KeyRotation, Leadership
-from worker.herder.request import Request
-from worker.stores.config import MemoryConfigStore, SessionKey
+from worker.herder.cluster.leadership import KeyRotation, Leadership
+from worker.herder.inbox import Request
+from worker.stores.config.store import MemoryConfigStore, SessionKey
 
 
 class SlowStore(MemoryConfigStore):

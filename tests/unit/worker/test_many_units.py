@@ -9,12 +9,12 @@ from connect.plugins import PluginRegistry
 from equipment.waiting import wait_until
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.herder.offset_layers import SourceOffsets
+from worker.herder.offsets.sources import SourceOffsets
 from worker.membership.solo import SoloMembership
-from worker.stores.config import MemoryConfigStore
-from worker.stores.status import MemoryStatusStore, State
-from worker.supervisor import messages
+from worker.stores.config.store import MemoryConfigStore
+from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages import messages
 from worker.supervisor.supervisor import Changed, Notice, Published, Supervisor
 from worker.unit import Unit
 

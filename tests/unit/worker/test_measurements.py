@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 
 from equipment.herding import Place, WorkedInbox
-from worker.herder.measurements import Measurements, Values
-from worker.stores.status import MemoryStatusStore, State, Status
+from worker.metrics.measurements import Measurements, Values
+from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
 HERE, THERE = "here:1", "there:2"

@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 
 from connect.errors import ConnectError
-from worker.supervisor import messages
-from worker.supervisor.messages import decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
 
 EXAMPLES = [
     messages.RunConnector("c", {"a": "b"}, {"w": "x"}),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from worker.config import StandaloneConfig
-from worker.misspelled import misspelled
-from worker.redaction import Redaction
+from worker.config.unknown_keys import misspelled
+from worker.config.worker import StandaloneConfig
 from worker.runtime.assembly import Assembly
-from worker.runtime.connector_keys import known_keys
+from worker.runtime.inquiries.connector_keys import known_keys
+from worker.security.redaction import Redaction
 
 WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}
 CONNECTOR = {

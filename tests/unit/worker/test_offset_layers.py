@@ -10,11 +10,11 @@ import pytest
 
 from connect.errors import ConnectError
 from equipment.herding import WorkedInbox
+from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.offset_layers import OffsetLayers, layered, may_have_own_topic
-from worker.herder.request import Request
-from worker.supervisor import messages
-from worker.supervisor.messages import Inquiry, OffsetPairs, Report
+from worker.herder.offsets.sources import OffsetLayers, layered, may_have_own_topic
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Inquiry, OffsetPairs, Report
 from worker.supervisor.supervisor import Answered
 
 A, B = {"file": "a", "n": 1}, {"file": "b"}

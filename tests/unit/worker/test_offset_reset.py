@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.runtime.offset_reset import ResetTo, Spot, reset_offset
+from worker.runtime.inquiries.offsets import ResetTo, Spot, reset_offset
 
 SPOT = Spot(begin=10, end=20, committed=15, entry=10)
 NEW = Spot(begin=10, end=20, committed=None, entry=10)

@@ -8,13 +8,13 @@ from multiprocessing.connection import Pipe
 import pytest
 
 from equipment.herding import WorkedInbox
-from worker.herder.ownership import Ownership
+from worker.herder.cluster.ownership import Ownership
 from worker.runtime.control import Control, Link
-from worker.runtime.ownership import confirm_ownership
+from worker.runtime.source.ownership import confirm_ownership
 from worker.runtime.tolerance import StopRequested
-from worker.stores.config import MemoryConfigStore
-from worker.supervisor import messages
-from worker.supervisor.messages import decode, encode
+from worker.stores.config.store import MemoryConfigStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
 from worker.supervisor.supervisor import OwnershipAsked
 from worker.unit import Unit
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
-from worker.runtime.plan import plan_ranges
+from worker.runtime.bulk.plan import plan_ranges
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

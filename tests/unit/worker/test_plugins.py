@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from connect.errors import PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry, UnlistedPluginError, read_entries
-from worker.cli import main
+from worker.cli.main import main
 
 PREDICATE = """
 from connect.config import Config

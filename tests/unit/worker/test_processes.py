@@ -20,10 +20,10 @@ import pytest
 from equipment import children
 from equipment.standalone import runs
 from equipment.waiting import wait_until
-from worker.supervisor import messages
 from worker.supervisor.fork_server import fork_server
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Command
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Command
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Answered, Changed, Notice, Published, Supervisor
 from worker.unit import Unit

@@ -1,4 +1,4 @@
-from worker.progress import Progress
+from worker.metrics.progress import Progress
 
 
 def test_a_line_tells_counts_rates_and_lag() -> None:

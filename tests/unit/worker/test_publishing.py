@@ -9,13 +9,13 @@ import pytest
 
 from equipment.herding import Place, WorkedInbox
 from worker.errors import BadRequestError, ConflictError, ForwardingError, RebalanceInProgressError
-from worker.herder.leadership import Leadership
-from worker.herder.publication import Publication, Publications
-from worker.herder.publishing import Publishing
-from worker.herder.request import Request
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication, Publications
+from worker.herder.cluster.publishing import Publishing
+from worker.herder.connectors.writes import Writes
+from worker.herder.inbox import Request
 from worker.herder.turns import Turns
-from worker.herder.writes import Writes
-from worker.stores.config import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
+from worker.stores.config.store import ConfigChange, MemoryConfigStore, SessionKey, TargetState, TasksChanged
 
 CONFIG = {"name": "source"}
 CONFIGS = ({"n": "0"}, {"n": "1"})

@@ -14,16 +14,16 @@ from connect.plugins import PluginRegistry
 from equipment.herding import Clock, Place
 from equipment.waiting import wait_until
 from worker.errors import NotAssignedError, NotLeaderError
+from worker.herder.cluster.publication import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.parts import ClusterSettings
-from worker.herder.publication import Publication
 from worker.membership.events import Joined, Lost, Refused
-from worker.stores.config import ConfigSnapshot, MemoryConfigStore, SessionKey
-from worker.stores.status import MemoryStatusStore, State
-from worker.supervisor import messages
+from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
+from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lease import Lease
-from worker.supervisor.messages import decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
 from worker.supervisor.moment import LONG_AGO
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
-from worker.redaction import Redaction
+from worker.security.redaction import Redaction
 
 SECRET = "zq p&w\"'\\ü/+"
 KEY = "-----BEGIN KEY-----\nzqMIIEvQIBADAN\n  zqBgkqhkiG9w0B\n-----END KEY-----\n"

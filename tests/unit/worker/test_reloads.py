@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from equipment.herding import WorkedInbox
-from worker.herder.reloads import Reloads
-from worker.redaction import Redaction
+from worker.herder.connectors.reloads import Reloads
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.providers import reload_after_ttl
+from worker.security.redaction import Redaction
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import ConfigExpires, decode
+from worker.supervisor.messages.messages import ConfigExpires, decode
 from worker.supervisor.supervisor import Changed, Expires
 from worker.unit import Unit
 

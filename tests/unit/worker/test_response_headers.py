@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.response_headers import HeaderRule, parse_header_rules
+from worker.config.response_headers import HeaderRule, parse_header_rules
 
 
 def test_rules_are_read_as_java_reads_them() -> None:

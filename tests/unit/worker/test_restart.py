@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from worker.herder.restart import restart_plan, restarting
-from worker.stores.status import State, Status
+from worker.herder.connectors.restart_plans import restart_plan, restarting
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 CONNECTOR, GOOD, BAD = Unit("c"), Unit("c", 0), Unit("c", 1)

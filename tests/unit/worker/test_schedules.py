@@ -8,11 +8,11 @@ import pytest
 
 from connect.errors import ConfigError
 from equipment.herding import Place, WorkedInbox
-from worker.connector_config import SourceConnectorConfig
-from worker.herder.leadership import Leadership
-from worker.herder.schedules import Schedules, due, next_run
+from worker.config.connector import SourceConnectorConfig
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.schedules import Schedules, due, next_run
 from worker.herder.turns import Turns
-from worker.stores.config import ConnectorEntry, MemoryConfigStore, TargetState
+from worker.stores.config.store import ConnectorEntry, MemoryConfigStore, TargetState
 
 CONFIG = {"name": "nightly", "connector.class": "C", "run.until": "drained", "schedule": "0 2 * * *"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from connect.errors import ConfigError, ConnectError
 from worker.errors import BadRequestError, ForbiddenError, UnavailableError
-from worker.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest, new_key, sign, verify
-from worker.stores.config import SessionKey
+from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest, new_key, sign, verify
+from worker.stores.config.store import SessionKey
 
 KEY = SessionKey(b"key", "HmacSHA256", 0)
 BODY = b"The quick brown fox jumps over the lazy dog"

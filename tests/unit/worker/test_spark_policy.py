@@ -8,13 +8,13 @@ import pytest
 
 from connect.config.errors import keys_of
 from connect.errors import ConfigError
-from worker.config import WorkerConfig
+from worker.config.spark_policy import TUNING as ALLOWED
+from worker.config.spark_policy import refused_spark_keys
+from worker.config.worker import WorkerConfig
 from worker.runtime.assembly import Assembly
+from worker.runtime.inquiries.validation import validate
 from worker.runtime.log import Redaction
-from worker.runtime.validate import validate
-from worker.spark_policy import TUNING as ALLOWED
-from worker.spark_policy import refused_spark_keys
-from worker.supervisor import messages
+from worker.supervisor.messages import messages
 
 POLICY, ALLOWLIST = (f"connector.spark.config.override.{what}" for what in ("policy", "allowlist"))
 WORKER = {"bootstrap.servers": "unused:1", "key.converter": "StringConverter", "value.converter": "StringConverter"}

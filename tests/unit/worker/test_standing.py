@@ -1,7 +1,7 @@
 from connect.data import TopicPartition
-from worker.connector_config import SinkConnectorConfig
-from worker.runtime.standing import Standing, Standings
-from worker.runtime.topic_choice import TopicChoice
+from worker.config.connector import SinkConnectorConfig
+from worker.runtime.sink.standings import Standing, Standings
+from worker.runtime.sink.topic_choice import TopicChoice
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

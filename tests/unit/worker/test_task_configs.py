@@ -9,8 +9,8 @@ import pytest
 
 from worker.runtime.child import run
 from worker.runtime.control import Link
-from worker.supervisor import messages
-from worker.supervisor.messages import Report, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Report, decode, encode
 
 ODD = "equipment.odd_connector.OddConnector"
 WORKER = {

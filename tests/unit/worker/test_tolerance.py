@@ -5,7 +5,7 @@ import pytest
 
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError, SchemaError
-from worker.connector_config import SourceConnectorConfig
+from worker.config.connector import SourceConnectorConfig
 from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, StopRequested, Tolerance
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from connect.data import SourceRecord
 from connect.errors import ConnectError
-from worker.runtime.transactions import (
+from worker.runtime.source.transactions import (
     ConnectorBoundary,
     Ending,
     IntervalBoundary,

@@ -17,15 +17,14 @@ from equipment.herding import Place
 from equipment.waiting import wait_until
 from worker.errors import ConflictError, NotLeaderError, RebalanceInProgressError
 from worker.herder.herder import Herder
-from worker.herder.inbox import Inbox
+from worker.herder.inbox import Inbox, Request
 from worker.herder.parts import ClusterSettings
-from worker.herder.request import Request
 from worker.membership.events import Joined, Lost
-from worker.stores.config import MemoryConfigStore, TargetState
-from worker.stores.status import MemoryStatusStore
-from worker.supervisor import messages
+from worker.stores.config.store import MemoryConfigStore, TargetState
+from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.lease import Lease
-from worker.supervisor.messages import OffsetPairs, decode, encode
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.moment import Moment
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor

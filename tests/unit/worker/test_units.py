@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from equipment.herding import Place, WorkedInbox
-from worker.herder.leadership import Leadership
-from worker.herder.publishing import Publishing
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publishing import Publishing
 from worker.herder.units import Units
-from worker.stores.config import MemoryConfigStore
-from worker.stores.status import MemoryStatusStore, State, Status
+from worker.stores.config.store import MemoryConfigStore
+from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.messages import Command, Fail, RunConnector, RunTask
+from worker.supervisor.messages.messages import Command, Fail, RunConnector, RunTask
 from worker.supervisor.supervisor import Changed
 from worker.unit import Unit
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from worker.redaction import Redaction
 from worker.runtime.control import Link
-from worker.runtime.inquiries import answer
-from worker.supervisor import messages
+from worker.runtime.inquiries.inquiries import answer
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
 
 WORKER = {
     "bootstrap.servers": "unused:1",

@@ -15,14 +15,25 @@ def imported_by(module: str) -> set[str]:
     return set(json.loads(answer.stdout))
 
 
-@pytest.mark.parametrize("module", ["worker.app", "worker.cli"])
+@pytest.mark.parametrize("module", ["worker.app.app", "worker.cli.main"])
 def test_a_worker_imports_no_plugin_and_no_task_loop(module: str) -> None:
     imported = imported_by(module)
     assert module in imported
     plugins = {name for name in imported if name.partition(".")[0] in ("connectors", "converters")}
     assert not plugins
-    assert not imported & {"worker.runtime.child", "worker.runtime.source", "worker.runtime.sink", "pyarrow", "pyspark"}
+    assert not imported & {
+        "worker.runtime.child",
+        "worker.runtime.source.loop",
+        "worker.runtime.sink.loop",
+        "pyarrow",
+        "pyspark",
+    }
 
 
 def test_the_command_line_imports_a_command_s_module_with_the_command() -> None:
-    assert not imported_by("worker.cli") & {"confluent_kafka", "flask", "requests", "worker.kafka.broker"}
+    assert not imported_by("worker.cli.main") & {
+        "confluent_kafka",
+        "flask",
+        "requests",
+        "worker.embedded.broker.broker",
+    }

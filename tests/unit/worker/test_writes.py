@@ -12,18 +12,18 @@ from connect.errors import AlreadyExistsError, NotFoundError
 from connect.plugins import PluginRegistry
 from equipment.herding import Place, WorkedInbox
 from worker.errors import ConflictError, InvalidConnectorError, NotLeaderError
-from worker.herder.connectors import Connectors, TopicTracking
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication
+from worker.herder.connectors.connectors import Connectors, TopicTracking
+from worker.herder.connectors.writes import Writes
+from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.leadership import Leadership
-from worker.herder.measurements import Measurements
-from worker.herder.publication import Publication
-from worker.herder.request import Request
 from worker.herder.turns import Turns
-from worker.herder.writes import Writes
-from worker.stores.config import MemoryConfigStore, TargetState
-from worker.stores.status import MemoryStatusStore
-from worker.supervisor import messages
-from worker.supervisor.messages import Inquiry
+from worker.metrics.measurements import Measurements
+from worker.stores.config.store import MemoryConfigStore, TargetState
+from worker.stores.status.store import MemoryStatusStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Inquiry
 from worker.supervisor.supervisor import Answered
 
 CLASS = {"connector.class": "C"}

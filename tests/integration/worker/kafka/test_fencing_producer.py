@@ -10,10 +10,10 @@ import pytest
 from connect.errors import ConnectError
 from equipment.proxied_broker import ProxiedBroker
 from equipment.topics import create_topic
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.clients import internal_properties
-from worker.kafka.fencing_producer import FencingProducer
-from worker.stores.config_records import claim_record
+from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.fencing_producer import FencingProducer
+from worker.kafka.settings.kind import ClientKind
+from worker.stores.config.records import claim_record
 
 pytestmark = pytest.mark.integration
 

@@ -21,8 +21,8 @@ from kafka.admin import MemberToRemove
 
 from equipment.members import Configs, MemberWorker, distributed_props
 from equipment.waiting import wait_until
-from worker.kafka.broker import BrokerConfig, EmbeddedBroker
-from worker.stores.config import ConfigSnapshot
+from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.stores.config.store import ConfigSnapshot
 from worker.supervisor.moment import LONG_AGO, Moment
 from worker.unit import Unit
 

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from connect.errors import ConnectError, RetriableError
 from equipment.topics import create_topic
 from equipment.waiting import wait_until
-from worker.kafka.broker import BrokerConfig, EmbeddedBroker
-from worker.kafka.client_kind import ClientKind
-from worker.kafka.clients import internal_properties
-from worker.kafka.compacted_topic import CompactedTopic, TopicRecord
+from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.kafka.clients.clients import internal_properties
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 
 pytestmark = pytest.mark.integration
 
@@ -190,7 +190,7 @@ def test_while_the_broker_is_away_it_goes_on_trying_and_says_so_once(
         compacted, got = make(servers=info.bootstrap_servers)
         compacted.start(30)
         compacted.write([(b"before", b"v")]).result(30)
-    with caplog.at_level(logging.INFO, "worker.kafka.compacted_topic"):
+    with caplog.at_level(logging.INFO, "worker.kafka.topics.compacted"):
         with pytest.raises(RetriableError):
             compacted.read_to_end(1.0).result(30)
         while_away = compacted.write([(b"while away", b"v")])

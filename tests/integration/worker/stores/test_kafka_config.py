@@ -16,10 +16,11 @@ from connect.errors import ConnectError
 from equipment.inbox import Inbox
 from equipment.topics import create_topic, read_topic
 from equipment.waiting import wait_until
-from worker.config import DistributedConfig
+from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, FencedError
-from worker.stores import config_records as records
-from worker.stores.config import (
+from worker.stores.config import records
+from worker.stores.config.kafka import KafkaConfigStore
+from worker.stores.config.store import (
     ConfigChange,
     ConnectorChanged,
     ConnectorEntry,
@@ -34,7 +35,6 @@ from worker.stores.config import (
     TasksChanged,
     WritesLost,
 )
-from worker.stores.kafka_config import KafkaConfigStore
 
 pytestmark = pytest.mark.integration
 
@@ -168,7 +168,7 @@ def test_a_compacted_topic_leaves_a_connector_without_tasks_and_says_so_once(
     _, second, commit = records.task_records("c", TASKS)
     produce(props, records.connector_record("c", CONFIG), second, commit)
     produce(props, (b"connector-c", b"nonsense"), (b"unheard-of", b"{}"), (b"task-", None))
-    with caplog.at_level(logging.WARNING, "worker.stores.kafka_config"):
+    with caplog.at_level(logging.WARNING, "worker.stores.config.kafka"):
         store = worker().start()
         assert store.inbox.ask(store.store.snapshot).tasks == {"c": 0}
         store.done(lambda: store.store.put_target_state("c", TargetState.PAUSED))

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 
 from equipment.topics import read_topic
-from worker.config import DistributedConfig
-from worker.stores.kafka_offset import KafkaOffsetStore
-from worker.stores.offset import offset_key
+from worker.config.worker import DistributedConfig
+from worker.stores.offset.kafka import KafkaOffsetStore
+from worker.stores.offset.store import offset_key
 
 pytestmark = pytest.mark.integration
 

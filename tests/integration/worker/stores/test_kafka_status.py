@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 from equipment.inbox import Inbox
 from equipment.topics import read_topic
 from equipment.waiting import wait_until
-from worker.config import DistributedConfig
-from worker.stores import status_records as records
-from worker.stores.kafka_status import KafkaStatusStore
-from worker.stores.status import State, Status
+from worker.config.worker import DistributedConfig
+from worker.stores.status import records
+from worker.stores.status.kafka import KafkaStatusStore
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 pytestmark = pytest.mark.integration

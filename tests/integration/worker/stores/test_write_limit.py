@@ -13,12 +13,12 @@ from connect.errors import ConnectError, RetriableError
 from equipment.inbox import Inbox
 from equipment.proxied_broker import ProxiedBroker
 from equipment.topics import read_topic
-from worker.config import DistributedConfig
-from worker.kafka.topic_clients import WriteLimit
-from worker.stores.config import TargetState
-from worker.stores.kafka_config import KafkaConfigStore
-from worker.stores.kafka_offset import KafkaOffsetStore
-from worker.stores.offset import offset_key
+from worker.config.worker import DistributedConfig
+from worker.kafka.topics.clients import WriteLimit
+from worker.stores.config.kafka import KafkaConfigStore
+from worker.stores.config.store import TargetState
+from worker.stores.offset.kafka import KafkaOffsetStore
+from worker.stores.offset.store import offset_key
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 

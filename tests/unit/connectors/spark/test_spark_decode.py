@@ -14,8 +14,8 @@ from connect.config import HIGH, Config, option
 from connect.data import Record, Schema
 from connect.errors import ConnectError, DataError
 from connect.transformation import Transformation
-from connectors.spark.decode import DecodePlan, Decoder, Mode
-from connectors.spark.report import Report
+from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
+from connectors.spark.decoding.report import Report
 
 BYTE_KEYS = {"key.converter": "converters.byte_array.ByteArrayConverter"}
 JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false", **BYTE_KEYS}

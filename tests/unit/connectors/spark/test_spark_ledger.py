@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import Schema, TopicPartition
-from connect.testing.crash import CRASH_POINT_VARIABLE
-from connectors.spark.filesystem import LocalFileSystem
-from connectors.spark.ledger import FencedError, Ledger
-from connectors.spark.manifest import LedgerError, Move
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.ledger import FencedError, Ledger
+from connectors.spark.ledger.manifest import LedgerError, Move
 
 PARTITIONS = (0, 1)
 SCHEMA = Schema.struct({"number": Schema.int64(optional=True)})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connect.data import Field, Schema, Type, date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError, SchemaError
-from connectors.spark.inference import infer_rows, prune
+from connectors.spark.decoding.inference import infer_rows, prune
 from connectors.spark.schema import in_common, table_schema, widen, widen_where_possible
 from connectors.spark.schema_json import schema_from_json, schema_to_json
 

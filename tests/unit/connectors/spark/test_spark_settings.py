@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from connect.bulk import OffsetRange
+from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import Schema, TopicPartition
 from connect.errors import ConfigError, ConnectError
 from connect.jvm.java import Java
 from connect.jvm.lock import read_lock
-from connect.testing.crash import CRASH_POINT_VARIABLE
 from connectors import spark
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.failure import root_cause
-from connectors.spark.filesystem import LocalFileSystem
-from connectors.spark.ledger import Ledger
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.reader import read_options
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
@@ -188,7 +188,7 @@ def test_a_large_range_is_split_for_all_cores(records: int, splits: str | None) 
 
 @pytest.mark.parametrize(("chosen", "code"), [(None, 0), ("other", 0), ("here", -signal.SIGKILL), ("here:3", 0)])
 def test_a_crash_point_kills_when_it_is_named(chosen: str | None, code: int) -> None:
-    program = "from connect.testing.crash import crash_point\nfor _ in range(2): crash_point('here')"
+    program = "from connect.crash import crash_point\nfor _ in range(2): crash_point('here')"
     environ = {key: value for key, value in os.environ.items() if key != CRASH_POINT_VARIABLE}
     if chosen:
         environ[CRASH_POINT_VARIABLE] = chosen

@@ -12,10 +12,10 @@ import pytest
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.filesystem import LocalFileSystem
+from connectors.spark.decoding.report import Report, Reports
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.staging import FileNames, staged_moves
 from connectors.spark.partitioner import DefaultPartitioner, FieldPartitioner, make_partitioner
-from connectors.spark.report import Report, Reports
-from connectors.spark.staging import FileNames, staged_moves
 
 UUID = "0f3c9a52-5d0e-4a58-9a87-3f5f0c5c1f11"
 NAMES = FileNames("topics", DefaultPartitioner(), 10)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from connect.data import Schema
 from converters.avro.avro_schema import AvroSchema, parse_avro
 from converters.avro.avro_text import avro_text
+from converters.avro.config import AvroDataConfig
 from converters.avro.decode import Decode, decoder
 from converters.avro.encode import Encode, encoder
 from converters.avro.from_connect import avro_from_connect
-from converters.avro.options import AvroDataConfig
 from converters.avro.to_connect import connect_from_avro
 
 __all__ = ["SCRUBBING", "avro_of", "mutated", "read_with", "reader_of", "text_of", "writer_of"]

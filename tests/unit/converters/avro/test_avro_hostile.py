@@ -17,10 +17,10 @@ from connect.data import Schema, date_schema, decimal_schema, time_schema, times
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, parse_avro
 from converters.avro.avro_text import avro_text
+from converters.avro.config import AvroDataConfig
 from converters.avro.decode import decoder
 from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
-from converters.avro.options import AvroDataConfig
 from converters.avro.structure import DEEPEST_SCHEMA
 from converters.avro.to_connect import connect_from_avro
 from unit.converters.avro.codecs_of import avro_of, reader_of, writer_of

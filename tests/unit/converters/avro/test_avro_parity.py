@@ -11,9 +11,9 @@ import pytest
 from connect.data import Schema
 from converters.avro.avro_schema import parse_avro
 from converters.avro.avro_text import avro_text
+from converters.avro.config import AvroDataConfig
 from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
-from converters.avro.options import AvroDataConfig
 from converters.avro.to_connect import connect_from_avro
 from converters.json import JsonConverter, JsonConverterConfig
 

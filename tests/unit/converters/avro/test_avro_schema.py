@@ -11,7 +11,7 @@ from connect.data import Schema, Type, date_schema, decimal_schema, time_schema,
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import parse_avro
 from converters.avro.avro_text import avro_text
-from converters.avro.options import AvroDataConfig
+from converters.avro.config import AvroDataConfig
 from converters.avro.to_connect import connect_from_avro
 from unit.converters.avro.codecs_of import avro_of, reader_of, text_of, writer_of
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
-from converters.registry import RegistryClient, RegistryError
-from converters.registry_config import RegistryConfig
-from converters.registry_schema import SchemaReference
+from converters.registry.client import RegistryClient, RegistryError
+from converters.registry.config import RegistryConfig
+from converters.registry.schema import SchemaReference
 from equipment.schema_registry import MemoryRegistry, serving
 
 TLS = Path(__file__).parents[2] / "kafka" / "data"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import DataError
-from worker.stores import config_records as records
-from worker.stores.config import (
+from worker.stores.config import records
+from worker.stores.config.state import ConfigState
+from worker.stores.config.store import (
     ConnectorEntry,
     FencedTasksChanged,
     RestartRequested,
@@ -15,7 +16,6 @@ from worker.stores.config import (
     TargetStateChanged,
     TasksChanged,
 )
-from worker.stores.config_state import ConfigState
 
 CONFIG = {"name": "c", "tasks.max": "2"}
 TASKS = [{"n": "0"}, {"n": "1"}]

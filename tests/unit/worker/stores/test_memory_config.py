@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import NotFoundError
-from worker.stores.config import (
+from worker.stores.config.store import (
     ConfigChange,
     ConfigSnapshot,
     ConnectorChanged,

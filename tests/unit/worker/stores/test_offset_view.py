@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import DataError
-from worker.kafka.compacted_topic import TopicRecord
-from worker.stores.kafka_offset import OffsetView
+from worker.kafka.topics.compacted import TopicRecord
+from worker.stores.offset.kafka import OffsetView
 
 AB, BA = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import DataError
-from worker.stores import status_records as records
-from worker.stores.kafka_status import StatusView
-from worker.stores.status import State, Status
+from worker.stores.status import records
+from worker.stores.status.kafka import StatusView
+from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
 UNIT = Unit("c", 0)

@@ -1,0 +1,94 @@
+"""The filters: they drop or keep records by a predicate, by a JSON path or by an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from connect.config import Config
+from connect.data import Batch, Record
+from connect.errors import ConfigError
+from connect.transformation import Transformation
+from connect.transforms.fields.conditions import ConditionFilter, ConditionFilterConfig, MissingFieldError
+from connect.transforms.fields.expressions import Expression
+from connect.transforms.fields.json_path import JsonPath
+from connect.transforms.fields.key_or_value import KeyOrValueTransformation
+
+__all__ = ["ExpressionFilter", "ExpressionFilterConfig", "Filter", "JsonPathFilter", "JsonPathFilterConfig"]
+
+R = TypeVar("R", bound=Record)
+B = TypeVar("B", bound=Batch[Any])
+
+
+class Filter(Transformation[Config]):
+    """Drops every record it is given. Give it a predicate, or it drops them all."""
+
+    def apply(self, record: R) -> R | None:  # noqa: ARG002
+        """Nothing."""
+        return None
+
+    def apply_batch(self, batch: B) -> Sequence[B]:  # noqa: ARG002
+        """Nothing."""
+        return []
+
+
+class JsonPathFilterConfig(ConditionFilterConfig):
+    """The condition is a JSON path, and met where it leads to something."""
+
+    def check(self) -> list[ConfigError]:
+        """Refuse what is not a JSON path."""
+        JsonPath(self.filter_condition, "filter.condition")
+        return []
+
+
+class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransformation[JsonPathFilterConfig]):
+    """Keeps or drops the records in whose key or value a JSON path leads to something."""
+
+    def __init__(self, config: JsonPathFilterConfig) -> None:
+        super().__init__(config)
+        self._path = JsonPath(config.filter_condition, "filter.condition")
+
+    def subject(self, record: Record) -> Any:
+        """The key or value."""
+        return self.side.read(record)[1]
+
+    def subjects(self, batch: Batch[Any]) -> Iterable[Any]:
+        """The keys or values."""
+        return self.side.column(batch).values()
+
+    def meets(self, subject: Any) -> bool:
+        """Whether the path leads to something. Within a filter, a missing field meets no condition."""
+        if any(found is not None for found in self._path.select(subject)):
+            return True
+        if self._path.reaches(subject):
+            return False
+        raise MissingFieldError(f"{self.side.name} has nothing, or null, at {self._path.text}")
+
+
+class ExpressionFilterConfig(ConditionFilterConfig):
+    """The condition is an expression of the Common Expression Language that is true or false."""
+
+    def check(self) -> list[ConfigError]:
+        """Refuse what is not an expression."""
+        Expression(self.filter_condition, "filter.condition")
+        return []
+
+
+class ExpressionFilter(ConditionFilter[ExpressionFilterConfig]):
+    """Keeps or drops the records for which an expression is true."""
+
+    def __init__(self, config: ExpressionFilterConfig) -> None:
+        super().__init__(config)
+        self._expression = Expression(config.filter_condition, "filter.condition")
+
+    def subject(self, record: Record) -> Record:
+        """The record."""
+        return record
+
+    def subjects(self, batch: Batch[Any]) -> Iterable[Record]:
+        """The records."""
+        return batch
+
+    def meets(self, subject: Any) -> bool:
+        """Whether the expression is true."""
+        return self._expression.decide(subject)

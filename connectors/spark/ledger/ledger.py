@@ -1,0 +1,286 @@
+"""The ledger beside the data: it makes a load happen exactly once, whoever is killed, and when (invariant I3).
+
+Below the store, besides the tables, there is one hidden folder a connector::
+
+    _sluice/<connector>/staging/<epoch>-<random>/...    what a load writes before it is committed
+    _sluice/<connector>/manifests/0000000042.json       number 42 of the ledger: offsets, schemas, files
+    _sluice/<connector>/manifests/0000000042.done       every file of number 42 has its final name
+
+A load goes through these steps; a kill between two of them leaves what the table says:
+
+=====================  =====================================  =============================================
+killed                 on disk                                the next start
+=====================  =====================================  =============================================
+while staging          part of the files in a staging folder  deletes it, for no manifest names it; the
+                                                              records are loaded again, from the offsets
+                                                              of the last manifest
+after staging          all files in the staging folder,       the same
+                       synced
+while the manifest     a hidden file beside the manifests,    the same: a manifest is linked to its name
+is written             or the same as above                   whole, or it is not there
+after the manifest     the manifest, all files in staging     rolls forward: renames all, marks it done;
+(the commit)                                                  loading continues from the manifest's offsets
+between two renames    some files have their final names      rolls forward: renames the rest
+after the renames      all files have their final names       marks it done
+after the done mark    the same, an empty staging folder      deletes the staging folder
+before Kafka's         the ledger is ahead of the offsets     loading continues from the ledger's offsets,
+offsets are committed  of the group                           which count for more than the group's
+=====================  =====================================  =============================================
+
+Staged files are synced before the manifest is made, the manifest before the first rename, the renames before
+the done mark. So the table holds for a power failure too, as far as the disk keeps its promises.
+
+A reader of the tables sees each record once at any moment: staging is elsewhere and hidden, and a rename is
+atomic. Between a manifest and its done mark a reader may see a part of a load.
+
+**Fencing.** A driver that starts takes the next number of the ledger with a manifest that moves nothing: its
+claim. A driver that was there before, alive but cut off, then finds its own next number taken and fails with
+:class:`FencedError`; it has changed nothing and deletes nothing. Staging folders carry the number of their
+driver's claim, so a driver knows which are of drivers that it has fenced, and deletes only those. A Spark JVM
+that survives its driver writes into such a folder, where it does no harm.
+
+**Growth.** A manifest repeats all offsets and schemas, so only the last one matters and old ones are pruned.
+A number is never used twice for all that: a driver that slept while its next number was used and pruned sees
+higher ones after making it, and has lost; and only the highest manifest is ever rolled forward.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from connect.crash import crash_point
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError
+from connectors.spark.ledger.filesystem import LocalFileSystem
+from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
+
+__all__ = ["FencedError", "Ledger"]
+
+logger = logging.getLogger(__name__)
+
+_KEPT: Final = 20
+_WIDTH: Final = 10
+_MANIFEST: Final = re.compile(rf"(\d{{{_WIDTH},}})\.json")
+_STAGING: Final = re.compile(r"(\d+)-[0-9a-f]+")
+
+
+class FencedError(ConnectError):
+    """Another driver has taken over the target. This one has lost its load and must not go on."""
+
+
+class Ledger:
+    """The ledger of one connector in one store. Of all drivers that call :meth:`open`, the last one has it."""
+
+    def __init__(self, files: LocalFileSystem, connector: str) -> None:
+        home = f"_sluice/{_folder_name(connector)}"
+        self._files = files
+        self._connector = connector
+        self._manifests = f"{home}/manifests"
+        self._staging = f"{home}/staging"
+        self._head = Manifest(number=0, epoch=0)
+
+    def open(self) -> None:
+        """Finish or clear away what an earlier driver left, and fence it if it is still alive."""
+        while True:
+            head = self._last()
+            self._roll_forward(head)
+            number = head.number + 1
+            claim = replace(head, number=number, epoch=number, staging=None, moves=())
+            try:
+                self._files.create(self._path(number), claim.to_bytes())
+            except FileExistsError:
+                logger.info("Manifest %d of %s was made meanwhile; looking again.", number, self._connector)
+                continue
+            if self._last_number() == number:
+                break
+        self._head = claim
+        self._clear()
+        self._prune()
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, int]:
+        """The next offset to load of every partition that was loaded before."""
+        return self._head.offsets
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The ids of the topics that the offsets are of, as far as they are known."""
+        return self._head.topics
+
+    @property
+    def tables(self) -> Mapping[str, Schema]:
+        """The schema of every table, as its newest files have it."""
+        return self._head.tables
+
+    def recover(self) -> None:
+        """Finish what a failed load of this driver left, and clear away what fenced drivers wrote since."""
+        last = self._last()
+        if last.epoch != self._head.epoch:
+            raise self._fenced()
+        # A manifest of this driver that it does not know of: the error came after the commit.
+        self._head = last
+        self._roll_forward(last)
+        self._clear()
+
+    def new_staging(self) -> str:
+        """The path of a folder for one attempt at a load, which has never been used before."""
+        return f"{self._staging}/{self._head.epoch:0{_WIDTH}}-{uuid.uuid4().hex}"
+
+    def check_fence(self) -> None:
+        """Raise :class:`FencedError` if another driver has taken over."""
+        if self._last_number() > self._head.number:
+            raise self._fenced()
+
+    def commit(
+        self,
+        staging: str,
+        moves: Sequence[Move],
+        offsets: Mapping[TopicPartition, int],
+        tables: Mapping[str, Schema],
+        topics: Mapping[str, str] | None = None,
+    ) -> None:
+        """Commit a load: once this returns, its files have their final names and its offsets count.
+
+        ``moves`` are all files of the load, ``offsets``, ``tables`` and ``topics`` what it changes of the ledger's; a
+        topic of the offsets that ``topics`` does not have may be another from now on. Raises :class:`FencedError` if
+        another driver has taken over.
+        """
+        for move in moves:
+            if self._files.size(move.target) is not None:
+                self.check_fence()
+                raise self._occupied(move)
+        try:
+            self._files.sync_files(move.source for move in moves)
+        except FileNotFoundError:
+            # A driver that takes over clears the staging of this one away.
+            self.check_fence()
+            raise
+        named = {topic for topic, _ in offsets}
+        others = {topic: known for topic, known in self._head.topics.items() if topic not in named}
+        manifest = Manifest(
+            number=self._head.number + 1,
+            epoch=self._head.epoch,
+            offsets={**self._head.offsets, **offsets},
+            tables={**self._head.tables, **tables},
+            staging=staging,
+            moves=tuple(moves),
+            topics={**others, **(topics or {})},
+        )
+        try:
+            self._files.create(self._path(manifest.number), manifest.to_bytes())  # the commit
+        except FileExistsError as error:
+            raise self._fenced() from error
+        if self._last_number() > manifest.number:
+            raise self._fenced()
+        self._head = manifest
+        crash_point("after-manifest")
+        self._roll_forward(manifest)
+        self._prune()
+
+    # -- recovery --------------------------------------------------------------------------------------------
+
+    def _roll_forward(self, manifest: Manifest) -> None:
+        """Give the files of a manifest their final names, as far as they lack them, and mark it done."""
+        if not manifest.moves or self._files.size(self._mark(manifest.number)) is not None:
+            return
+        for move in manifest.moves:
+            self._move(move)
+            crash_point("mid-rename")
+        # The names must be on the disk before the mark says so.
+        self._files.sync_folders(move.target.rpartition("/")[0] for move in manifest.moves)
+        crash_point("before-done")
+        try:
+            self._files.create(self._mark(manifest.number), b"")
+        except FileExistsError:
+            logger.info("Another driver marked manifest %d of %s done.", manifest.number, self._connector)
+        if manifest.staging is not None:
+            self._files.remove_tree(manifest.staging)
+
+    def _move(self, move: Move) -> None:
+        # The target is looked at first: another driver that rolls forward too may rename in between.
+        size = self._files.size(move.target)
+        if size is None:
+            try:
+                self._files.rename(move.source, move.target)
+            except FileNotFoundError:
+                size = self._files.size(move.target)
+            else:
+                return
+        elif self._files.size(move.source) is not None:
+            raise self._occupied(move)
+        if size != move.size:
+            state = "is gone" if size is None else f"has {size} bytes instead of {move.size}"
+            raise LedgerError(
+                f"{move.target}, which the ledger of {self._connector} has committed, {state}. Restore it from "
+                f"a backup, or remove the ledger ({self._manifests}) and the table, and load the topics again."
+            )
+
+    def _clear(self) -> None:
+        """Delete staging folders of fenced drivers, and of attempts of this one that are over (I6)."""
+        for name in self._files.names(self._staging):
+            match = _STAGING.fullmatch(name)
+            if match is not None and int(match[1]) <= self._head.epoch:
+                self._files.remove_tree(f"{self._staging}/{name}")
+
+    def _prune(self) -> None:
+        for name in self._files.names(self._manifests):
+            stem = name.partition(".")[0]
+            if stem.isdigit() and int(stem) <= self._head.number - _KEPT:
+                self._files.remove(f"{self._manifests}/{name}")
+
+    # -- the chain of manifests ------------------------------------------------------------------------------
+
+    def _last_number(self) -> int:
+        found = (_MANIFEST.fullmatch(name) for name in self._files.names(self._manifests))
+        return max((int(match[1]) for match in found if match is not None), default=0)
+
+    def _last(self) -> Manifest:
+        while True:
+            number = self._last_number()
+            if number == 0:
+                return Manifest(number=0, epoch=0)
+            path = self._path(number)
+            try:
+                manifest = Manifest.from_bytes(self._files.read(path), path)
+            except FileNotFoundError:
+                logger.info("Manifest %d of %s was pruned meanwhile; looking again.", number, self._connector)
+                continue
+            if manifest.number != number:
+                raise LedgerError(f"{path} says it is number {manifest.number}: restore the ledger's files.")
+            return manifest
+
+    def _path(self, number: int) -> str:
+        return f"{self._manifests}/{number:0{_WIDTH}}.json"
+
+    def _mark(self, number: int) -> str:
+        return f"{self._manifests}/{number:0{_WIDTH}}.done"
+
+    # -- errors ----------------------------------------------------------------------------------------------
+
+    def _fenced(self) -> FencedError:
+        return FencedError(
+            f"Another driver has taken over connector {self._connector} in {self._files.root}, after number "
+            f"{self._head.number} of the ledger. This one stops. If that was no restart, see that no other "
+            "worker or cluster runs a connector of the same name against the same store.url."
+        )
+
+    def _occupied(self, move: Move) -> LedgerError:
+        return LedgerError(
+            f"{move.target} in {self._files.root} exists, and connector {self._connector} did not put it there."
+            " Move it away, and see that nothing else writes into the table: another connector for the same"
+            " topic needs a topics.dir of its own."
+        )
+
+
+def _folder_name(connector: str) -> str:
+    """The connector's name as that of a folder: what has a meaning in paths is written as ``%`` and hex."""
+    return re.sub(r"[^A-Za-z0-9._-]|^\.", _escaped, connector)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())

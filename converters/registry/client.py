@@ -1,0 +1,432 @@
+"""A client of a Confluent-compatible schema registry: caches, retries, failover, clear errors."""
+
+from __future__ import annotations
+
+import json
+import random
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from connect.config.url import HttpUrl
+from connect.errors import ConnectError, DataError, RetriableError
+from converters.registry.authentication import authentication
+from converters.registry.config import RegistryConfig
+from converters.registry.schema import RegisteredSchema, SchemaReference, registered_schema, whole_member
+from converters.registry.tls import tls_context
+
+__all__ = ["RegistryClient", "RegistryError"]
+
+T = TypeVar("T")
+
+_JSON: Final = "application/vnd.schemaregistry.v1+json"
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+_NEVER: Final = frozenset({501, 505})
+_REFUSED: Final = frozenset({401, 403})
+_OF_WHAT_IS_ASKED: Final = frozenset({400, 404, 409, 410, 413, 422})
+"""Statuses by which a registry refuses one schema, one subject, one id: another may be allowed."""
+_NO_SUCH_PATH: Final = 404
+_READ_ONLY: Final = 42205
+_UNKNOWN: Final = frozenset({40401, 40402, 40403})
+_LARGEST: Final = 64 << 20
+_ANSWER_PART: Final = 1 << 16
+
+
+class RegistryError(DataError):
+    """The registry answered that it cannot do what was asked; ``code`` is its own number for the reason."""
+
+    def __init__(self, message: str, status: int = 0, code: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether there is no such subject, version or schema."""
+        return self.code in _UNKNOWN
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.status, self.code)
+
+
+@dataclass(slots=True)
+class _Cache:
+    """What was asked for last, ``size`` answers at most, each for ``seconds`` or for ever."""
+
+    size: int
+    seconds: float | None = None
+    _kept: OrderedDict[Hashable, tuple[float, Any]] = field(default_factory=OrderedDict)
+
+    def get(self, key: Hashable, ask: Callable[[], T]) -> T:
+        kept = self._kept.get(key)
+        if kept is not None and (self.seconds is None or time.monotonic() < kept[0] + self.seconds):
+            self._kept.move_to_end(key)
+            known: T = kept[1]
+            return known
+        answer = ask()
+        self._kept[key] = (time.monotonic(), answer)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self.size:
+            self._kept.popitem(last=False)
+        return answer
+
+
+class RegistryClient:
+    """Asks a schema registry, and remembers what cannot change. For one thread.
+
+    While no URL answers, requests are repeated with growing waits; then :class:`~connect.errors.RetriableError` asks
+    the runtime to try again. What concerns one schema or subject is a :class:`RegistryError`; what nobody can be
+    answered by, such as wrong credentials, another :class:`~connect.errors.ConnectError`. No error shows a secret.
+    """
+
+    def __init__(self, config: RegistryConfig, *, wait: Callable[[float], None] = time.sleep) -> None:
+        self._config = config
+        self._wait = wait
+        self._urls = config.urls
+        self._current = random.randrange(len(self._urls)) if config.schema_registry_url_randomize else 0  # noqa: S311
+        self._session = _session(config)
+        self._timeouts = (config.http_connect_timeout_ms / 1000, config.http_read_timeout_ms / 1000)
+        self._authentication = authentication(config, self._request_token)
+        self._by_key = _Cache(config.max_schemas_per_subject)
+        latest_seconds = None if config.latest_cache_ttl_sec < 0 else float(config.latest_cache_ttl_sec)
+        self._latest = _Cache(config.latest_cache_size, latest_seconds)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    def register(self, subject: str, text: str) -> int:
+        """The id of a schema, which is registered under ``subject`` if it is not yet."""
+        query = "?normalize=true" if self._config.normalize_schemas else ""
+
+        def ask() -> int:
+            path = f"/subjects/{_quoted(subject)}/versions{query}"
+            return whole_member(
+                self._send("POST", path, {"schema": text}, f"register a schema under subject {subject}"), "id"
+            )
+
+        return self._by_key.get(("register", subject, text), ask)
+
+    def look_up(self, subject: str, text: str) -> RegisteredSchema:
+        """The schema with that text, with its id and version; a :class:`RegistryError` if the subject has it not."""
+        query = "?normalize=true" if self._config.normalize_schemas else ""
+
+        def ask() -> RegisteredSchema:
+            path = f"/subjects/{_quoted(subject)}{query}"
+            return registered_schema(
+                self._send("POST", path, {"schema": text}, f"look for the schema under subject {subject}")
+            )
+
+        return self._by_key.get(("look up", subject, text), ask)
+
+    def by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
+        """The schema of that id."""
+        query = "?fetchMaxId=false" + (f"&subject={_quoted(subject)}" if subject else "")
+
+        def ask() -> RegisteredSchema:
+            answer = self._send("GET", f"/schemas/ids/{schema_id}{query}", None, f"get the schema with id {schema_id}")
+            return registered_schema({**answer, "id": schema_id} if isinstance(answer, dict) else answer)
+
+        return self._by_key.get(("id", schema_id), ask)
+
+    def version_of(self, schema_id: int, subject: str) -> int | None:
+        """Which version of ``subject`` the schema of that id is; ``None`` if none, or if the registry cannot tell."""
+
+        def ask() -> int | None:
+            try:
+                what = f"get the versions of the schema with id {schema_id}"
+                answer = self._send("GET", f"/schemas/ids/{schema_id}/versions", None, what)
+            except (_NoSuchPathError, RegistryError) as error:
+                if isinstance(error, _NoSuchPathError) or error.status == 404:
+                    return None
+                raise
+            if not isinstance(answer, list):
+                raise DataError(f"The schema registry answered without the versions of the schema with id {schema_id}.")
+            versions = [each.get("version") for each in answer if _subject_of(each) == subject]
+            return max((version for version in versions if isinstance(version, int)), default=None)
+
+        return self._by_key.get(("version", schema_id, subject), ask)
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """The latest schema of ``subject``."""
+
+        def ask() -> RegisteredSchema:
+            path = f"/subjects/{_quoted(subject)}/versions/latest"
+            return registered_schema(self._send("GET", path, None, f"get the latest schema of subject {subject}"))
+
+        return self._latest.get(subject, ask)
+
+    def referenced(self, schema: RegisteredSchema) -> list[str]:
+        """The texts of all schemas that ``schema`` uses, each after those it uses itself."""
+        found: dict[tuple[str, int], str] = {}
+        self._collect(schema.references, found, frozenset())
+        return list(found.values())
+
+    def _collect(
+        self,
+        references: Iterable[SchemaReference],
+        found: dict[tuple[str, int], str],
+        above: frozenset[tuple[str, int]],
+    ) -> None:
+        for reference in references:
+            key = (reference.subject, reference.version)
+            if key in above:
+                raise DataError(f"The schema of subject {key[0]}, version {key[1]}, refers to itself in the registry.")
+            if key not in found:
+                schema = self._by_version(*key)
+                self._collect(schema.references, found, above | {key})
+                found[key] = schema.text
+
+    def _by_version(self, subject: str, version: int) -> RegisteredSchema:
+        def ask() -> RegisteredSchema:
+            path = f"/subjects/{_quoted(subject)}/versions/{version}"
+            return registered_schema(self._send("GET", path, None, f"get version {version} of subject {subject}"))
+
+        return self._by_key.get(("by version", subject, version), ask)
+
+    # -- how it is asked -----------------------------------------------------------------------------------------
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, what: str) -> Any:
+        """The JSON of the answer. ``what`` completes "cannot ..." for the reader of an error."""
+        for attempt in range(self._config.max_retries + 1):
+            if attempt:
+                self._wait(self._pause(attempt))
+            failures: list[_NoAnswer] = []
+            for _ in self._urls:
+                url = self._urls[self._current]
+                answer = self._ask(method, url, path, body, what)
+                if not isinstance(answer, _NoAnswer):
+                    return answer.content
+                failures.append(answer)
+                self._current = (self._current + 1) % len(self._urls)
+            if all(failure.is_untrusted for failure in failures):
+                raise ConnectError(
+                    f"Cannot {what}, the schema registry is not trusted ({_told(failures)}). Check the "
+                    "schema.registry.ssl keys of the converter, and that schema.registry.url names the host as its "
+                    "certificate does."
+                )
+        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_told(failures)}).")
+
+    def _pause(self, attempt: int) -> float:
+        longest = min(self._config.retries_wait_ms * 2 ** (attempt - 1), self._config.retries_max_wait_ms)
+        # Workers that lost the same registry do not come back all at once.
+        return random.uniform(0, longest) / 1000  # noqa: S311
+
+    def _ask(
+        self, method: str, url: HttpUrl, path: str, body: Mapping[str, Any] | None, what: str
+    ) -> _Answer | _NoAnswer:
+        headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **self._authentication.headers(url)}
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        try:
+            with self._session.request(
+                method,
+                url.address + path,
+                data=data,
+                headers=headers,
+                timeout=self._timeouts,
+                stream=True,
+                allow_redirects=False,
+            ) as response:
+                status, content = response.status_code, _read(response)
+        except (requests.exceptions.InvalidURL, UnicodeError):
+            # No other try helps, and the text of the error says no more than this one.
+            raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
+        except requests.RequestException as error:
+            return _NoAnswer(url, _reason(error), is_untrusted=_is_untrusted(error))
+        if _is_trouble(status):
+            return _NoAnswer(url, f"HTTP status {status}")
+        if status in _REFUSED:
+            raise ConnectError(
+                f"Cannot {what}: the schema registry at {url.address} refuses the client (HTTP status {status}). Check "
+                "basic.auth.credentials.source and basic.auth.user.info, or the bearer.auth keys, of the converter."
+            )
+        if status != 200:
+            raise _refusal(what, url, status, content)
+        return _Answer(_parsed(content, what, url))
+
+    def _request_token(self, url: HttpUrl, form: Mapping[str, str], credentials: str) -> Mapping[str, Any]:
+        try:
+            response = self._session.post(
+                url.full,
+                data=form,
+                headers={"Authorization": credentials},
+                timeout=self._timeouts,
+                allow_redirects=False,
+            )
+        except requests.RequestException as error:
+            reason = _reason(error)
+            if _is_untrusted(error):
+                raise ConnectError(
+                    f"The issuer of tokens at {url.address} is not trusted: {reason}. Check the schema.registry.ssl "
+                    "keys of the converter."
+                ) from None
+            # The error of requests shows the whole URL, whose query may hold a secret: it is not chained.
+            raise RetriableError(f"The issuer of tokens at {url.address} does not answer: {reason}.") from None
+        if _is_trouble(response.status_code):
+            raise RetriableError(f"The issuer of tokens at {url.address} answers HTTP status {response.status_code}.")
+        if response.status_code != 200:
+            raise ConnectError(
+                f"The issuer of tokens at {url.address} gives none (HTTP status {response.status_code}): check "
+                "bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
+            )
+        answer = _parsed(response.content, "get a token", url)
+        return answer if isinstance(answer, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _NoAnswer:
+    url: HttpUrl
+    reason: str
+    is_untrusted: bool = False
+
+
+class _NoSuchPathError(ConnectError):
+    """The registry does not know the path that was asked for, whatever is behind it."""
+
+
+class _TooLargeError(requests.RequestException):
+    """An answer is larger than any that a registry gives."""
+
+
+class _TlsAdapter(HTTPAdapter):
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__()
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, **self._tls(), **kwargs)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        return super().proxy_manager_for(proxy, **self._tls(), **kwargs)
+
+    def _tls(self) -> dict[str, Any]:
+        # urllib3 looks at the name itself where the context does not, unless it is told not to.
+        unnamed = {} if self._context.check_hostname else {"assert_hostname": False}
+        return {"ssl_context": self._context, **unnamed}
+
+
+def _session(config: RegistryConfig) -> requests.Session:
+    session = requests.Session()
+    # Neither ~/.netrc nor proxies of the environment: Java does not know them, and they would go unseen.
+    session.trust_env = False
+    if any(url is not None and url.address.startswith("https:") for url in (*config.urls, config.issuer)):
+        session.mount("https://", _TlsAdapter(tls_context(config)))
+    if config.proxy is not None:
+        session.proxies = {"http": config.proxy, "https": config.proxy}
+    return session
+
+
+def _read(response: requests.Response) -> bytes:
+    content = bytearray()
+    for part in response.iter_content(_ANSWER_PART):
+        content += part
+        if len(content) > _LARGEST:
+            raise _TooLargeError
+    return bytes(content)
+
+
+def _parsed(content: bytes, what: str, url: HttpUrl) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ConnectError(
+            f"Cannot {what}: what answers at {url.address} is no schema registry, it sends no JSON; check "
+            "schema.registry.url."
+        ) from error
+
+
+def _is_trouble(status: int) -> bool:
+    """Whether the same request may be answered another time."""
+    return status in _TRY_AGAIN or (status >= 500 and status not in _NEVER)
+
+
+def _refusal(what: str, url: HttpUrl, status: int, content: bytes) -> Exception:
+    try:
+        answer = json.loads(content)
+        code, message = int(answer["error_code"]), str(answer["message"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        code, message = 0, ""
+    if code == _NO_SUCH_PATH or (status == _NO_SUCH_PATH and not code):
+        return _NoSuchPathError(
+            f"Cannot {what}: {url.address} has no such path, and answers not as a schema registry does (HTTP status "
+            f"{status}). Check schema.registry.url, its path included."
+        )
+    if code == _READ_ONLY:
+        return ConnectError(
+            f"Cannot {what}: {message} (error code {code}). Set the mode of the registry or the subject to READWRITE, "
+            "or auto.register.schemas=false."
+        )
+    if not code or status not in _OF_WHAT_IS_ASKED:
+        return ConnectError(
+            f"Cannot {what}: {url.address} answers HTTP status {status}, and not as a schema registry does. Check "
+            "schema.registry.url, its path included, and proxy.host."
+        )
+    return RegistryError(f"Cannot {what}: {message}{_remedy(code)} (error code {code})", status, code)
+
+
+def _remedy(code: int) -> str:
+    if code in (409, 40901):
+        return "; change the schema compatibly, or the compatibility level of the subject"
+    if code in (40401, 40403):
+        return "; it must be registered first, or set auto.register.schemas=true"
+    return ""
+
+
+def _subject_of(version: Any) -> str | None:
+    subject = version.get("subject") if isinstance(version, dict) else None
+    return subject if isinstance(subject, str) else None
+
+
+def _quoted(subject: str) -> str:
+    return quote(subject, safe="")
+
+
+def _told(failures: Iterable[_NoAnswer]) -> str:
+    return "; ".join(f"{failure.url.address}: {failure.reason}" for failure in failures)
+
+
+def _reason(error: requests.RequestException) -> str:
+    """What went wrong, in words that hold no URL and no header: those may have a token in them."""
+    if isinstance(error, _TooLargeError):
+        return f"its answer is larger than {_LARGEST} bytes"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"TLS fails ({_innermost(error)})"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, requests.ConnectionError):
+        return f"no connection ({_innermost(error)})"
+    return type(error).__name__
+
+
+def _is_untrusted(error: requests.RequestException) -> bool:
+    """Whether the certificate is refused, which another try does not change."""
+    return isinstance(_cause(error), ssl.SSLCertVerificationError)
+
+
+def _innermost(error: BaseException) -> str:
+    seen = _cause(error)
+    return seen.strerror or type(seen).__name__ if isinstance(seen, OSError) else type(seen).__name__
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The error that the others came of."""
+    seen = error
+    while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
+        if not isinstance(deeper, BaseException):
+            break
+        seen = deeper
+    return seen

@@ -1,0 +1,256 @@
+"""The options of a client of a schema registry, which every converter that uses one has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from connect.config import (
+    HIDDEN,
+    HIGH,
+    LOW,
+    MEDIUM,
+    ConfigRuleError,
+    Long,
+    Password,
+    all_of,
+    at_least,
+    invalid_value,
+    option,
+    url_list,
+    validator,
+)
+from connect.config.url import HttpUrl
+from connect.errors import ConfigError
+from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
+from converters.registry.tls import TlsConfig
+from converters.registry.url import issuer_url, proxy_url, registry_url
+from converters.universal import ConverterConfig
+
+__all__ = ["TOKEN", "RegistryConfig"]
+
+_BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
+_BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
+TOKEN: Final = re.compile(r"[!-~]+")
+"""What a token may be: it becomes part of a header."""
+
+_BEARER_REMEDY = "Sluice has STATIC_TOKEN (bearer.auth.token) and OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
+
+
+@validator("list of http and https URLs")
+def _http_urls(key: str, value: tuple[str, ...]) -> None:
+    for url in value:
+        registry_url(key, url)
+
+
+@validator("http or https URL")
+def _issuer(key: str, value: str) -> None:
+    issuer_url(key, value)
+
+
+@validator("token of visible characters")
+def _token(key: str, value: str) -> None:
+    if not TOKEN.fullmatch(value):
+        reason = "A token is one word of ASCII, without a line break at its end (files that hold one often have it)"
+        raise invalid_value(key, HIDDEN, reason)
+
+
+@validator("TopicNameStrategy, RecordNameStrategy, TopicRecordNameStrategy or the Java class of one")
+def _strategy(key: str, value: str) -> None:
+    if subject_name_strategy(value) is None:
+        choices = ", ".join(SubjectNameStrategy)
+        raise invalid_value(key, value, f"it is none of {choices}; a strategy of your own has no counterpart here")
+
+
+class RegistryConfig(ConverterConfig, TlsConfig):
+    """How a schema registry is reached, and which schemas are looked for in it."""
+
+    schema_registry_url: tuple[str, ...] = option(
+        importance=HIGH,
+        validator=all_of(url_list, _http_urls),
+        doc="The URLs of the schema registry, separated by commas. The first that answers is used until it fails.",
+    )
+    schema_registry_url_randomize: bool = option(
+        default=False, importance=LOW, doc="Whether to begin with any of the URLs instead of the first."
+    )
+    max_schemas_per_subject: int = option(
+        default=1000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="How many schemas of the registry are remembered at most.",
+    )
+    auto_register_schemas: bool = option(
+        default=True,
+        importance=MEDIUM,
+        doc="Whether schemas are registered when they are first written. Otherwise they must be registered already.",
+    )
+    normalize_schemas: bool = option(
+        default=False, importance=MEDIUM, doc="Whether the registry is to compare schemas in their normal form."
+    )
+    use_latest_version: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether values are written, and read, in the latest schema of the subject. To write, set "
+        "auto.register.schemas=false too.",
+    )
+    latest_compatibility_strict: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether to ask that the latest schema can read what is written in the schema of the value.",
+    )
+    latest_cache_ttl_sec: int = option(
+        default=-1, importance=LOW, doc="For how many seconds the latest schema is remembered; -1: for ever."
+    )
+    latest_cache_size: int = option(
+        default=1000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="The latest schemas of how many subjects are remembered.",
+    )
+    use_schema_id: int = option(
+        default=-1,
+        importance=LOW,
+        doc="The id of the schema to write values in; -1: none. Set auto.register.schemas=false too.",
+    )
+    id_compatibility_strict: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether to ask that the schema of use.schema.id can read what is written in the schema of the value.",
+    )
+    key_subject_name_strategy: str = option(
+        default=SubjectNameStrategy.TOPIC_NAME.value,
+        importance=MEDIUM,
+        validator=_strategy,
+        doc="How the subject of the schema of keys is called: TopicNameStrategy (<topic>-key), RecordNameStrategy (the "
+        "name of the record) or TopicRecordNameStrategy (<topic>-<name of the record>).",
+    )
+    value_subject_name_strategy: str = option(
+        default=SubjectNameStrategy.TOPIC_NAME.value,
+        importance=MEDIUM,
+        validator=_strategy,
+        doc="How the subject of the schema of values is called, as key.subject.name.strategy.",
+    )
+    basic_auth_credentials_source: str = option(
+        default="URL",
+        importance=MEDIUM,
+        doc="Where the user and password for the registry are: URL (in schema.registry.url), USER_INFO "
+        "(basic.auth.user.info) or SASL_INHERIT (sasl.jaas.config of this converter).",
+    )
+    basic_auth_user_info: Password = option(
+        default=Password(""), importance=MEDIUM, doc="The user and password as <user>:<password>, for USER_INFO."
+    )
+    schema_registry_basic_auth_user_info: Password = option(
+        default=Password(""), importance=LOW, doc="An older name of basic.auth.user.info."
+    )
+    sasl_jaas_config: Password | None = option(
+        default=None, importance=LOW, doc="The user and password as for a Kafka client, for SASL_INHERIT."
+    )
+    bearer_auth_credentials_source: str = option(
+        default="",
+        importance=MEDIUM,
+        doc="Where a bearer token for the registry comes from: STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (the "
+        "issuer of bearer.auth.issuer.endpoint.url).",
+    )
+    bearer_auth_token: Password | None = option(
+        default=None, importance=MEDIUM, validator=_token, doc="The token, for STATIC_TOKEN."
+    )
+    bearer_auth_issuer_endpoint_url: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=_issuer,
+        doc="Where tokens are given for client credentials, for OAUTHBEARER.",
+    )
+    bearer_auth_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id for that.")
+    bearer_auth_client_secret: Password | None = option(
+        default=None, importance=MEDIUM, doc="The client's secret for that."
+    )
+    bearer_auth_scope: str | None = option(default=None, importance=MEDIUM, doc="The scope to ask for.")
+    bearer_auth_cache_expiry_buffer_seconds: int = option(
+        default=300,
+        importance=LOW,
+        validator=at_least(0),
+        doc="How many seconds before it expires a token is replaced.",
+    )
+    bearer_auth_logical_cluster: str | None = option(
+        default=None, importance=MEDIUM, doc="The logical cluster of the registry, sent as target-sr-cluster."
+    )
+    bearer_auth_identity_pool_id: str | None = option(
+        default=None, importance=MEDIUM, doc="The identity pool, sent as Confluent-Identity-Pool-Id."
+    )
+    proxy_host: str = option(default="", importance=LOW, doc="The host of an HTTP proxy to the registry.")
+    proxy_port: int = option(default=-1, importance=LOW, doc="The port of that proxy.")
+    http_connect_timeout_ms: int = option(
+        default=60000, importance=LOW, validator=at_least(1), doc="How long a connection may take."
+    )
+    http_read_timeout_ms: int = option(
+        default=60000, importance=LOW, validator=at_least(1), doc="How long an answer may take."
+    )
+    max_retries: int = option(
+        default=3,
+        importance=LOW,
+        validator=at_least(0),
+        doc="How often a request is repeated while no URL answers, before the runtime is asked to try again later.",
+    )
+    retries_wait_ms: Long = option(
+        default=1000, importance=LOW, validator=at_least(0), doc="The longest wait before the first repetition."
+    )
+    retries_max_wait_ms: Long = option(
+        default=20000, importance=LOW, validator=at_least(0), doc="The longest wait before any repetition."
+    )
+
+    def check(self) -> Iterable[ConfigError]:
+        """What the options must be together."""
+        yield from super().check()
+        basic, bearer = self.basic_auth_credentials_source, self.bearer_auth_credentials_source
+        if basic not in ("", *_BASIC_SOURCES):
+            choices = ", ".join(_BASIC_SOURCES)
+            yield ConfigError("basic.auth.credentials.source", basic, f"it must be one of {choices}")
+        if bearer not in ("", *_BEARER_SOURCES[:2]):
+            yield ConfigError("bearer.auth.credentials.source", bearer, _BEARER_REMEDY)
+        if basic not in ("", "URL") and bearer:
+            yield ConfigRuleError(
+                "Only one of 'basic.auth.credentials.source' and 'bearer.auth.credentials.source' may be specified",
+                "basic.auth.credentials.source",
+            )
+        try:
+            self.proxy  # noqa: B018 - asked for what it raises
+        except ConfigError as error:
+            yield error
+        yield from self._missing()
+
+    def _missing(self) -> Iterable[ConfigError]:
+        if self.basic_auth_credentials_source == "USER_INFO" and ":" not in self.user_info:
+            yield ConfigError("basic.auth.user.info", "[hidden]", "USER_INFO needs it, as <user>:<password>")
+        if self.basic_auth_credentials_source == "SASL_INHERIT" and self.sasl_jaas_config is None:
+            yield ConfigError(
+                "sasl.jaas.config", None, "SASL_INHERIT needs it among the converter's own keys; or use USER_INFO"
+            )
+        if self.bearer_auth_credentials_source == "STATIC_TOKEN" and self.bearer_auth_token is None:
+            yield ConfigError("bearer.auth.token", None, "STATIC_TOKEN needs it")
+        if self.bearer_auth_credentials_source == "OAUTHBEARER":
+            needed = ("bearer_auth_issuer_endpoint_url", "bearer_auth_client_id", "bearer_auth_client_secret")
+            for name in needed:
+                if getattr(self, name) is None:
+                    yield ConfigError(name.replace("_", "."), None, "OAUTHBEARER needs it")
+
+    @property
+    def urls(self) -> tuple[HttpUrl, ...]:
+        """The URLs of the registry, in order."""
+        return tuple(registry_url("schema.registry.url", url) for url in self.schema_registry_url)
+
+    @property
+    def issuer(self) -> HttpUrl | None:
+        """The URL that gives tokens, if there is one."""
+        url = self.bearer_auth_issuer_endpoint_url
+        return None if url is None else issuer_url("bearer.auth.issuer.endpoint.url", url)
+
+    @property
+    def proxy(self) -> str | None:
+        """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it cannot be one."""
+        return proxy_url(self.proxy_host, self.proxy_port)
+
+    @property
+    def user_info(self) -> str:
+        """``<user>:<password>``, or the empty text."""
+        return self.basic_auth_user_info.value or self.schema_registry_basic_auth_user_info.value

@@ -1,0 +1,89 @@
+"""The headers beside the answers: those an operator configures, and those that let web pages of other origins ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, request
+
+from worker.config.response_headers import HeaderRule, parse_header_rules
+from worker.errors import ForbiddenError
+
+__all__ = ["AnswerHeaders"]
+
+_DEFAULT_METHODS: Final = "GET,POST,HEAD"
+_EVERY_ORIGIN: Final = "*"
+_HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
+_OF_THE_SAME_ORIGIN: Final = ("same-origin", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHeaders:
+    """Puts headers on every answer of an app (CORS and ``response.http.headers.config``)."""
+
+    origins: tuple[str, ...] = ()
+    methods: str = _DEFAULT_METHODS
+    rules: tuple[HeaderRule, ...] = ()
+
+    @classmethod
+    def of(cls, origins: str, methods: str, rules: str) -> AnswerHeaders:
+        """What the three keys of the worker's configuration say."""
+        listed = tuple(origin.strip() for origin in origins.split(",") if origin.strip())
+        allowed = ",".join(method.strip() for method in methods.split(",") if method.strip())
+        return cls(listed, allowed or _DEFAULT_METHODS, parse_header_rules(rules))
+
+    def put_on(self, app: Flask) -> None:
+        """Put them on every answer of ``app`` from now on, and refuse changes that pages of other origins ask for."""
+        app.before_request(self._refuse_other_origins)
+        app.after_request(self._answered)
+
+    def _refuse_other_origins(self) -> None:
+        """Refuse what a browser sends for a page that may not: it asks first for bodies alone, not for a restart."""
+        origin = request.headers.get("Origin")
+        if request.method in _HARMLESS or _is_of_same_origin(origin) or self._allows(origin):
+            return
+        raise ForbiddenError(
+            f"A web page of {origin or 'another site'} may change nothing here. If it is to, add its origin to "
+            "access.control.allow.origin in the worker's configuration."
+        )
+
+    def _allows(self, origin: str | None) -> bool:
+        return _EVERY_ORIGIN in self.origins or origin in self.origins
+
+    def _answered(self, response: Response) -> Response:
+        self._allow_origin(response)
+        for rule in self.rules:
+            if rule.replaces:
+                response.headers[rule.name] = rule.value
+            else:
+                response.headers.add(rule.name, rule.value)
+        return response
+
+    def _allow_origin(self, response: Response) -> None:
+        if not self.origins:
+            return
+        response.headers.add("Vary", "Origin")
+        origin = request.headers.get("Origin")
+        if origin is None or not self._allows(origin):
+            return
+        is_listed = origin in self.origins
+        response.headers["Access-Control-Allow-Origin"] = origin
+        if is_listed:
+            response.headers["Access-Control-Allow-Credentials"] = "true"
+        if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+            response.headers["Access-Control-Allow-Methods"] = self.methods
+            if wanted := request.headers.get("Access-Control-Request-Headers"):
+                response.headers["Access-Control-Allow-Headers"] = wanted if is_listed else "Content-Type"
+
+
+def _is_of_same_origin(origin: str | None) -> bool:
+    """Whether a request is of no web page, or of one that this server could have sent.
+
+    The scheme is not compared: there may be a proxy before the worker that has the certificate.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in _OF_THE_SAME_ORIGIN
+    return origin is None or urlsplit(origin).netloc == request.host

@@ -1,0 +1,175 @@
+"""Passing a request on to the worker that may do it: the leader, or who runs the connector or task.
+
+A request is passed on twice at most: the first worker sends it with ``forward=true``, the second with
+``forward=false``, and the third answers 409. It is sent once: whether a worker that dies in the midst of it has done it
+is not known, and the answer is 500 then, as in Kafka Connect. A crash of the worker that passes on loses the answer
+alone.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+import requests
+from flask import Flask, Response, request
+from requests.adapters import HTTPAdapter
+
+from rest.http.errors import error_answer
+from rest.http.paths import raw_path
+from rest.server.places import THREADS, Place
+from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
+from worker.herder.cluster.publication import PUBLICATION_HEADER
+from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
+
+__all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
+
+MOST_FORWARDS: Final = THREADS[Place.OTHER] // 2
+"""How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs is not to
+have all of them, for what this worker can answer by itself it is to answer at any time."""
+
+_FORWARD: Final = "forward"
+_CONNECT_TIMEOUT: Final = 10.0
+# A worker that gives a request up says why; it is to have the time for it.
+_LONGER: Final = 5.0
+# The rest of what a client sends is between it and this worker. The body's signature stays true, since the body does.
+_PASSED_ON: Final = ("Authorization", "Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAnswer:
+    """What another worker answered."""
+
+    status: int
+    body: bytes
+    content_type: str | None
+    location: str | None
+
+
+class Peers:
+    """Asks other workers over connections that are kept open. May be used by any thread.
+
+    ``tls`` is for those that are reached by https (:meth:`rest.server.tls.TlsSettings.client_context`); ``timeout`` is
+    the request timeout in seconds.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None, timeout: float) -> None:
+        self._adapter = _Adapter(tls)
+        self._timeout = timeout
+
+    def ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> PeerAnswer:
+        """The answer to one request; :class:`~worker.errors.ForwardingError` if there is none."""
+        try:
+            prepared = requests.Request(method, url, headers=dict(headers), data=body or None).prepare()
+            # It would leave out the segment of a connector whose name is a dot or two.
+            prepared.url = url
+            answer = self._adapter.send(prepared, timeout=(_CONNECT_TIMEOUT, self._timeout + _LONGER), verify=True)
+            content = answer.content
+        except (requests.RequestException, OSError) as error:
+            at = urlsplit(url)
+            raise ForwardingError(
+                f"IO Error trying to forward REST request: {_reason(error)} ({at.scheme}://{at.netloc}/)"
+            ) from error
+        return PeerAnswer(
+            answer.status_code, content, answer.headers.get("Content-Type"), answer.headers.get("Location")
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._adapter.close()
+
+
+class Forwarding:
+    """Has an app pass on what only another worker may do."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._free = threading.BoundedSemaphore(MOST_FORWARDS)
+
+    def put_on(self, app: Flask) -> None:
+        """Pass on from now on what a resource of ``app`` refuses with the url of who may do it."""
+        app.register_error_handler(NotLeaderError, self._forward)
+        app.register_error_handler(NotAssignedError, self._forward)
+
+    def _forward(self, error: NotLeaderError | NotAssignedError) -> Response:
+        try:
+            url = _target(error.url, request.args.get(_FORWARD))
+            headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+            with self._place():
+                return _relayed(self._peers.ask(request.method, url, headers, request.get_data()))
+        except (ConflictError, ForwardingError, UnavailableError) as refused:
+            return error_answer(refused)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._free.acquire(blocking=False):
+            raise UnavailableError(
+                f"This worker is passing on {MOST_FORWARDS} requests already and waits for their answers. Ask again in "
+                "a moment, or ask the leader itself."
+            )
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+class _Adapter(HTTPAdapter):
+    """Connections by a context of ours; requests would trust its own list of authorities beside it.
+
+    It is used without a ``requests.Session``, which would take proxies and passwords from the environment.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
+        super().__init__(pool_maxsize=MOST_FORWARDS)
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        if self._tls is not None:
+            options |= {"ssl_context": self._tls, "assert_hostname": None if self._tls.check_hostname else False}
+        super().init_poolmanager(*args, **options)
+
+    def cert_verify(self, conn: Any, *_: Any) -> None:
+        conn.cert_reqs = "CERT_REQUIRED"
+
+
+def _target(url: str | None, forward: str | None) -> str:
+    """The URL to pass a request on to; :class:`~worker.errors.ConflictError` if that is not to be done any more."""
+    if forward is not None and forward.lower() != "true":
+        raise ConflictError("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
+    if url is None:
+        raise ConflictError(
+            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+        )
+    others = parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True)
+    query = [(name, value) for name, value in others if name != _FORWARD]
+    query.append((_FORWARD, "true" if forward is None else "false"))
+    return f"{url.rstrip('/')}{raw_path(request.environ)}?{urlencode(query)}"
+
+
+def _relayed(answer: PeerAnswer) -> Response:
+    response = Response(answer.body, answer.status)
+    response.headers.pop("Content-Type", None)
+    if answer.content_type is not None:
+        response.headers["Content-Type"] = answer.content_type
+    if answer.location is not None:
+        # What was made is found at this worker as well, which the client can reach.
+        response.headers["Location"] = urljoin(request.host_url, urlsplit(answer.location).path)
+    return response
+
+
+def _reason(error: BaseException) -> str:
+    """What the operating system or TLS said, without the request that requests repeats."""
+    innermost: BaseException | None = error
+    reason = type(error).__name__
+    while innermost is not None:
+        if isinstance(innermost, ssl.SSLError):
+            reason = innermost.reason or reason
+        elif isinstance(innermost, OSError) and innermost.strerror:
+            reason = innermost.strerror
+        innermost = innermost.__cause__ or innermost.__context__
+    return "no answer in time" if isinstance(error, requests.ReadTimeout) else reason

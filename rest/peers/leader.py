@@ -1,0 +1,92 @@
+"""What a worker asks of the leader by itself: to keep task configs, and to fence former tasks (KIP-507, KIP-618).
+
+Both are said anew by whoever asks when there was no answer, and doing them twice is doing them once: a crash on either
+side loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
+
+import orjson
+
+from connect.errors import ConnectError, NotFoundError
+from rest.http.paths import escaped
+from rest.peers.forwarding import Peers
+from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
+from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
+from worker.security.session_keys import sign
+from worker.stores.config.store import SessionKey
+
+__all__ = ["LeaderClient"]
+
+_THREADS: Final = 4
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_ERRORS: Final[Mapping[int, Callable[[str], ConnectError]]] = {
+    HTTPStatus.BAD_REQUEST: BadRequestError,
+    HTTPStatus.FORBIDDEN: ForbiddenError,
+    HTTPStatus.NOT_FOUND: NotFoundError,
+    HTTPStatus.CONFLICT: RebalanceInProgressError,
+    HTTPStatus.SERVICE_UNAVAILABLE: UnavailableError,
+}
+
+
+class LeaderClient:
+    """Asks the leader, in threads of its own; the futures fail with a :class:`~connect.errors.ConnectError`.
+
+    ``algorithm`` is ``inter.worker.signature.algorithm``. Without a key (the cluster's protocol is not ``sessioned``)
+    requests are not signed.
+    """
+
+    def __init__(self, peers: Peers, algorithm: str) -> None:
+        self._peers = peers
+        self._algorithm = algorithm
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="leader-client")
+
+    def post_task_configs(
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
+    ) -> Future[None]:
+        """Have the leader at ``url`` keep the task configs of a connector.
+
+        The signature is that of the body, as in Kafka Connect; who can change a header could drop the request as well.
+        """
+        body = orjson.dumps([dict(config) for config in configs])
+        headers = {PUBLICATION_HEADER: publication.text()}
+        return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key, headers)
+
+    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
+        """Have the leader at ``url`` fence the source tasks of a connector that were before."""
+        return self._submit("PUT", f"{url.rstrip('/')}/connectors/{escaped(connector)}/fence", b"", key)
+
+    def close(self) -> None:
+        """Begin nothing more; what was not begun is cancelled, what was is left to end by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _submit(
+        self, method: str, url: str, body: bytes, key: SessionKey | None, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> Future[None]:
+        signature = sign(key, self._algorithm, body) if key is not None else {}
+        sent = {"Content-Type": "application/json", **headers, **signature}
+        return self._threads.submit(self._ask, method, url, sent, body)
+
+    def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        answer = self._peers.ask(method, url, headers, body)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            kind = _ERRORS.get(answer.status, ConnectError)
+            raise kind(f"The leader answered {method} {url} with {answer.status}: {_message(answer.body)}")
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(orjson.loads(body)["message"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return "it did not say why"

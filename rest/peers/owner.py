@@ -1,0 +1,47 @@
+"""What a worker asks of the others about the tasks that they run: what these have counted and measured.
+
+Nothing is changed by it, and it is asked again: a crash on either side loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Final
+
+import orjson
+
+from connect.errors import ConnectError
+from rest.http.paths import escaped
+from rest.peers.forwarding import Peers
+
+__all__ = ["OwnerClient"]
+
+_THREADS: Final = 4
+
+
+class OwnerClient:
+    """Asks other workers, in threads of its own; the futures fail with a :class:`~connect.errors.ConnectError`."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="owner-client")
+
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, Mapping[str, float]]]:
+        """The metrics of the tasks of a connector, as the worker at ``url`` shows them by itself."""
+        return self._threads.submit(self._ask, f"{url}connectors/{escaped(connector)}/status?forward=false")
+
+    def close(self) -> None:
+        """Begin nothing more; what was begun is left to end by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _ask(self, url: str) -> Mapping[int, Mapping[str, float]]:
+        answer = self._peers.ask("GET", url, {"Accept": "application/json"}, b"")
+        if answer.status != HTTPStatus.OK:
+            raise ConnectError(f"The worker answered GET {url} with {answer.status}")
+        try:
+            tasks = orjson.loads(answer.body)["tasks"]
+            return {task["id"]: task["metrics"] for task in tasks if "metrics" in task}
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise ConnectError(f"The worker answered GET {url} with something else than a status") from error

@@ -1,0 +1,146 @@
+"""Connections of the REST server: a request takes a thread from when all of it is there until its answer is made.
+
+All here runs in the one thread that reads and writes, but for what Waitress does in the thread of a request.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final
+
+from waitress.channel import HTTPChannel
+
+from rest.server.limits import BoundedRequest, Limits, Refusal, is_late
+
+__all__ = ["Channel", "TlsChannel"]
+
+_LINGER_SECONDS: Final = 3.0
+_UNREADY: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection whose client is given up when it is late."""
+
+    parser_class = BoundedRequest
+    error_task_class = Refusal
+    request: Any
+    requests: list[Any]
+    close_when_flushed: bool
+    total_outbufs_len: int
+    _lingers_until: float | None = None
+
+    def keep(self, limits: Limits, idle_seconds: float) -> None:
+        """Look after it once a second."""
+        with self.requests_lock:
+            self._refuse_if_late(limits)
+        idle = time.time() - self.last_activity > idle_seconds
+        if (idle and (not self.requests or self.total_outbufs_len)) or self._has_lingered():
+            self.will_close = True
+
+    def refuse(self, status: HTTPStatus, reason: str) -> None:
+        """Answer what has come of a request; ``requests_lock`` is held, and there is no other request."""
+        self.request.refuse(status, reason)
+        self.requests.append(self.request)
+        self.request = None
+        self.server.add_task(self)
+
+    def held_bytes(self) -> int:
+        """How much of bodies is here."""
+        requests = [*self.requests, self.request]
+        return sum(request.body_bytes_received for request in requests if request is not None)
+
+    def received(self, data: bytes) -> bool:
+        """Take what has come."""
+        if self._lingers_until is not None:
+            return False
+        taken: bool = super().received(data)
+        with self.requests_lock:
+            if self.request is not None and not self.requests and self.server.is_full(self.request):
+                self.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is being sent to this worker. Ask again later.")
+        return taken
+
+    def handle_write(self) -> None:
+        """Write what is to be written.
+
+        A client that was refused may be sending yet: if its connection were closed at once, it would never read why.
+        """
+        if self.close_when_flushed and not self.total_outbufs_len and self._lingers_until is None:
+            self.close_when_flushed = False
+            self._lingers_until = time.monotonic() + _LINGER_SECONDS
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
+            return
+        super().handle_write()
+
+    def del_channel(self, channels: dict[int, Any] | None = None) -> None:
+        """End it, and forget what has come of a request; one that is being answered has its body to the end."""
+        if self.request is not None:
+            self.request.close()
+            self.request = None
+        super().del_channel(channels)
+
+    def cancel(self) -> None:
+        """Answer none of its requests; none is being answered."""
+        for request in self.requests:
+            request.close()
+        super().cancel()
+
+    def _refuse_if_late(self, limits: Limits) -> None:
+        request = self.request
+        if request is None:
+            return
+        if not self.readable():
+            # It is not being read: the answer to the one before is to be made and sent first.
+            request.began = time.monotonic()
+        elif is_late(time.monotonic() - request.began, request.body_bytes_received, limits):
+            self.refuse(HTTPStatus.REQUEST_TIMEOUT, "Send the request faster.")
+
+    def _has_lingered(self) -> bool:
+        return self._lingers_until is not None and time.monotonic() > self._lingers_until
+
+
+class TlsChannel(Channel):
+    """A connection by TLS; the handshake is made when the client begins it, and who fails it is dropped."""
+
+    def __init__(self, context: ssl.SSLContext, server: Any, sock: socket.socket, *args: Any, **options: Any) -> None:
+        # The thread of a request writes its answer while the other may read.
+        self._one_at_a_time = threading.Lock()
+        sock.setblocking(False)
+        wrapped = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        super().__init__(server, wrapped, *args, **options)
+
+    def handle_read(self) -> None:
+        """Take what has come, which may be less than a byte of content."""
+        if data := self._decrypted():
+            self.last_activity = time.time()
+            self.received(data)
+
+    def send(self, data: bytes, do_close: bool = True) -> int:
+        """Write as much of this as goes now; how much."""
+        with self._one_at_a_time:
+            try:
+                sent: int = super().send(data, do_close)
+            except _UNREADY:
+                return 0
+            return sent
+
+    def _decrypted(self) -> bytes:
+        """All that is there: what TLS holds already would not wake the server again."""
+        data = b""
+        with self._one_at_a_time, suppress(*_UNREADY):
+            try:
+                data = self.socket.recv(self.adj.recv_bytes)
+                while more := self.socket.pending():
+                    data += self.socket.recv(more)
+            except _UNREADY:
+                return data
+            except OSError:
+                data = b""
+            if not data:
+                self.handle_close()
+        return data

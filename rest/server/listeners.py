@@ -1,0 +1,105 @@
+"""Where the REST API listens, and under which address others reach it: decided from the configuration alone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from connect.config.errors import ConfigRuleError
+from connect.errors import ConfigError
+from worker.config.worker import WorkerConfig
+
+__all__ = ["Address", "Listener", "advertised", "parse_listeners"]
+
+_SCHEMES: Final = ("http", "https")
+_EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
+_ADVERTISED_LISTENER: Final = "rest.advertised.listener"
+_MOST_PORT: Final = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listener: ``host`` is empty for every interface; ``port`` is 0 for any that is free, until it listens."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where others reach a worker."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The URL to which paths are added; ends in a slash."""
+        return f"{self.scheme}://{self.worker_id}/"
+
+    @property
+    def worker_id(self) -> str:
+        """The name under which statuses and logs know the worker: ``host:port``."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def parse_listeners(key: str, urls: Sequence[str]) -> tuple[Listener, ...]:
+    """The listeners of ``listeners`` or ``admin.listeners``; :class:`~connect.errors.ConfigError` for a wrong one."""
+    return tuple(_listener(key, url.strip()) for url in urls)
+
+
+def advertised(config: WorkerConfig, listeners: Sequence[Listener]) -> Address:
+    """Where others reach a worker that listens there: what is advertised, else the listener's own, as in Java.
+
+    The listener is ``rest.advertised.listener``, else the first http one, else the first https one. A host that is
+    every interface stands for this machine's canonical name. Raises :class:`~connect.errors.ConfigError` where the
+    keys contradict each other.
+    """
+    scheme = _advertised_scheme(config, listeners)
+    listener = next((listener for listener in listeners if listener.scheme == scheme), None)
+    port = _advertised_port(config, listener.port if listener else None, scheme, listeners)
+    host = (config.rest_advertised_host_name or "").strip() or (listener.host if listener else "")
+    return Address(scheme, socket.getfqdn() if host in _EVERY_INTERFACE else host.strip("[]"), port)
+
+
+def _advertised_scheme(config: WorkerConfig, listeners: Sequence[Listener]) -> str:
+    given = (config.rest_advertised_listener or "").strip().lower()
+    if given and given not in _SCHEMES:
+        raise ConfigError(_ADVERTISED_LISTENER, given, "Use http or https, the scheme of one of the listeners")
+    present = {listener.scheme for listener in listeners}
+    return given or next(scheme for scheme in _SCHEMES if scheme in present)
+
+
+def _advertised_port(config: WorkerConfig, own: int | None, scheme: str, listeners: Sequence[Listener]) -> int:
+    given = config.rest_advertised_port
+    if given is not None and not 0 < given <= _MOST_PORT:
+        raise ConfigError("rest.advertised.port", given, f"A port is between 1 and {_MOST_PORT}")
+    port = given if given is not None else own
+    if port is None:
+        # With a port this is a worker behind a proxy that speaks the other scheme.
+        urls = ",".join(listener.url for listener in listeners)
+        raise ConfigRuleError(
+            f"{_ADVERTISED_LISTENER} is {scheme}, and listeners, which is {urls}, has no {scheme}:// one. Add one, or "
+            "set rest.advertised.host.name and rest.advertised.port to where a proxy serves it.",
+            _ADVERTISED_LISTENER,
+        )
+    return port
+
+
+def _listener(key: str, url: str) -> Listener:
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError as error:
+        raise ConfigError(key, url, f"Not a URL: {error}. Write it as http://localhost:8083") from error
+    if split.scheme.lower() not in _SCHEMES:
+        raise ConfigError(key, url, "A listener begins with http:// or https://")
+    if port is None:
+        raise ConfigError(key, url, "A listener names its port, as in http://localhost:8083")
+    return Listener(url, split.scheme.lower(), split.hostname or "", port)

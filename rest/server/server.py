@@ -1,0 +1,257 @@
+"""The web server of the REST API: Waitress, one server a listener, with TLS, deadlines and places kept for requests."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Flask
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.server import TcpWSGIServer
+from waitress.task import hop_by_hop
+
+from connect.errors import ConnectError
+from rest.server.channels import Channel, TlsChannel
+from rest.server.limits import LIMITS, Limits
+from rest.server.listeners import Address, Listener, advertised, parse_listeners
+from rest.server.places import Places
+from rest.server.tls import TlsSettings
+from worker.config.worker import WorkerConfig
+
+__all__ = ["RestServer"]
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG: Final = 128
+"""So many clients may come at once."""
+
+_CLOSE_SECONDS: Final = 5.0
+_FLUSH_SECONDS: Final = 1.0
+_NOT_READY: Final = "The worker is starting and is not ready to handle requests."
+_STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
+_STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
+
+
+class _Stage(Enum):
+    SERVING = 1
+    CLOSING = 2
+    CLOSED = 3
+
+
+class RestServer:
+    """Listens at the ``listeners`` as soon as it is made, answers 503 until it is given its app, and then with that.
+
+    ``key`` is the key of the configuration that names them, and ``tls`` is for those that begin with ``https://``.
+    Raises :class:`~connect.errors.ConfigError` for a listener it cannot serve, and
+    :class:`~connect.errors.ConnectError` for an address it cannot have.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[str],
+        tls: TlsSettings | None = None,
+        *,
+        key: str = "listeners",
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._app: Any = _starting
+        self._listeners = parse_listeners(key, listeners)
+        self._stage = _Stage.SERVING
+        wants_tls = any(listener.scheme == "https" for listener in self._listeners)
+        context = (tls or TlsSettings({})).server_context() if wants_tls else None
+        bound = _bound(self._listeners, key)
+        self._places = Places()
+        self._map: dict[int, Any] = {}
+        self._servers = [
+            _Server(self._answer, self._map, sock, self._places, limits, context if url.scheme == "https" else None)
+            for url, sock in zip(self._listeners, bound, strict=True)
+        ]
+        self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
+        self._thread.start()
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The listeners with the ports they have."""
+        bound = zip(self._listeners, self._servers, strict=True)
+        return tuple(replace(listener, port=int(server.effective_port)) for listener, server in bound)
+
+    @property
+    def port(self) -> int:
+        """The port of the first listener."""
+        return self.listeners[0].port
+
+    @property
+    def host(self) -> str:
+        """The host of the first listener; this machine's name if it listens on every interface."""
+        host = self._listeners[0].host
+        return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
+
+    def advertised(self, config: WorkerConfig) -> Address:
+        """Where users and other workers reach this one; see :func:`rest.server.listeners.advertised`."""
+        return advertised(config, self.listeners)
+
+    def answer_with(self, app: Flask) -> None:
+        """Answer requests with this app from now on."""
+        self._app = app
+
+    def close(self) -> None:
+        """Listen no more, and wait a moment for the requests that are being answered.
+
+        One that is not answered within 5 s is left behind with its thread, for it may wait for another worker yet, and
+        its connection ends with the process: such threads do not keep it.
+        """
+        if self._stage is not _Stage.SERVING:
+            return
+        self._enter(_Stage.CLOSING)
+        self._places.shutdown(_CLOSE_SECONDS)
+        self._enter(_Stage.CLOSED)
+        self._thread.join(_FLUSH_SECONDS)
+
+    def _enter(self, stage: _Stage) -> None:
+        self._stage = stage
+        self._servers[0].pull_trigger()
+
+    def _serve(self) -> None:
+        """Read what comes, and write what is to be sent."""
+        while self._stage is _Stage.SERVING:
+            self._turn()
+        for server in self._servers:
+            server.listen_no_more()
+        while self._stage is _Stage.CLOSING:
+            self._turn()
+        while any(server.is_busy() for server in self._servers):
+            self._turn()
+        wasyncore.close_all(self._map, ignore_all=True)
+
+    def _turn(self) -> None:
+        try:
+            wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
+        except Exception:
+            # Without this thread nobody is answered any more.
+            logger.exception("The REST server failed with what one connection does")
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
+            # The others are the server's to decide, and it takes none from an app; an operator may have configured one.
+            own = [header for header in headers if header[0].lower() not in hop_by_hop]
+            return start_response(_as_java_says(status), own, *rest)
+
+        answered: Iterable[bytes] = self._app(environ, start)
+        return answered
+
+
+class _Server(TcpWSGIServer):  # type: ignore[misc]
+    """One listener."""
+
+    def __init__(
+        self,
+        app: Any,
+        channels: dict[int, Any],
+        sock: socket.socket,
+        places: Places,
+        limits: Limits,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self._limits = limits
+        self.channel_class = Channel if tls is None else partial(TlsChannel, tls)
+        sockinfo = (sock.family, sock.type, sock.proto, sock.getsockname())
+        adjustments = _adjustments(limits, "http" if tls is None else "https")
+        super().__init__(
+            app, channels, _sock=sock, dispatcher=places, adj=adjustments, sockinfo=sockinfo, bind_socket=False
+        )
+
+    def handle_accept(self) -> None:
+        """Take a new connection."""
+        try:
+            super().handle_accept()
+        except OSError as error:
+            logger.info("A client left as soon as it had come: %s", error)
+
+    def maintenance(self, now: float) -> None:  # noqa: ARG002 - Waitress gives it
+        """Give up clients that are late (once a second)."""
+        limits = self._limits
+        idle = limits.idle_seconds_when_full if self.in_connection_overflow else limits.idle_seconds
+        for channel in tuple(self.active_channels.values()):
+            channel.keep(limits, idle)
+
+    def is_full(self, request: Any) -> bool:
+        """Whether a request that is being received is too much beside the others."""
+        if request.body_bytes_received <= self._limits.body_bytes_in_memory:
+            return False
+        held: int = sum(channel.held_bytes() for channel in tuple(self.active_channels.values()))
+        return held > self._limits.all_bodies_bytes
+
+    def listen_no_more(self) -> None:
+        """Refuse who comes from now on, and leave those who ask nothing."""
+        wasyncore.dispatcher.close(self)
+        for channel in tuple(self.active_channels.values()):
+            if not channel.requests:
+                channel.close_when_flushed = True
+
+    def is_busy(self) -> bool:
+        """Whether there are requests that are not answered yet."""
+        channels = tuple(self.active_channels.values())
+        return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+
+def _adjustments(limits: Limits, scheme: str) -> Adjustments:
+    # Waitress refuses what reaches a limit.
+    return Adjustments(
+        ident="sluice",
+        server_name="sluice",
+        url_scheme=scheme,
+        backlog=_BACKLOG,
+        max_request_header_size=limits.head_bytes + 1,
+        max_request_body_size=limits.body_bytes + 1,
+        inbuf_overflow=limits.body_bytes_in_memory,
+        connection_limit=limits.connections,
+        cleanup_interval=1,
+        asyncore_use_poll=True,
+        log_socket_errors=False,
+        clear_untrusted_proxy_headers=False,
+    )
+
+
+def _bound(listeners: Sequence[Listener], key: str) -> list[socket.socket]:
+    """A socket for each listener; all of them or none."""
+    bound: list[socket.socket] = []
+    try:
+        bound.extend(_bind(listener, key) for listener in listeners)
+    except ConnectError:
+        for sock in bound:
+            sock.close()
+        raise
+    return bound
+
+
+def _bind(listener: Listener, key: str) -> socket.socket:
+    try:
+        if not listener.host and socket.has_dualstack_ipv6():
+            return socket.create_server(("", listener.port), family=socket.AF_INET6, dualstack_ipv6=True)
+        host = listener.host or None
+        family, _, _, _, address = socket.getaddrinfo(host, listener.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise ConnectError(
+            f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
+        ) from error
+
+
+def _as_java_says(status: str) -> str:
+    """A status line's code with the words that Kafka Connect's server has for it, for clients that show them."""
+    code = int(status.partition(" ")[0])
+    return f"{code} {'Server Error' if code == HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus(code).phrase}"
+
+
+def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    start_response("503 Service Unavailable", [("Content-Type", "application/json")])
+    return [_STARTING_HEALTH if environ["PATH_INFO"].rstrip("/") == "/health" else _STARTING]

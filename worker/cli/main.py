@@ -1,0 +1,114 @@
+"""The commands ``sluice``, ``connect-standalone`` and ``connect-distributed``.
+
+Imports are made by the commands that need them, so that each begins soon.
+"""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+__all__ = ["connect_distributed", "connect_standalone", "main"]
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+# A worker has four for each connector and task, and by many systems' defaults it may have 1024.
+_OPEN_FILES: Final = 65_536
+_ELSEWHERE: Final = {
+    "broker": "worker.cli.broker",
+    "dlq": "worker.cli.dead_letters",
+    "offsets": "worker.cli.offsets",
+    "plugins": "worker.cli.plugins",
+    "registry": "worker.cli.registry",
+}
+
+
+class _Commands(click.Group):
+    """Has commands that are imported when somebody asks for them, from a module where they have their own names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(importlib.import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sluice")
+def main() -> None:
+    """Kafka Connect for people who live in Python and Spark."""
+
+
+@main.command()
+@click.argument("worker_properties", type=_FILE)
+@click.argument("connectors", type=_FILE, nargs=-1)
+def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
+    """Run connectors in one worker, from properties files.
+
+    WORKER_PROPERTIES configures the worker, each of CONNECTORS one connector (properties or JSON). The worker runs
+    until SIGINT or SIGTERM, or, if every connector has run.until=drained, until all are drained.
+
+    Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
+    """
+    _begin()
+    from worker.app.app import run_standalone  # noqa: PLC0415 - see above
+    from worker.log import configure_logging  # noqa: PLC0415
+
+    configure_logging()
+    sys.exit(run_standalone(worker_properties, connectors))
+
+
+@main.command()
+@click.argument("worker_properties", type=_FILE)
+def distributed(worker_properties: Path) -> None:
+    """Be a worker of a cluster, from a properties file.
+
+    WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster.
+    The worker runs until SIGINT or SIGTERM.
+
+    Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
+    """
+    _begin()
+    from worker.app.app import run_distributed  # noqa: PLC0415 - see above
+    from worker.log import configure_logging  # noqa: PLC0415
+
+    configure_logging()
+    sys.exit(run_distributed(worker_properties))
+
+
+def _begin() -> None:
+    """What takes long and can go on beside the imports."""
+    from worker.supervisor.fork_server import fork_server  # noqa: PLC0415 - see above
+
+    _allow_open_files()
+    try:
+        fork_server().start()
+    except OSError as error:
+        remedy = "Is the machine out of memory, or at its limit of processes?"
+        click.echo(f"The worker could not start, nor any process of it: {error}. {remedy}", err=True)
+        sys.exit(2)
+
+
+def _allow_open_files() -> None:
+    """Make use of what this process may allow itself, as a Java worker does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def connect_standalone() -> None:
+    """``sluice standalone`` under the name that users of Kafka type."""
+    standalone(prog_name="connect-standalone")
+
+
+def connect_distributed() -> None:
+    """``sluice distributed`` under the name that users of Kafka type."""
+    distributed(prog_name="connect-distributed")

@@ -1,0 +1,157 @@
+"""The commands ``sluice offsets``: where a connector stands, and setting that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import IO, Any
+
+import click
+
+from worker.cli.options import asking, client_of, columns, url_option
+
+__all__ = ["offsets"]
+
+
+@click.group()
+def offsets() -> None:
+    """Show and change where connectors stand."""
+
+
+@offsets.command()
+@click.argument("name")
+@url_option
+def show(name: str, url: str) -> None:
+    """Show the offsets of the connector NAME, and how far it is behind."""
+    client = client_of(url)
+    with asking(client, name):
+        lag = client.get(name, "lag")
+        kept = client.get(name, "offsets")["offsets"] if lag["type"] != "sink" else []
+    if lag["type"] == "sink":
+        fields = ("topic", "partition", "offset", "end_offset", "lag")
+        click.echo(
+            columns(("TOPIC", "PARTITION", "OFFSET", "END", "LAG"), [_row(p, fields) for p in lag["partitions"]])
+        )
+        tasks = [_row(task, ("id", "lag", "records_per_second")) for task in lag["tasks"]]
+        header = ("TASK", "LAG", "RECORDS/S")
+    else:
+        rows = [(json.dumps(item["partition"]), json.dumps(item["offset"])) for item in kept]
+        click.echo(columns(("SOURCE PARTITION", "OFFSET"), rows))
+        tasks = [[task["id"], _amounts(task["remaining"]), task["records_per_second"]] for task in lag["tasks"]]
+        header = ("TASK", "REMAINING", "RECORDS/S")
+    if tasks:
+        click.echo()
+        click.echo(columns(header, tasks))
+
+
+@offsets.command()
+@click.argument("name")
+@click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Where to go.")
+@click.option("--to-offset", type=click.IntRange(0), help="Go to this offset in each partition.")
+@click.option("--shift-by", type=int, help="Go so many records on, or back if negative.")
+@click.option("--to-datetime", help="Go to the first record from then on: 2026-01-31T08:00:00Z.")
+@click.option("--by-duration", help="Go back so long from now: P1DT2H.")
+@click.option("topics", "--topic", multiple=True, metavar="TOPIC[:P,P]", help="Only this topic, or these partitions.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@url_option
+def reset(
+    name: str,
+    named: str | None,
+    to_offset: int | None,
+    shift_by: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
+    topics: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    url: str,
+) -> None:
+    """Move the consumer group of the sink NAME, which has to be stopped. Places that are gone become the nearest."""
+    ways = {
+        "to": named,
+        "to_offset": to_offset,
+        "shift_by": shift_by,
+        "to_datetime": to_datetime,
+        "by_duration": by_duration,
+    }
+    body: dict[str, Any] = {way: value for way, value in ways.items() if value is not None}
+    if len(body) != 1:
+        raise click.UsageError("Give exactly one of --to, --to-offset, --shift-by, --to-datetime and --by-duration.")
+    if topics:
+        body["topics"] = _topics(topics)
+    client = client_of(url)
+    with asking(client, name):
+        planned = client.post(name, "offsets/reset", body, dry_run="true")
+        click.echo(_changes(planned))
+        if dry_run:
+            return
+        if not yes:
+            click.confirm(f"Move connector {name} there?", abort=True)
+        done = client.post(name, "offsets/reset", body)
+    if done != planned:
+        click.echo("The topics have moved meanwhile:")
+        click.echo(_changes(done))
+    click.echo("Done.")
+
+
+@offsets.command("export")
+@click.argument("name")
+@click.option("--file", type=click.File("w"), default="-", help="Where to. [default: standard output]")
+@url_option
+def export_offsets(name: str, file: IO[str], url: str) -> None:
+    """Write the offsets of the connector NAME as JSON, in the form that ``import`` and PATCH read."""
+    client = client_of(url)
+    with asking(client, name):
+        kept = client.get(name, "offsets")
+    file.write(json.dumps(kept, indent=2) + "\n")
+
+
+@offsets.command("import")
+@click.argument("name")
+@click.argument("file", type=click.File("r"))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@url_option
+def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
+    """Set the offsets of the connector NAME, which has to be stopped, to those in FILE. The others stay."""
+    try:
+        document = json.load(file)
+    except ValueError as error:
+        raise click.ClickException(f"{file.name} is not JSON: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("offsets"), list):
+        raise click.ClickException(f"{file.name} has no offsets; it has to be what `sluice offsets export` writes.")
+    if not yes:
+        click.confirm(f"Set {len(document['offsets'])} offsets of connector {name}?", abort=True)
+    client = client_of(url)
+    with asking(client, name):
+        click.echo(client.patch(name, "offsets", {"offsets": document["offsets"]})["message"])
+
+
+def _row(item: Mapping[str, Any], fields: tuple[str, ...]) -> list[Any]:
+    return [item[field] for field in fields]
+
+
+def _amounts(remaining: Mapping[str, int] | None) -> str | None:
+    return ", ".join(f"{amount} {unit}" for unit, amount in remaining.items()) if remaining else None
+
+
+def _changes(reset_offsets: list[dict[str, Any]]) -> str:
+    rows = [_row(item, ("topic", "partition", "before", "after")) for item in reset_offsets]
+    return columns(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)
+
+
+def _topics(given: tuple[str, ...]) -> list[str] | dict[str, list[int]]:
+    """``t`` and ``t:0,1``: the REST API takes either whole topics or partitions of each."""
+    split = [text.rpartition(":") if ":" in text else (text, "", "") for text in given]
+    if all(not colon for _, colon, _ in split):
+        return [topic for topic, _, _ in split]
+    if not all(colon and _are_numbers(numbers) for _, colon, numbers in split):
+        raise click.BadParameter("give partitions as TOPIC:0,1 for every topic or for none", param_hint="--topic")
+    chosen: dict[str, list[int]] = {}
+    for topic, _, numbers in split:
+        chosen.setdefault(topic, []).extend(int(number) for number in numbers.split(","))
+    return chosen
+
+
+def _are_numbers(text: str) -> bool:
+    return all(part.isascii() and part.isdigit() for part in text.split(","))

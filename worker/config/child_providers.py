@@ -1,0 +1,153 @@
+"""The config providers of the worker's own file. Those that come with Sluice look values up in this process.
+
+Others are plugins, whose code runs in child processes only (invariant I7): each of their paths is looked up by a child
+that is started for that and ends with its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from connect.config import ConfigType
+from connect.errors import ConfigError
+from connect.plugins import PluginKind
+from connect.providers import ConfigData, ConfigProvider, resolve_references
+from worker.config.worker import WorkerConfig
+from worker.kafka.settings.secrets import client_secrets
+from worker.runtime.entry import main as child_main
+from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
+from worker.security.redaction import Redaction
+from worker.supervisor.child_log import log_record
+from worker.supervisor.messages import messages
+from worker.supervisor.process import Child, ForkServerLauncher, Launcher, ready_children
+
+__all__ = ["ChildProvider", "worker_values"]
+
+logger = logging.getLogger(__name__)
+_OWN: Final = "connect.providers."
+_ANSWERED: Final = 60.0
+
+
+def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, str]:
+    """The worker's configuration with its references resolved; what is secret in it is hidden from now on."""
+    aliases = provider_aliases(props)
+    redaction.add(provider_secrets(props))
+    providers: dict[str, ConfigProvider] = {}
+    if aliases:
+        registry = provider_registry(props)
+        launcher = ForkServerLauncher(child_main)
+        for alias in aliases:
+            entry = registry.find(PluginKind.CONFIG_PROVIDER, provider_class(alias, props))
+            if entry.class_name.startswith(_OWN) and entry.folder is None:
+                _warn_of_any_path(alias, entry.class_name, props)
+                providers[alias] = provider_of(alias, props, registry, redaction)
+            else:
+                providers[alias] = ChildProvider(alias, props, redaction, launcher)
+    resolved = resolve_references(props, providers)
+    for (alias, _), ttl_ms in resolved.ttls_ms.items():
+        logger.warning(
+            "What config provider %s gave for the worker's file holds for %g s. The worker looks it up only when it "
+            "starts: restart it before that.",
+            alias,
+            ttl_ms / 1000,
+        )
+    values = {key: value for key, value in resolved.values.items() if value is not None}
+    passwords = [key.name for key in WorkerConfig.definitions() if key.type is ConfigType.PASSWORD]
+    redaction.add([*(values[key] for key in passwords if key in values), *client_secrets(values)])
+    return values
+
+
+def _warn_of_any_path(alias: str, class_name: str, props: Mapping[str, str]) -> None:
+    key = f"config.providers.{alias}.param.allowed.paths"
+    if class_name.endswith((".FileConfigProvider", ".DirectoryConfigProvider")) and not props.get(key):
+        logger.warning(
+            "Config provider %s reads any file that this worker can read, but for the worker's own. Set %s to the "
+            "folders that are meant for connectors.",
+            alias,
+            key,
+        )
+
+
+class ChildProvider(ConfigProvider):
+    """A config provider of the worker's file that looks values up in child processes."""
+
+    def __init__(
+        self,
+        alias: str,
+        props: Mapping[str, str],
+        redaction: Redaction,
+        launcher: Launcher,
+        patience: float = _ANSWERED,
+    ) -> None:
+        self._alias = alias
+        self._props = dict(props)
+        self._redaction = redaction
+        self._launcher = launcher
+        self._patience = patience
+
+    def configure(self, props: Mapping[str, str]) -> None:
+        """Do nothing: each child configures it from the worker's file."""
+
+    def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
+        """What the provider has; a :class:`~connect.errors.ConfigError` names the key of the file that asks for it."""
+        inquiry = messages.LookUpValues(self._props, self._alias, path, None if keys is None else sorted(keys))
+        with _child(self._launcher, inquiry) as child:
+            report = _answer(child, self._alias, self._patience)
+        match report:
+            case messages.ValuesFound(values, ttl_ms):
+                self._redaction.add(values.values())
+                return ConfigData(values, ttl_ms)
+            case messages.Refused(message):
+                reason = message
+            case messages.Failed(trace):
+                reason = f"it failed:\n{trace}"
+            case str():
+                reason = report
+            case _:
+                reason = f"its process answered {type(report).__name__}, which it was not asked for"
+        raise self._refused(path, keys, reason)
+
+    def _refused(self, path: str, keys: Collection[str] | None, reason: str) -> ConfigError:
+        """What is wrong, at the first key of the worker's file that refers to this; only the reference is shown."""
+        middle = f"{path}:" if path else ""
+        references = [f"${{{self._alias}:{middle}{key}}}" for key in sorted(keys or ())]
+        for reference in references:
+            for key, value in self._props.items():
+                if reference in value:
+                    return ConfigError(key, reference, self._text(reason))
+        return ConfigError(f"config.providers.{self._alias}.class", None, self._text(reason))
+
+    def _text(self, reason: str) -> str:
+        return (
+            f"Config provider {self._alias} ({provider_class(self._alias, self._props)}) gave nothing: {reason}. "
+            f"Repair it, or what config.providers.{self._alias}.param.* says."
+        )
+
+
+@contextmanager
+def _child(launcher: Launcher, inquiry: messages.LookUpValues) -> Iterator[Child]:
+    child = launcher.launch(f"config provider {inquiry.provider}")
+    try:
+        child.send(inquiry)
+        yield child
+    finally:
+        child.kill()
+        child.join()
+
+
+def _answer(child: Child, alias: str, seconds: float) -> messages.Report | str:
+    """What the child says, or why it says nothing."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        ready_children([child], None, left)
+        for report in child.receive():
+            if not isinstance(report, messages.LogRecord):
+                return report
+            log_record(f"config provider {alias}", report)
+        if child.gone():
+            return f"its process {child.join()}"
+    return f"it did not answer within {seconds:g} s"

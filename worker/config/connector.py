@@ -1,0 +1,402 @@
+"""The configuration every connector has, whatever its class: what the framework itself reads of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from connect.config import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    ConfigRuleError,
+    Long,
+    PluginName,
+    Short,
+    Width,
+    at_least,
+    connector_name,
+    non_empty,
+    one_of,
+    option,
+    regex,
+    unique_aliases,
+)
+from connect.errors import ConfigError
+from worker.config.restarts import RestartConfig
+
+__all__ = [
+    "ConnectorConfig",
+    "PredicateSpec",
+    "SinkConnectorConfig",
+    "SourceConnectorConfig",
+    "TransformationSpec",
+]
+
+_COMMON: Final = "Common"
+_ERRORS: Final = "Error Handling"
+_EXACTLY_ONCE: Final = "Exactly Once Support"
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSpec:
+    """A predicate as a connector's configuration names it."""
+
+    alias: str
+    type: str
+    props: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TransformationSpec:
+    """A transformation as a connector's configuration names it, with the predicate that chooses its records."""
+
+    alias: str
+    type: str
+    props: Mapping[str, str]
+    predicate: PredicateSpec | None
+    negate: bool
+
+
+class ConnectorConfig(RestartConfig):
+    """What source and sink connectors have in common."""
+
+    name: str = option(
+        importance=HIGH,
+        validator=connector_name,
+        group=_COMMON,
+        width=Width.MEDIUM,
+        display_name="Connector name",
+        doc="Name of the connector, unique in the cluster.",
+    )
+    connector_class: str = option(
+        importance=HIGH,
+        group=_COMMON,
+        width=Width.LONG,
+        display_name="Connector class",
+        doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
+        "class that it stands for.",
+    )
+    tasks_max: int = option(
+        default=1,
+        importance=HIGH,
+        validator=at_least(1),
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Tasks max",
+        doc="Most tasks to divide the work into.",
+    )
+    tasks_max_enforce: bool = option(
+        default=True,
+        importance=LOW,
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Enforce tasks max",
+        doc="Fail a connector that makes more task configs than tasks.max, instead of only warning about it.",
+    )
+    key_converter: PluginName | None = option(
+        default=None,
+        importance=LOW,
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Key converter class",
+        doc="Converter of record keys; the worker's when absent. Its own keys follow as key.converter.*.",
+    )
+    value_converter: PluginName | None = option(
+        default=None,
+        importance=LOW,
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Value converter class",
+        doc="Converter of record values; the worker's when absent. Its own keys follow as value.converter.*.",
+    )
+    header_converter: PluginName | None = option(
+        default=None,
+        importance=LOW,
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Header converter class",
+        doc="Converter of header values; the worker's when absent. Its own keys follow as header.converter.*.",
+    )
+    transforms: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        validator=unique_aliases("transformation aliases"),
+        group="Transforms",
+        width=Width.LONG,
+        display_name="Transforms",
+        doc="Aliases of the transformations that records go through, in order. Each needs transforms.ALIAS.type.",
+    )
+    predicates: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        validator=unique_aliases("predicate aliases"),
+        group="Predicates",
+        width=Width.LONG,
+        display_name="Predicates",
+        doc="Aliases of the predicates that transformations refer to. Each needs predicates.ALIAS.type.",
+    )
+    config_action_reload: Literal["none", "restart"] = option(
+        default="restart",
+        importance=LOW,
+        group=_COMMON,
+        width=Width.MEDIUM,
+        display_name="Reload Action",
+        doc="What becomes of the connector and its tasks when what a config provider gave them holds no longer, as the "
+        "provider's ttl says: restart starts each of them again, so that it looks the values up anew; none leaves them "
+        "as they are.",
+    )
+    run_until: Literal["stopped", "drained"] = option(
+        default="stopped",
+        importance=MEDIUM,
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Run until",
+        doc="When the connector ends: stopped runs until a user stops it; drained reads or writes what is there "
+        "(of a sink: what is in its topics once the sources beside it are done) and then stops by itself.",
+    )
+    errors_retry_timeout: Long = option(
+        default=0,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Retry Timeout for Errors",
+        doc="How long, in milliseconds, a failed operation that may succeed later is tried again; -1 is for ever.",
+    )
+    errors_retry_delay_max_ms: Long = option(
+        default=60_000,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Maximum Delay Between Retries for Errors",
+        doc="Longest wait, in milliseconds, between two tries; it grows up to this and is then chosen at random.",
+    )
+    errors_tolerance: Literal["none", "all"] = option(
+        default="none",
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Error Tolerance",
+        doc="What becomes of a record that cannot be processed: none fails the task, all leaves the record out and "
+        "reports it.",
+    )
+    errors_tolerance_limit: Long = option(
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Error Tolerance Limit",
+        doc="Most records that a task may leave out before it fails, with errors.tolerance=all; -1 is any number.",
+    )
+    errors_tolerance_rate: Long = option(
+        default=-1,
+        importance=LOW,
+        validator=at_least(-1),
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Error Tolerance Rate",
+        doc="Most records that a task may leave out within one minute before it fails, with errors.tolerance=all; -1 "
+        "is any number.",
+    )
+    errors_log_enable: bool = option(
+        default=False,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Log Errors",
+        doc="Write every record that is left out to the log, with the error and where the record is.",
+    )
+    errors_log_include_messages: bool = option(
+        default=False,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.SHORT,
+        display_name="Log Error Details",
+        doc="Let that log line hold the key and value of a source record, too.",
+    )
+
+    errors_deadletterqueue_topic_name: str = option(
+        default="",
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Name",
+        doc="Topic that records go to that cannot be processed, of sinks and of sources; none when empty.",
+    )
+    errors_deadletterqueue_topic_replication_factor: Short = option(
+        default=3,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Dead Letter Queue Topic Replication Factor",
+        doc="Replication factor of that topic when it has to be created.",
+    )
+    errors_deadletterqueue_context_headers_enable: bool = option(
+        default=False,
+        importance=MEDIUM,
+        group=_ERRORS,
+        width=Width.MEDIUM,
+        display_name="Enable Error Context Headers",
+        doc="Give records in that topic headers that tell where they come from and what went wrong.",
+    )
+
+    @property
+    def tolerates_errors(self) -> bool:
+        """Whether records that cannot be processed are left out rather than failing the task."""
+        return self.errors_tolerance == "all"
+
+    @property
+    def runs_until_drained(self) -> bool:
+        """Whether the connector stops by itself at the end of its input."""
+        return self.run_until == "drained"
+
+    def transformations(self) -> tuple[TransformationSpec, ...]:
+        """The transformations in order; :class:`~connect.errors.ConfigError` for one that is not well formed."""
+        predicates = {alias: self._predicate(alias) for alias in self.predicates}
+        return tuple(self._transformation(alias, predicates) for alias in self.transforms)
+
+    def check(self) -> Iterable[ConfigError]:
+        yield from super().check()
+        known = set(self.predicates)
+        for alias in self.predicates:
+            yield from self._missing_type(f"predicates.{alias}.type")
+        for alias in self.transforms:
+            prefix = f"transforms.{alias}"
+            yield from self._missing_type(f"{prefix}.type")
+            predicate = self.originals.get(f"{prefix}.predicate")
+            if predicate is not None and predicate not in known:
+                yield ConfigError(f"{prefix}.predicate", predicate, "Predicate must be one of the predicates listed")
+            if predicate is None and f"{prefix}.negate" in self.originals:
+                reason = (
+                    f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' "
+                    "defining a predicate to be negated."
+                )
+                yield ConfigRuleError(reason, f"{prefix}.negate")
+
+    def _missing_type(self, key: str) -> Iterable[ConfigError]:
+        if not self.originals.get(key):
+            yield ConfigRuleError(f'Missing required configuration "{key}" which has no default value.', key)
+
+    def _predicate(self, alias: str) -> PredicateSpec:
+        props = self._props(f"predicates.{alias}.")
+        return PredicateSpec(alias, props.pop("type"), props)
+
+    def _transformation(self, alias: str, predicates: Mapping[str, PredicateSpec]) -> TransformationSpec:
+        props = self._props(f"transforms.{alias}.")
+        kind, predicate = props.pop("type"), props.pop("predicate", None)
+        negate = props.pop("negate", "false").lower() == "true"
+        return TransformationSpec(alias, kind, props, predicates[predicate] if predicate else None, negate)
+
+    def _props(self, prefix: str) -> dict[str, str]:
+        return {key: value for key, value in self.originals_with_prefix(prefix).items() if value is not None}
+
+
+class SourceConnectorConfig(ConnectorConfig):
+    """What every source connector has."""
+
+    topic_creation_groups: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        validator=unique_aliases("topic creation groups"),
+        group="Topic Creation",
+        width=Width.LONG,
+        display_name="Topic Creation Groups",
+        doc="Groups of topics that are created with settings of their own, before the group default. Each has "
+        "topic.creation.GROUP.include, .exclude, .partitions, .replication.factor and any topic config.",
+    )
+    exactly_once_support: str = option(
+        default="requested",
+        importance=MEDIUM,
+        validator=one_of("required", "requested", ignore_case=True),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Exactly once support",
+        doc="Whether the connector has to be exactly once: required refuses it unless the worker has "
+        "exactly.once.source.support=enabled and the connector says that it can with this configuration.",
+    )
+    transaction_boundary: str = option(
+        default="poll",
+        importance=MEDIUM,
+        validator=one_of("interval", "poll", "connector", ignore_case=True),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Transaction Boundary",
+        doc="Where an exactly-once task ends its transactions: poll after every batch, interval after "
+        "transaction.boundary.interval.ms, connector where the connector says, if it can.",
+    )
+    transaction_boundary_interval_ms: Long | None = option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        group=_EXACTLY_ONCE,
+        width=Width.SHORT,
+        display_name="Transaction boundary interval",
+        doc="How long a transaction lasts, in milliseconds, with transaction.boundary=interval; by default the "
+        "worker's offset.flush.interval.ms.",
+    )
+    offsets_storage_topic: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=non_empty,
+        group="offsets.topic",
+        width=Width.LONG,
+        display_name="Offsets topic",
+        doc="A topic of its own for the offsets of this connector, which its tasks write; it is created if it is "
+        "missing. By default they are with those of all connectors.",
+    )
+
+    @property
+    def requires_exactly_once(self) -> bool:
+        """Whether the connector may run only exactly once."""
+        return self.exactly_once_support.lower() == "required"
+
+    @property
+    def boundary(self) -> str:
+        """Where transactions end: ``poll``, ``interval`` or ``connector``."""
+        return self.transaction_boundary.lower()
+
+
+class SinkConnectorConfig(ConnectorConfig):
+    """What every sink connector has."""
+
+    topics: tuple[str, ...] = option(
+        default=(),
+        importance=HIGH,
+        group=_COMMON,
+        width=Width.LONG,
+        display_name="Topics",
+        doc="Topics to consume.",
+    )
+    topics_regex: str = option(
+        default="",
+        importance=HIGH,
+        validator=regex,
+        group=_COMMON,
+        width=Width.LONG,
+        display_name="Topics regex",
+        doc="Regular expression of the topics to consume, in place of topics.",
+    )
+
+    def check(self) -> Iterable[ConfigError]:
+        yield from super().check()
+        queue = self.errors_deadletterqueue_topic_name
+        if self.topics and self.topics_regex:
+            text = "topics and topics.regex are mutually exclusive options, but both are set."
+            yield ConfigRuleError(text, "topics", "topics.regex")
+        elif not self.topics and not self.topics_regex:
+            yield ConfigRuleError("Must configure one of topics or topics.regex", "topics", "topics.regex")
+        elif queue and queue in self.topics:
+            text = (
+                f"The DLQ topic '{queue}' may not be included in the list of topics "
+                f"('topics=[{', '.join(self.topics)}]') consumed by the connector"
+            )
+            yield ConfigRuleError(text, "topics")
+        elif queue and self.topics_regex and re.fullmatch(self.topics_regex, queue):
+            text = (
+                f"The DLQ topic '{queue}' may not be matched by the regex for the topics "
+                f"('topics.regex={self.topics_regex}') consumed by the connector"
+            )
+            yield ConfigRuleError(text, "topics.regex")

@@ -1,0 +1,99 @@
+"""Launching an embedded broker: Java, jars, storage, ports and properties brought together into a process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from connect.errors import ConnectError
+from connect.jvm.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connect.jvm.java import find_java
+from worker.embedded.broker.archive import class_archive
+from worker.embedded.broker.folder import BrokerFolder, BrokerState
+from worker.embedded.broker.ports import choose_ports
+from worker.embedded.broker.probe import is_ready
+from worker.embedded.broker.settings import BrokerConfig, is_plaintext, render_properties, server_properties
+from worker.embedded.broker.storage import format_storage
+from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.server import clear_the_way, wait_ready, where_to_look
+
+__all__ = ["becomes_ready", "launch_broker"]
+
+_JARS = Path(__file__).with_name("broker.jars")
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+# A broker of this size is ready before the optimising compiler has paid for itself.
+_JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+)
+_PORT_TRIES = 3
+
+
+def launch_broker(
+    config: BrokerConfig, folder: BrokerFolder, last: BrokerState | None, environ: Mapping[str, str]
+) -> BrokerState:
+    """Start the broker of ``folder``, whose lock the caller holds, and wait until it is ready."""
+    clear_the_way(server_mark("broker", folder.data), last, folder.data)
+    if last is not None and last.partial_archive:
+        Path(last.partial_archive).unlink(missing_ok=True)
+    for _ in range(_PORT_TRIES):
+        state = _launch(config, folder, last, environ)
+        if becomes_ready(state, folder, config):
+            return state
+        if config.port or not _lost_its_port(folder):
+            break
+        last = None
+    raise ConnectError(f"The embedded broker ended while it started. {where_to_look(folder.log, folder.data)}")
+
+
+def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig) -> bool:
+    """Wait until the broker answers, and tell whether it does or has ended.
+
+    One that does neither in time is killed, and the ``ConnectError`` has the end of its log.
+    """
+    plaintext = is_plaintext(state.properties)
+    return wait_ready(
+        state.pid,
+        server_mark("broker", folder.data),
+        lambda: is_ready(state.ports.broker, plaintext=plaintext),
+        timeout=config.start_timeout,
+        kind="broker",
+        log=folder.log,
+        data=folder.data,
+    )
+
+
+def _launch(
+    config: BrokerConfig, folder: BrokerFolder, last: BrokerState | None, environ: Mapping[str, str]
+) -> BrokerState:
+    home = sluice_home(environ).absolute()
+    java = find_java(environ=environ)
+    jars = read_lock(_JARS)
+    class_path = os.pathsep.join(map(str, resolve_jars(jars, java=java, home=home, environ=environ)))
+    ports = choose_ports(config.port, None if last is None else last.ports)
+    properties = server_properties(ports, folder.data, config.properties)
+    folder.properties.write_text(render_properties(properties), encoding="ascii")
+    format_storage(folder.data)
+    folder.rotate_log()
+    archive = class_archive(home / "archives", java, (*_JVM_FLAGS, class_path))
+    command = [
+        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, *archive.flags),
+        *(server_mark("broker", folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
+        *("-cp", class_path, "kafka.Kafka", str(folder.properties)),
+    ]
+    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
+    version = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    state = BrokerState(pid, ports, version, properties=dict(config.properties))
+    if archive.partial is not None:
+        state = replace(state, archive=str(archive.path), partial_archive=str(archive.partial))
+    folder.write_state(state)
+    return state
+
+
+def _lost_its_port(folder: BrokerFolder) -> bool:
+    return "Address already in use" in tail(folder.log, lines=200)

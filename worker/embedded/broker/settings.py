@@ -1,0 +1,131 @@
+"""The server properties of an embedded broker: a single KRaft node on loopback, small and quick."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connect.errors import ConfigError
+from connect.jvm.home import sluice_home
+from worker.embedded.broker.ports import HOST, Ports
+from worker.embedded.broker.storage import NODE_ID
+
+__all__ = ["DEFAULT_HEAP", "BrokerConfig", "is_plaintext", "render_properties", "server_properties"]
+
+DEFAULT_HEAP = "256m"
+
+_LARGEST_PORT = 65535
+_HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
+_LISTENER_PROTOCOLS = "listener.security.protocol.map"
+
+_OWN_KEYS = frozenset(
+    {
+        "advertised.listeners",
+        "controller.listener.names",
+        "controller.quorum.voters",
+        "inter.broker.listener.name",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "process.roles",
+    }
+)
+
+_SINGLE_NODE = {
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    # Records may carry timestamps of years ago, which time retention would delete at once.
+    "log.retention.ms": "-1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    # After kill -9 the controller refuses the broker until the session of the killed one has timed out.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    # The default of 128 MiB would be half of the heap.
+    "log.cleaner.dedupe.buffer.size": "8388608",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """How an embedded broker is run."""
+
+    folder: Path = field(default_factory=lambda: sluice_home() / "broker")
+    """Where its data, log and state are; one broker a folder."""
+    port: int | None = None
+    """The port for clients, on loopback: 0 for any free one, ``None`` for 9092 if that is free, else any.
+    What was chosen is written down in the folder and kept."""
+    heap: str = DEFAULT_HEAP
+    """The most heap that the JVM may use, as ``-Xmx`` takes it."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Server properties on top of, or in place of, those of a small single node."""
+    start_timeout: float = 90.0
+    """Seconds in which it must be ready after it was launched."""
+
+    def __post_init__(self) -> None:
+        if _HEAP.fullmatch(self.heap) is None:
+            raise ConfigError("heap", self.heap, "not a size; give one such as 256m or 1g")
+        if self.port is not None and not 0 <= self.port <= _LARGEST_PORT:
+            raise ConfigError("port", self.port, f"not between 0 and {_LARGEST_PORT}")
+
+
+def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """All server properties, ``extra`` last; ``ConfigError`` for a key that is the embedded broker's own."""
+    for key in sorted(_OWN_KEYS & extra.keys()):
+        raise ConfigError(key, extra[key], "set by the embedded broker; use its port and folder settings")
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE_ID),
+        "controller.quorum.voters": f"{NODE_ID}@{HOST}:{ports.controller}",
+        "listeners": f"CLIENT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
+        "advertised.listeners": f"CLIENT://{HOST}:{ports.broker}",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        _LISTENER_PROTOCOLS: "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data),
+        **_SINGLE_NODE,
+        **extra,
+    }
+
+
+def is_plaintext(extra: Mapping[str, str]) -> bool:
+    """Whether clients connect without TLS or SASL, as they do unless ``extra`` says otherwise."""
+    return _LISTENER_PROTOCOLS not in extra
+
+
+def render_properties(properties: Mapping[str, str]) -> str:
+    """``properties`` as a Java properties file that reads back as the same."""
+    return "".join(f"{_escape(key, _KEY)}={_escape(value, _VALUE)}\n" for key, value in properties.items())
+
+
+_VALUE = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
+_KEY = {**_VALUE, " ": "\\ ", ":": "\\:", "=": "\\=", "#": "\\#", "!": "\\!"}
+
+
+def _escape(text: str, replacements: Mapping[str, str]) -> str:
+    escaped = "".join(replacements.get(character, _ascii(character)) for character in text)
+    return "\\" + escaped if escaped.startswith(" ") else escaped
+
+
+def _ascii(character: str) -> str:
+    if " " <= character <= "~":
+        return character
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

@@ -1,0 +1,100 @@
+"""Launching an embedded schema registry: Java, application, ports and settings brought together into a process."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+
+from connect.errors import ConfigError, ConnectError
+from connect.jvm.home import sluice_home
+from connect.jvm.java import find_java
+from worker.embedded.ports import HOST, any_port, is_free
+from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.registry.application import application_jar, registry_archive
+from worker.embedded.registry.folder import RegistryFolder, RegistryState
+from worker.embedded.registry.settings import RegistryServerConfig, system_properties
+from worker.embedded.server import clear_the_way, wait_ready, where_to_look
+
+__all__ = ["API_PATH", "DEFAULT_PORT", "LEAST_JAVA", "becomes_ready", "launch_registry"]
+
+API_PATH = "/apis/ccompat/v7"
+"""Where the registry serves the API of Confluent's."""
+DEFAULT_PORT = 8081
+LEAST_JAVA = 21
+
+_JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+)
+_PORT_TRIES = 3
+_PROBE_SECONDS = 2.0
+
+
+def launch_registry(
+    config: RegistryServerConfig, folder: RegistryFolder, last: RegistryState | None, environ: Mapping[str, str]
+) -> RegistryState:
+    """Start the registry of ``folder``, whose lock the caller holds, and wait until it is ready."""
+    clear_the_way(server_mark("registry", folder.data), last, folder.data)
+    for _ in range(_PORT_TRIES):
+        state = _launch(config, folder, last, environ)
+        if becomes_ready(state, folder, config):
+            return state
+        if config.port or "already bound" not in tail(folder.log, lines=200):
+            break
+        last = None
+    raise ConnectError(f"The embedded registry ended while it started. {where_to_look(folder.log, folder.data)}")
+
+
+def becomes_ready(state: RegistryState, folder: RegistryFolder, config: RegistryServerConfig) -> bool:
+    """Wait until the registry answers, and tell whether it does or has ended."""
+    return wait_ready(
+        state.pid,
+        server_mark("registry", folder.data),
+        lambda: _answers(state.port),
+        timeout=config.start_timeout,
+        kind="registry",
+        log=folder.log,
+        data=folder.data,
+    )
+
+
+def _launch(
+    config: RegistryServerConfig, folder: RegistryFolder, last: RegistryState | None, environ: Mapping[str, str]
+) -> RegistryState:
+    java = find_java(LEAST_JAVA, environ=environ)
+    application = application_jar(java, sluice_home(environ).absolute(), environ)
+    port = _port(config.port, last)
+    folder.data.mkdir(parents=True, exist_ok=True)
+    folder.rotate_log()
+    command = [
+        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, server_mark("registry", folder.data)),
+        *system_properties(config, port, any_port(taken=port), folder.data),
+        *("-jar", str(application)),
+    ]
+    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
+    state = RegistryState(pid, port, registry_archive().version, config.storage)
+    folder.write_state(state)
+    return state
+
+
+def _port(wanted: int | None, last: RegistryState | None) -> int:
+    if wanted:
+        if not is_free(wanted):
+            raise ConfigError("port", wanted, "in use by another process; stop it or give port 0")
+        return wanted
+    if last is not None and is_free(last.port):
+        return last.port
+    return DEFAULT_PORT if wanted is None and is_free(DEFAULT_PORT) else any_port(taken=0)
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", f"{API_PATH}/subjects")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,66 @@
+"""How an embedded schema registry is run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from connect.errors import ConfigError
+from connect.jvm.home import sluice_home
+from worker.embedded.ports import HOST
+
+__all__ = ["DEFAULT_HEAP", "RegistryServerConfig", "Storage", "system_properties"]
+
+DEFAULT_HEAP = "256m"
+
+_LARGEST_PORT = 65535
+_HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
+
+
+class Storage(StrEnum):
+    """Where the registry keeps its schemas."""
+
+    FILE = "file"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryServerConfig:
+    """How an embedded schema registry is run."""
+
+    folder: Path = field(default_factory=lambda: sluice_home() / "registry")
+    """Where its data, log and state are; one registry a folder."""
+    port: int | None = None
+    """The port for clients, on loopback: 0 for any free one, ``None`` for 8081 if that is free, else any.
+    What was chosen is written down in the folder and kept."""
+    storage: Storage = Storage.FILE
+    """Whether schemas survive a restart (``file``) or not (``memory``)."""
+    heap: str = DEFAULT_HEAP
+    """The most heap that the JVM may use, as ``-Xmx`` takes it."""
+    start_timeout: float = 120.0
+    """Seconds in which it must be ready after it was launched."""
+
+    def __post_init__(self) -> None:
+        if _HEAP.fullmatch(self.heap) is None:
+            raise ConfigError("heap", self.heap, "not a size; give one such as 256m or 1g")
+        if self.port is not None and not 0 <= self.port <= _LARGEST_PORT:
+            raise ConfigError("port", self.port, f"not between 0 and {_LARGEST_PORT}")
+
+
+def system_properties(config: RegistryServerConfig, port: int, management_port: int, data: Path) -> list[str]:
+    """The arguments for the JVM that make the registry listen on loopback only and keep its schemas in ``data``."""
+    properties = {
+        "quarkus.http.host": HOST,
+        "quarkus.http.port": str(port),
+        "quarkus.http.access-log.enabled": "false",
+        "quarkus.management.host": HOST,
+        "quarkus.management.port": str(management_port),
+        "apicurio.storage.kind": "sql",
+        "apicurio.storage.sql.kind": "h2",
+    }
+    if config.storage is Storage.FILE:
+        # Without a delay: a schema that was acknowledged is there after a kill, and its id is given to no other.
+        properties["apicurio.datasource.url"] = f"jdbc:h2:file:{data / 'registry'};WRITE_DELAY=0"
+    return [f"-D{key}={value}" for key, value in properties.items()]

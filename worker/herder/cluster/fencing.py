@@ -1,0 +1,174 @@
+"""Fencing: before the source tasks of new task configs start exactly-once, the producers of the former ones are fenced.
+
+Only the leader fences (KIP-618), and records for how many tasks; every worker waits for that record before it starts
+a task. Crash point: a leader that is killed between fencing and the record leaves no record, so the next one fences
+again; nothing is started in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Final
+
+from connect.errors import ConnectError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publishing import Leader
+from worker.herder.inbox import Inbox, Request
+from worker.herder.inquiries import Inquiries
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigStore
+from worker.supervisor.messages import messages
+from worker.unit import Unit
+
+__all__ = ["Fencing", "producers_to_fence"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 1.0
+_LONGEST_RETRY: Final = 16.0
+
+
+def producers_to_fence(recorded: int | None, tasks: int) -> range:
+    """The tasks whose former producers may still write, when there were as many as ``recorded`` and now are ``tasks``.
+
+    A single task that stays the only one is fenced by its own new producer.
+    """
+    if recorded is None or (recorded == 1 and tasks == 1):
+        return range(0)
+    return range(recorded)
+
+
+class Fencing:
+    """Says which tasks may start, and has the producers of former tasks fenced. The herder's thread alone.
+
+    What is not known to be a sink, by ``is_sink``, may be a source; it does no harm to fence where nobody writes.
+    """
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        configs: ConfigStore,
+        membership: Membership,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        inbox: Inbox,
+        leader: Leader | None,
+        is_sink: Callable[[str], bool],
+        *,
+        enabled: bool,
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._configs = configs
+        self._membership = membership
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._inbox = inbox
+        self._leader = leader
+        self._is_sink = is_sink
+        self._enabled = enabled
+        self._asked: set[str] = set()
+        self._rounds: dict[str, list[Request[None]]] = {}
+        self._fencing: dict[str, Request[None]] = {}
+        leadership.when_lost(self._end)
+
+    def may_start(self, unit: Unit) -> bool:
+        """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
+        name = unit.connector
+        if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
+            return True
+        if name not in self._asked:
+            self._asked.add(name)
+            self._ask(name)
+        return False
+
+    def former_fenced(self, name: str) -> Future[None]:
+        """Done when no former task of a stopped connector can commit anything any more, as far as that can be had."""
+        fenced: Request[None] = Request()
+        if not self._enabled:
+            fenced.set_result(None)
+            return fenced
+        try:
+            self.fence(fenced, name)
+        except ConnectError as error:
+            # Another worker leads by now.
+            fenced.set_exception(error)
+        return fenced
+
+    def fence(self, request: Request[None], name: str) -> None:
+        """As the leader, fence the former producers of a connector, unless that is done already."""
+        self._leadership.as_leader(request, lambda: self._fence(request, name))
+
+    # -- as a worker that is about to start tasks --------------------------------------------------------------------
+
+    def _ask(self, name: str, wait: float = _RETRY) -> None:
+        if name not in self._configs.connectors() or not self._configs.pending_fencing(name):
+            self._asked.discard(name)
+            return
+        fenced: Future[None]
+        url = self._membership.leader_url
+        if self._membership.is_leader:
+            fenced = self.former_fenced(name)
+        elif self._leader is not None and url is not None:
+            fenced = self._leader.fence(url, name, self._configs.session_key())
+        else:
+            self._inbox.after(_RETRY, lambda: self._ask(name))
+            return
+        fenced.add_done_callback(lambda done: self._inbox.post(lambda: self._answered(name, done, wait)))
+
+    def _answered(self, name: str, done: Future[None], wait: float) -> None:
+        if (error := done.exception()) is not None:
+            logger.warning("The former tasks of connector %s are not fenced yet: %s", name, error)
+            # Each attempt of the leader is a process.
+            self._inbox.after(wait, lambda: self._ask(name, min(wait * 2, _LONGEST_RETRY)))
+        else:
+            self._asked.discard(name)
+
+    # -- as the leader -----------------------------------------------------------------------------------------------
+
+    def _fence(self, request: Request[None], name: str) -> None:
+        entry = self._configs.connectors().get(name)
+        if entry is None or not self._configs.pending_fencing(name):
+            request.set_result(None)
+            return
+        waiting = self._rounds.setdefault(name, [])
+        waiting.append(request)
+        if len(waiting) > 1:
+            return
+        tasks = len(entry.task_configs)
+        producers = producers_to_fence(self._configs.fenced_tasks(name), tasks)
+        if not producers:
+            self._record(name, tasks)
+            return
+        fenced: Request[None] = Request()
+        self._fencing[name] = fenced
+        fenced.add_done_callback(lambda _: self._fenced(name, tasks, fenced))
+        inquiry = messages.FenceProducers(dict(entry.config), self._worker_props, list(producers))
+        self._inquiries.answer(inquiry, fenced, lambda _: fenced.set_result(None))
+
+    def _fenced(self, name: str, tasks: int, fenced: Request[None]) -> None:
+        del self._fencing[name]
+        if (error := fenced.exception()) is not None:
+            self._round_over(name, error)
+        else:
+            self._record(name, tasks)
+
+    def _end(self) -> None:
+        """Fence nobody any more: what runs by now may be what the next leader has fenced for."""
+        for name, fenced in list(self._fencing.items()):
+            fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
+
+    def _record(self, name: str, tasks: int) -> None:
+        entry = self._configs.connectors().get(name)
+        if entry is None or len(entry.task_configs) != tasks or not self._leadership.is_ready:
+            self._round_over(name, ConnectError(f"The tasks of connector {name} have changed meanwhile"))
+            return
+        recorded = self._configs.put_fenced_tasks(name, tasks)
+        recorded.add_done_callback(lambda done: self._inbox.post(lambda: self._round_over(name, done.exception())))
+
+    def _round_over(self, name: str, error: BaseException | None) -> None:
+        for request in self._rounds.pop(name, []):
+            if error is None:
+                request.set_result(None)
+            else:
+                request.set_exception(error)

@@ -1,0 +1,198 @@
+"""Who may write configurations, and the key by which the workers trust each other. The herder's thread alone.
+
+A new leader writes nothing before it has read the config topic to its end and has fenced the writes of the leader
+before it (invariant I6). Crash point: a leader that is killed leaves at most task configs without their commit record,
+which nobody applies.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.errors import ConnectError
+from worker.errors import NotLeaderError, RebalanceInProgressError
+from worker.herder.inbox import Action, Inbox, Later, Request
+from worker.membership.membership import Membership
+from worker.security.session_keys import new_key
+from worker.stores.config.store import ConfigStore
+from worker.supervisor.lease import Lease
+
+__all__ = ["KeyRotation", "Leadership"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRotation:
+    """How session keys are made, and for how many seconds each is used."""
+
+    algorithm: str
+    bits: int | None
+    seconds: float
+
+
+class Leadership:
+    """Lets only the leader write. Without a ``rotation`` there are no session keys.
+
+    ``on_ready`` is called when this worker has taken the lead. One whose ``lease`` is over may not write either: it was
+    frozen, or has not heard of its cluster, and another may lead by now.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        configs: ConfigStore,
+        inbox: Inbox,
+        rotation: KeyRotation | None = None,
+        on_ready: Action | None = None,
+        lease: Lease | None = None,
+    ) -> None:
+        self._membership = membership
+        self._configs = configs
+        self._inbox = inbox
+        self._rotation = rotation
+        self._on_ready = on_ready
+        self._when_lost: list[Action] = []
+        self._lease = lease
+        self._ready = False
+        self._taking = False
+        self._waiting: list[tuple[Request[Any], Action]] = []
+        self._next_key: Later | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether this worker is the leader and may write."""
+        return self._ready and not self._is_over()
+
+    def refusal(self) -> ConnectError:
+        """Why this worker does not write as the leader."""
+        if self._membership.is_leader:
+            return RebalanceInProgressError("This worker is not sure to lead the cluster at the moment; ask again.")
+        return NotLeaderError("Another worker leads the cluster now.", self._membership.leader_url)
+
+    def as_leader(self, request: Request[Any], action: Action) -> None:
+        """Do this as the leader, as soon as this worker may; one that has yet to join its cluster is waited for.
+
+        Raises :class:`~worker.errors.NotLeaderError` where another is the leader, or has that come of the request.
+        What ``action`` raises fails the request.
+        """
+        if self._has_yet_to_join():
+            request.enter("joining the cluster")
+            self._waiting.append((request, action))
+            return
+        if not self._membership.is_leader:
+            raise NotLeaderError("Only the leader of the cluster may do this.", self._membership.leader_url)
+        if self._ready:
+            if self._is_over():
+                raise self.refusal()
+            action()
+        else:
+            request.enter("taking over the lead of the cluster")
+            self._waiting.append((request, action))
+
+    def when_lost(self, action: Action) -> None:
+        """Do this each time this worker has led and may not write any more."""
+        self._when_lost.append(action)
+
+    def changed(self) -> None:
+        """Look whether this worker is the leader now, and get ready for that."""
+        if self._has_yet_to_join():
+            return
+        if not self._membership.is_leader:
+            self._give_up()
+        elif not (self._ready or self._taking):
+            self._taking = True
+            # The claim ends what the leader before has left under way, which reading to the end would wait for.
+            self._then(self._configs.claim_writes(), self._read)
+
+    def writes_lost(self) -> None:
+        """Claim the topic again if this worker still leads: one that no longer does may have claimed it meanwhile."""
+        if self._ready:
+            self._lose()
+            self.changed()
+
+    def _has_yet_to_join(self) -> bool:
+        return self._membership.generation < 0
+
+    def _read(self) -> None:
+        self._then(self._configs.read_to_end(), self._begin)
+
+    def _begin(self) -> None:
+        self._taking, self._ready = False, True
+        self._renew_key()
+        waiting, self._waiting = self._waiting, []
+        for request, action in waiting:
+            try:
+                action()
+            except Exception as error:
+                request.set_exception(error)
+        if self._on_ready is not None:
+            self._on_ready()
+
+    def _give_up(self) -> None:
+        self._taking = False
+        if self._ready:
+            self._lose()
+        if self._next_key is not None:
+            self._next_key.cancel()
+        waiting, self._waiting = self._waiting, []
+        for request, _ in waiting:
+            request.set_exception(self.refusal())
+
+    def _lose(self) -> None:
+        self._ready = False
+        for action in self._when_lost:
+            action()
+
+    def _is_over(self) -> bool:
+        return self._lease is not None and self._lease.is_over()
+
+    def _then(self, future: Future[None], go_on: Action) -> None:
+        """Go on when this is done, as long as this worker is still taking the lead."""
+
+        def done() -> None:
+            if not (self._taking and self._membership.is_leader):
+                return
+            if (error := future.exception()) is not None:
+                logger.warning("Taking over the lead of the cluster failed and is tried again: %s", error)
+                self._taking = False
+                self._fail_waiting(error)
+                self._inbox.after(_RETRY, self.changed)
+            else:
+                go_on()
+
+        future.add_done_callback(lambda _: self._inbox.post(done))
+
+    def _fail_waiting(self, error: BaseException) -> None:
+        waiting, self._waiting = self._waiting, []
+        for request, _ in waiting:
+            request.set_exception(ConnectError(f"This worker could not take over the lead of the cluster: {error}"))
+
+    # -- session keys --------------------------------------------------------------------------------------------------
+
+    def _renew_key(self) -> None:
+        """Write a new key: each leader uses its own, and none for longer than it is to be."""
+        if self._rotation is None or not self._ready:
+            return
+        if not self.is_ready:
+            self._next_key = self._inbox.after(_RETRY, self._renew_key)
+            return
+        key = new_key(self._rotation.algorithm, self._rotation.bits, time.time_ns() // 1_000_000)
+        written = self._configs.put_session_key(key)
+        written.add_done_callback(lambda done: self._inbox.post(lambda: self._key_written(done)))
+
+    def _key_written(self, written: Future[None]) -> None:
+        if self._rotation is None or not self._ready:
+            return
+        seconds = self._rotation.seconds
+        if (error := written.exception()) is not None:
+            logger.warning("A new session key could not be written and will be again: %s", error)
+            seconds = _RETRY
+        if self._next_key is not None:
+            self._next_key.cancel()
+        self._next_key = self._inbox.after(seconds, self._renew_key)

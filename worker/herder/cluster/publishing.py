@@ -1,0 +1,206 @@
+"""Task configs on their way from the connector that wants them to the config store. The herder's thread alone.
+
+The worker that runs a connector hears which tasks it wants, and only the leader writes. One publication of a connector
+is under way at a time; what it wants meanwhile waits, the newest alone. What is kept is compared with what is wanted
+when a publication has been answered and whenever it changes, so that a publication of a former owner does not stay.
+
+Crash point: if either worker is killed before the commit record is written, the connector is started again somewhere
+and says it again. What the killed one has sent is of a former generation by then, and the leader refuses it
+(:mod:`worker.herder.cluster.publication`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+from worker.errors import BadRequestError, RebalanceInProgressError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication
+from worker.herder.inbox import Inbox, Later
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigStore, ConnectorEntry, SessionKey, TargetState
+
+__all__ = ["Leader", "Publishing"]
+
+logger = logging.getLogger(__name__)
+_FIRST_BACKOFF: Final = 0.25
+_LONGEST_BACKOFF: Final = 60.0
+# Long enough for a connector that is being stopped to be so: its task configs go first.
+_LOOK_AGAIN: Final = 1.0
+_PROCESS_BYTES: Final = 8
+
+TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
+
+
+class Leader(Protocol):
+    """Asks the leader, at its URL, for what only the leader may do. The requests are signed with ``key``."""
+
+    def post_task_configs(
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
+    ) -> Future[None]:
+        """Have it keep the task configs of a connector."""
+
+    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
+        """Have it fence the producers of a connector's former tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Task configs, and the configuration of the connector that they are made of."""
+
+    config: Mapping[str, str]
+    configs: TaskConfigs
+
+
+class Publishing:
+    """Has task configs kept, and tries again until they are or the connector wants others.
+
+    ``fail`` has a connector fail, with a reason, whose task configs cannot be kept however often that is tried.
+    """
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        membership: Membership,
+        leadership: Leadership,
+        inbox: Inbox,
+        leader: Leader | None,
+        fail: Callable[[str, str], None],
+    ) -> None:
+        self._configs = configs
+        self._membership = membership
+        self._leadership = leadership
+        self._inbox = inbox
+        self._leader = leader
+        self._fail = fail
+        self._process = secrets.token_hex(_PROCESS_BYTES)
+        self._numbers = itertools.count(1)
+        self._wanted: dict[str, _Wanted] = {}
+        self._under_way: dict[str, Publication] = {}
+        self._later: dict[str, Later] = {}
+
+    def publish(self, connector: str, config: Mapping[str, str], configs: TaskConfigs) -> None:
+        """Have these be the connector's task configs, which it has made of this configuration."""
+        self._wanted[connector] = _Wanted(config, configs)
+        self._attempt(connector, _FIRST_BACKOFF)
+
+    def look(self, connector: str) -> None:
+        """The task configs that are kept have changed: in a moment, see whether they are those that are wanted."""
+        if connector in self._wanted and connector not in self._later:
+            self._attempt_in(_LOOK_AGAIN, connector, _FIRST_BACKOFF)
+
+    def joined(self) -> None:
+        """The cluster has a new generation: what is not kept yet is said to its leader.
+
+        A former leader may take long to answer, or for ever, and what it has is refused by now.
+        """
+        generation = self._membership.generation
+        former = {name for name, publication in self._under_way.items() if publication.generation != generation}
+        for connector in former:
+            del self._under_way[connector]
+        for connector in former | self._later.keys():
+            self._attempt(connector, _FIRST_BACKOFF)
+
+    def forget(self, connector: str) -> None:
+        """The connector does not run here any more; whoever runs it says what it wants."""
+        self._wanted.pop(connector, None)
+        self._cancel(connector)
+
+    def _attempt(self, connector: str, backoff: float) -> None:
+        self._cancel(connector)
+        wanted = self._wanted.get(connector)
+        if wanted is None or connector in self._under_way:
+            return
+        entry = self._configs.connectors().get(connector)
+        if entry is None or entry.target is TargetState.STOPPED or entry.config != wanted.config:
+            self.forget(connector)
+            return
+        if is_applied(entry, wanted.configs):
+            return
+        publication = Publication(self._membership.generation, self._process, next(self._numbers))
+        self._under_way[connector] = publication
+
+        def answered(done: Future[None]) -> None:
+            if self._under_way.get(connector) is publication:
+                del self._under_way[connector]
+                self._done(connector, wanted, done, backoff)
+
+        kept = self._kept(connector, wanted.configs, publication)
+        kept.add_done_callback(lambda done: self._inbox.post(lambda: answered(done)))
+
+    def _kept(self, connector: str, configs: TaskConfigs, publication: Publication) -> Future[None]:
+        if self._leadership.is_ready:
+            return self._configs.put_task_configs(connector, configs)
+        url = self._membership.leader_url
+        if self._leader is None or url is None or self._membership.is_leader:
+            nobody: Future[None] = Future()
+            nobody.set_exception(RebalanceInProgressError("The cluster has no leader at the moment."))
+            return nobody
+        return self._then_read(
+            self._leader.post_task_configs(url, connector, configs, publication, self._configs.session_key())
+        )
+
+    def _then_read(self, posted: Future[None]) -> Future[None]:
+        """Done when this worker's own view has what the leader has written."""
+        seen: Future[None] = Future()
+
+        def answered() -> None:
+            if (error := posted.exception()) is not None:
+                seen.set_exception(error)
+            else:
+                self._configs.read_to_end().add_done_callback(read)
+
+        def read(done: Future[None]) -> None:
+            if (error := done.exception()) is not None:
+                seen.set_exception(error)
+            else:
+                seen.set_result(None)
+
+        posted.add_done_callback(lambda _: self._inbox.post(answered))
+        return seen
+
+    def _done(self, connector: str, published: _Wanted, done: Future[None], backoff: float) -> None:
+        error = done.exception()
+        if self._wanted.get(connector) is not published:
+            self._attempt(connector, _FIRST_BACKOFF)
+        elif isinstance(error, BadRequestError) and self._can_sign():
+            self.forget(connector)
+            self._fail(connector, f"Its task configs cannot be kept: {error}")
+        elif error is not None or not self._is_kept(connector, published):
+            # Between two leaders this is how it goes; more is worth a line.
+            level = logging.DEBUG if isinstance(error, RebalanceInProgressError) else logging.WARNING
+            reason = error or "others have come between"
+            logger.log(level, "The task configs of connector %s are not kept yet: %s", connector, reason)
+            self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))
+
+    def _can_sign(self) -> bool:
+        """Whether what is wrong is not the missing signature of a worker that has yet to read the key."""
+        return self._leadership.is_ready or self._configs.session_key() is not None
+
+    def _is_kept(self, connector: str, published: _Wanted) -> bool:
+        entry = self._configs.connectors().get(connector)
+        return entry is None or entry.config != published.config or is_applied(entry, published.configs)
+
+    def _attempt_in(self, seconds: float, connector: str, backoff: float) -> None:
+        self._cancel(connector)
+        self._later[connector] = self._inbox.after(seconds, lambda: self._attempt(connector, backoff))
+
+    def _cancel(self, connector: str) -> None:
+        if (later := self._later.pop(connector, None)) is not None:
+            later.cancel()
+
+
+def is_applied(entry: ConnectorEntry, configs: Sequence[Mapping[str, str]]) -> bool:
+    """Whether these are the connector's task configs already, made of the configuration that it has."""
+    return entry.task_configs == tuple(configs) and entry.applied == entry.config

@@ -1,0 +1,166 @@
+"""What a worker does when the group divides its work anew. The herder's thread alone.
+
+========================================  ==============================================================================
+kill -9 here                              then
+========================================  ==============================================================================
+after a round, before the revoked stop    the children see their pipe end and exit; the others take over after the
+                                          session (and ``scheduled.rebalance.max.delay.ms``)
+the revoked are stopped, before rejoin    the same: nobody runs them until the group knows that they are free
+no heartbeat gets through                 everything is stopped before the session ends, and the worker's lease with its
+                                          children runs out, so that they exit even if the worker itself is frozen
+========================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.inbox import Action, Inbox
+from worker.herder.inquiries import Inquiries
+from worker.herder.units import Units
+from worker.membership.events import Event, Joined, Lost, Refused
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigSnapshot, ConfigStore
+
+__all__ = ["Rebalancing"]
+
+logger = logging.getLogger(__name__)
+
+
+class Rebalancing:
+    """Brings what runs here in line with each assignment.
+
+    A worker that cannot read the configurations that an assignment was made of within ``sync_timeout`` seconds leaves
+    the group for ``unsync_backoff`` seconds.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        configs: ConfigStore,
+        units: Units,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        inbox: Inbox,
+        reconcile: Action,
+        refused: Callable[[str], None],
+        sync_timeout: float,
+        unsync_backoff: float,
+    ) -> None:
+        self._membership = membership
+        self._configs = configs
+        self._units = units
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._inbox = inbox
+        self._reconcile = reconcile
+        self._refused = refused
+        self._sync_timeout = sync_timeout
+        self._unsync_backoff = unsync_backoff
+        self._newest: Event | None = None
+        self._divided: Mapping[str, int] = {}
+
+    def start(self) -> None:
+        """Take part in the group."""
+        self._divided = self._configs.snapshot().tasks
+        self._membership.start(lambda event: self._inbox.post(lambda: self._happened(event)), self.snapshot)
+
+    def snapshot(self, offset: int) -> Future[ConfigSnapshot]:
+        """What there is to divide, read up to ``offset`` at least as far as that can be read; from any thread."""
+        snapshot: Future[ConfigSnapshot] = Future()
+
+        def look() -> None:
+            if self._configs.snapshot().offset >= offset:
+                snapshot.set_result(self._configs.snapshot())
+            else:
+                read = self._configs.read_to_end()
+                read.add_done_callback(
+                    lambda _: self._inbox.post(lambda: snapshot.set_result(self._configs.snapshot()))
+                )
+
+        self._inbox.post(look)
+        return snapshot
+
+    def configs_changed(self) -> None:
+        """Have the work divided anew if there are other connectors or tasks than before."""
+        snapshot = self._configs.snapshot()
+        if snapshot.tasks != self._divided:
+            self._divided = snapshot.tasks
+            self._membership.rejoin("there are other connectors or tasks", snapshot.offset)
+
+    def _happened(self, event: Event) -> None:
+        self._newest = event
+        match event:
+            case Joined():
+                self._joined(event)
+            case Lost():
+                self._lost(event)
+            case Refused(message):
+                self._refused(message)
+
+    def _joined(self, event: Joined) -> None:
+        if event.mismatch:
+            self._caught_up(event, lambda: self._membership.rejoin("the leader knew older configurations"))
+        elif event.config_offset > self._configs.snapshot().offset:
+            self._caught_up(event, lambda: self._take(event))
+        else:
+            self._take(event)
+
+    def _take(self, event: Joined) -> None:
+        logger.info(
+            "Generation %d: %s leads, this worker has %d connectors and tasks and gives up %d",
+            event.generation,
+            event.leader_url,
+            len(event.held),
+            len(event.revoked),
+        )
+        self._membership.happened(event)
+        self._units.joined()
+        self._leadership.changed()
+        self._reconcile()
+        self._units.divided()
+        if event.revoked:
+            self._units.when_gone(event.revoked, lambda: self._revoked(event))
+
+    def _revoked(self, event: Joined) -> None:
+        if self._is_newest(event):
+            self._membership.rejoin("what was revoked is stopped")
+
+    def _lost(self, event: Lost) -> None:
+        logger.warning("This worker is not part of its cluster now and stops everything")
+        self._membership.happened(event)
+        self._leadership.changed()
+        self._units.lost(event.within)
+        self._units.when_gone(None, lambda: self._inquiries.when_done(lambda: event.stopped.set_result(None)))
+
+    def _caught_up(self, event: Joined, go_on: Action) -> None:
+        """Read the configurations to their end and go on, as long as nothing else has happened meanwhile."""
+        read = self._configs.read_to_end()
+        given_up = self._inbox.after(self._sync_timeout, lambda: self._stay_away(event))
+
+        def done() -> None:
+            if not self._is_newest(event):
+                return
+            if read.exception() is None and self._configs.snapshot().offset >= event.config_offset:
+                given_up.cancel()
+                go_on()
+
+        read.add_done_callback(lambda _: self._inbox.post(done))
+
+    def _stay_away(self, event: Joined) -> None:
+        if self._is_newest(event):
+            self._newest = None
+            logger.error(
+                "The configurations up to offset %d could not be read within worker.sync.timeout.ms=%d; this worker "
+                "leaves its cluster for worker.unsync.backoff.ms=%d",
+                event.config_offset,
+                self._sync_timeout * 1000,
+                self._unsync_backoff * 1000,
+            )
+            self._membership.leave(self._unsync_backoff)
+
+    def _is_newest(self, event: Event) -> bool:
+        return self._newest is event

@@ -1,0 +1,186 @@
+"""What is known of connectors, and what is shown of it. Used by the herder's thread alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.errors import ConnectError, NotFoundError, PluginError
+from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from worker.errors import ForbiddenError
+from worker.herder.connectors.schedules import due
+from worker.herder.connectors.views import (
+    KeptViews,
+    Views,
+    by_connector,
+    connector_info,
+    connector_status,
+    task_configs,
+    task_status,
+)
+from worker.metrics.measurements import Measurements
+from worker.stores.config.store import ConfigStore, ConnectorEntry
+from worker.stores.status.store import Status, StatusStore
+from worker.unit import Unit
+
+__all__ = ["Connectors", "TopicTracking"]
+
+Document = dict[str, Any]
+_UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTracking:
+    """Whether the topics that connectors use are kept, and may be reset (KIP-158)."""
+
+    enabled: bool = True
+    resettable: bool = True
+
+
+class Connectors:
+    """Looks up connectors in the stores.
+
+    Every method fails with :class:`~connect.errors.NotFoundError` for a connector that there is not.
+    """
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        plugins: PluginRegistry,
+        tracking: TopicTracking,
+        measurements: Measurements,
+    ) -> None:
+        self._measurements = measurements
+        self._configs = configs
+        self._statuses = statuses
+        self._plugins = plugins
+        self._tracking = tracking
+        self._kept_views = KeptViews()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a connector of this name."""
+        return name in self._configs.connectors()
+
+    def names(self) -> list[str]:
+        """The names of all, in order."""
+        return sorted(self._configs.connectors())
+
+    def entry(self, name: str) -> ConnectorEntry:
+        """A connector as it is to be."""
+        entry = self._configs.connectors().get(name)
+        if entry is None:
+            raise NotFoundError(f"Connector {name} not found")
+        return entry
+
+    def forget(self, name: str) -> None:
+        """Forget what is known of a connector that is no more."""
+        self._measurements.forget(name)
+        self._kept_views.forget(name)
+
+    def type(self, name: str) -> str:
+        """``source``, ``sink``, or ``unknown`` where neither its config record nor a file of plugins tells."""
+        entry = self._configs.connectors().get(name)
+        if entry is None:
+            return _UNKNOWN
+        if entry.type is not None:
+            return entry.type
+        plugin = self.plugin(entry.config.get("connector.class", ""))
+        return (plugin.type if plugin is not None else None) or _UNKNOWN
+
+    def is_source(self, name: str) -> bool:
+        """Whether a connector is a source; :class:`~connect.errors.ConnectError` if that is not known."""
+        found = self.type(name)
+        if found == _UNKNOWN:
+            raise ConnectError(
+                f"Whether connector {name} is a source or a sink is not known: what wrote its configuration did not "
+                "keep that, and no plugins.toml tells it of its connector.class. PUT its configuration once more, "
+                "unchanged, or tell the type in the plugins.toml of the plugin."
+            )
+        return found == "source"
+
+    def plugin(self, name: str) -> PluginEntry | None:
+        """The connector class that a configuration calls ``name``, if there is one."""
+        try:
+            return self._plugins.find(PluginKind.CONNECTOR, name)
+        except PluginError:
+            return None
+
+    def info(self, name: str) -> Document:
+        """A connector's configuration and tasks."""
+        return connector_info(name, self.type(name), self.entry(name))
+
+    def status(self, name: str, statuses: Mapping[Unit, Status] | None = None) -> Document:
+        """The status of a connector and its tasks, as it is or as ``statuses`` say."""
+        shown = self._statuses.statuses() if statuses is None else statuses
+        return self._status(name, shown, self._configs.connectors().get(name))
+
+    def _status(self, name: str, statuses: Mapping[Unit, Status], entry: ConnectorEntry | None) -> Document:
+        document = connector_status(name, self.type(name), statuses, self._measurements.of)
+        if entry is not None and (at := due(entry)) is not None:
+            document["next_run"] = at.isoformat().replace("+00:00", "Z")
+        return document
+
+    def newest_status(self, name: str, *, refresh: bool) -> Document:
+        """The status; with ``refresh`` other workers are asked for what the next one is to show of their tasks."""
+        if refresh:
+            self._measurements.refresh(name)
+        return self.status(name)
+
+    def expanded(self) -> dict[str, dict[str, Document]]:
+        """Every connector by name, with its status, if it has one, and its info. What is given is not to be changed."""
+        connectors = self._configs.connectors()
+        parts = by_connector(connectors, self._statuses.statuses())
+        return {name: self._views(name, connectors[name], parts[name]) for name in sorted(connectors)}
+
+    def _views(self, name: str, entry: ConnectorEntry, parts: list[tuple[Unit, Status]]) -> Views:
+        measured = self._measurements.of
+        seen = [item for unit, status in parts for item in (status, measured(unit, status))]
+
+        def make() -> Views:
+            statuses = dict(parts)
+            has_status = Unit(name) in statuses
+            status = {"status": self._status(name, statuses, entry)} if has_status else {}
+            return {**status, "info": connector_info(name, self.type(name), entry)}
+
+        return self._kept_views.get(name, (entry, *seen), make)
+
+    def task_configs(self, name: str) -> list[Document]:
+        """The configurations of a connector's tasks."""
+        return task_configs(name, self.entry(name))
+
+    def task_status(self, unit: Unit) -> Document:
+        """The status of one task."""
+        self._measurements.refresh(unit.connector)
+        return task_status(unit, self._statuses.statuses(), self._measurements.of)
+
+    def uses_topics(self, unit: Unit, topics: tuple[str, ...]) -> None:
+        """Keep that a task uses these topics."""
+        if self.exists(unit.connector):
+            self._statuses.put_topics(unit, topics)
+
+    def topics(self, name: str) -> list[str]:
+        """The topics a connector uses; none of one that there is not."""
+        if not self._tracking.enabled:
+            raise ForbiddenError("Topic tracking is disabled.")
+        return self._statuses.topics(name)
+
+    def reset_topics(self, name: str) -> None:
+        """Forget which topics a connector uses."""
+        if not self._tracking.enabled:
+            raise ForbiddenError("Topic tracking is disabled.")
+        if not self._tracking.resettable:
+            raise ForbiddenError("Topic tracking reset is disabled.")
+        self._statuses.remove_topics(name)
+
+    def listed_plugin(self, name: str) -> PluginEntry:
+        """The plugin of any kind that is called ``name`` and listed."""
+        for kind in PluginKind:
+            try:
+                entry = self._plugins.find(kind, name)
+            except PluginError:
+                continue
+            if entry in self._plugins.entries(kind):
+                return entry
+        raise NotFoundError(f"Unknown plugin {name}.")

@@ -1,0 +1,222 @@
+"""Connectors with ``run.until=drained``: tells their sinks to drain, and stops what is drained."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
+
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.inbox import Inbox, Later, Request
+from worker.herder.turns import Turns
+from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
+from worker.stores.status.store import State, Status, StatusStore
+from worker.supervisor.lifecycle import Phase
+from worker.unit import Unit
+
+__all__ = ["Drainable", "Draining", "Drains", "Outcome", "draining"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drainable:
+    """A connector with ``run.until=drained``: the phase of the connector, and those of its tasks.
+
+    ``tasks`` is ``None`` until the connector has said which tasks it wants. A stopped connector has drained before.
+    """
+
+    is_source: bool
+    stopped: bool
+    connector: Phase | None
+    tasks: tuple[Phase | None, ...] | None
+
+    @property
+    def failed(self) -> bool:
+        """Whether something of it has failed, so that it will not come to its end by itself."""
+        return self.connector is Phase.FAILED or Phase.FAILED in (self.tasks or ())
+
+    @property
+    def drained(self) -> bool:
+        """Whether it is at its end."""
+        return self.stopped or (self.tasks is not None and all(phase is Phase.DRAINED for phase in self.tasks))
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        return self.drained or self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Draining:
+    """What follows: the sinks to tell, the connectors to stop, and whether all is done."""
+
+    sinks: frozenset[str]
+    stop: frozenset[str]
+    finished: bool
+
+
+def draining(connectors: Mapping[str, Drainable]) -> Draining:
+    """Decide for all connectors with ``run.until=drained``."""
+    sources_done = all(connector.done for connector in connectors.values() if connector.is_source)
+    sinks = frozenset(name for name, connector in connectors.items() if sources_done and not connector.is_source)
+    stop = frozenset(name for name, connector in connectors.items() if connector.drained and not connector.stopped)
+    finished = bool(connectors) and all(connector.stopped or connector.failed for connector in connectors.values())
+    return Draining(sinks, stop, finished)
+
+
+logger = logging.getLogger(__name__)
+_LOOK_AGAIN: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the connectors with ``run.until=drained`` ended: those that failed."""
+
+    failed: tuple[str, ...]
+
+
+class Drains:
+    """Looks how far such connectors are. ``is_source`` tells the kind of one, ``turns`` are for what it writes of one.
+
+    In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
+    connectors have nothing to do with each other (``together`` is false), each sink drains from its start.
+    """
+
+    def __init__(
+        self,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        leadership: Leadership,
+        turns: Turns,
+        inbox: Inbox,
+        is_source: Callable[[str], bool],
+        *,
+        together: bool,
+    ) -> None:
+        self._configs = configs
+        self._statuses = statuses
+        self._leadership = leadership
+        self._turns = turns
+        self._inbox = inbox
+        self._is_source = is_source
+        self._together = together
+        self._all_created = False
+        self._later: Later | None = None
+
+    def all_created(self) -> None:
+        """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
+        self._all_created = True
+
+    def sinks(self) -> frozenset[str]:
+        """The sinks that are to deliver what is there and stop."""
+        bounded = self._bounded()
+        if not self._together:
+            return frozenset(name for name in bounded if not self._is_source(name))
+        return draining(self._drainable(bounded)).sinks if self._all_created else frozenset()
+
+    def stop_drained(self) -> None:
+        """As the leader, stop the connectors that are drained."""
+        if not self._leadership.is_ready:
+            return
+        bounded = self._bounded()
+        self._look_later(bounded)
+        self._remove_leftovers(bounded)
+        for name in filter(self._turns.is_free, draining(self._drainable(bounded)).stop):
+            self._stop(name)
+        for name, entry in self._configs.connectors().items():
+            if entry.target is TargetState.STOPPED and entry.task_configs and self._turns.is_free(name):
+                # A connector published tasks while it was being stopped; or another runtime left it so.
+                self._clear(name, entry.drained)
+
+    def outcome(self) -> Outcome | None:
+        """How everything ended, if all connectors of a standalone worker are to drain and have."""
+        bounded = self._bounded()
+        ends = {name: entry for name, entry in bounded.items() if not entry.config.get("schedule")}
+        finished = draining(self._drainable(ends)).finished and len(ends) == len(self._configs.connectors())
+        if not (self._together and self._all_created and finished):
+            return None
+        statuses = self._statuses.statuses()
+        failed = {unit.connector for unit, status in statuses.items() if status.state is State.FAILED}
+        return Outcome(tuple(sorted(failed)))
+
+    def _look_later(self, bounded: Mapping[str, ConnectorEntry]) -> None:
+        """Look again in a moment while any runs: other workers say of their tasks that they are drained."""
+        runs = any(entry.target is not TargetState.STOPPED for entry in bounded.values())
+        if runs and self._later is None and not self._together:
+            self._later = self._inbox.after(_LOOK_AGAIN, self._look)
+
+    def _look(self) -> None:
+        self._later = None
+        self.stop_drained()
+
+    def _remove_leftovers(self, bounded: Mapping[str, ConnectorEntry]) -> None:
+        """Forget drained tasks that a connector does not have; when it has them again they are yet to run."""
+        for unit, status in self._statuses.statuses().items():
+            entry = bounded.get(unit.connector)
+            if entry is None or not (unit.is_task and status.drained) or not self._turns.is_free(unit.connector):
+                continue
+            if entry.target is not TargetState.STOPPED and unit.task >= len(entry.task_configs):
+                self._statuses.remove(unit)
+
+    def _stop(self, name: str) -> None:
+        logger.info("Connector %s is drained and stops", name)
+        self._clear(name, time.time_ns() // 1_000_000)
+
+    def _clear(self, name: str, drained: int | None) -> None:
+        stopped: Request[None] = Request()
+        stopped.add_done_callback(lambda done: self._inbox.post(lambda: self._stopped(name, done)))
+        self._turns.take(
+            name, stopped, lambda: stopped.follow(stop_connector(self._configs, name, self._inbox, drained))
+        )
+
+    def _stopped(self, name: str, done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            logger.warning("Connector %s could not be stopped yet: %s", name, error)
+
+    def _bounded(self) -> dict[str, ConnectorEntry]:
+        entries = self._configs.connectors().items()
+        return {name: entry for name, entry in entries if entry.config.get("run.until") == "drained"}
+
+    def _drainable(self, bounded: Mapping[str, ConnectorEntry]) -> dict[str, Drainable]:
+        statuses = self._statuses.statuses()
+        return {name: self._standing(name, entry, statuses) for name, entry in bounded.items()}
+
+    def _standing(self, name: str, entry: ConnectorEntry, statuses: Mapping[Unit, Status]) -> Drainable:
+        connector = _phase(statuses.get(Unit(name)))
+        units = [Unit(name, task) for task in range(len(entry.task_configs))]
+        tasks: tuple[Phase | None, ...] | None = tuple(_phase(statuses.get(unit)) for unit in units)
+        if entry.applied != entry.config or (not units and connector is not Phase.DRAINED):
+            tasks = None
+        stopped = entry.target is TargetState.STOPPED
+        return Drainable(is_source=self._is_source(name), stopped=stopped, connector=connector, tasks=tasks)
+
+
+def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int | None = None) -> Future[None]:
+    """Have a connector without tasks, and then stopped: in this order, so that a stopped one never has tasks."""
+    stopped: Future[None] = Future()
+
+    def tasks_gone(done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            stopped.set_exception(error)
+        else:
+            configs.put_target_state(name, TargetState.STOPPED, drained).add_done_callback(at_rest)
+
+    def at_rest(done: Future[None]) -> None:
+        if (error := done.exception()) is not None:
+            stopped.set_exception(error)
+        else:
+            stopped.set_result(None)
+
+    # The store is used by the herder's thread alone.
+    configs.put_task_configs(name, ()).add_done_callback(lambda done: inbox.post(lambda: tasks_gone(done)))
+    return stopped
+
+
+def _phase(status: Status | None) -> Phase | None:
+    if status is None:
+        return None
+    if status.drained:
+        return Phase.DRAINED
+    return Phase.FAILED if status.state is State.FAILED else Phase.RUNNING

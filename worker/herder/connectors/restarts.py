@@ -1,0 +1,85 @@
+"""Restarts at the request of a user, by the worker that runs what is restarted. The herder's thread alone."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+from connect.errors import ConnectError, NotFoundError
+from worker.errors import NotAssignedError, NotLeaderError
+from worker.herder.connectors.restart_plans import restart_plan
+from worker.herder.inbox import Action, Inbox, Request
+from worker.herder.units import Units
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
+from worker.stores.status.store import State, StatusStore
+from worker.unit import Unit
+
+__all__ = ["Restarts"]
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 10.0
+_LOOK_AGAIN: Final = 0.05
+
+
+class Restarts:
+    """Restarts what runs here, and says who is to restart what does not.
+
+    What is about to be given to a worker, because its connector has just been made or configured, is waited for, as in
+    Kafka Connect. A request fails with :class:`~connect.errors.NotFoundError`,
+    :class:`~worker.errors.NotAssignedError` with the URL of the worker that runs the unit, or
+    :class:`~worker.errors.NotLeaderError` with that of the worker that knows.
+    """
+
+    def __init__(
+        self, configs: ConfigStore, statuses: StatusStore, membership: Membership, units: Units, inbox: Inbox
+    ) -> None:
+        self._configs = configs
+        self._statuses = statuses
+        self._membership = membership
+        self._units = units
+        self._inbox = inbox
+
+    def connector(self, request: Request[dict[str, Any]], name: str) -> None:
+        """Restart a connector without its tasks; there is nothing to be shown of it."""
+        self._attempt(request, Unit(name), lambda: request.set_result({}), _PATIENCE)
+
+    def task(self, request: Request[None], unit: Unit) -> None:
+        """Restart one task."""
+        self._attempt(request, unit, lambda: request.set_result(None), _PATIENCE)
+
+    def requested(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """Restart what runs here of a connector, as every worker was asked to (KIP-745)."""
+        statuses = self._statuses.statuses()
+        self._units.restart(restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed))
+
+    def _attempt(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
+        """Restart a unit, or find out who is to do it; look again for a while if neither can be yet."""
+        entry = self._configs.connectors().get(unit.connector)
+        if entry is None:
+            raise NotFoundError(f"Unknown connector: {unit.connector}")
+        is_there = not unit.is_task or unit.task < len(entry.task_configs)
+        if not is_there and (patience <= 0 or not self._has_tasks_to_come(unit.connector, entry)):
+            raise NotFoundError(f"Unknown task: {unit.connector}-{unit.task}")
+        if is_there and self._units.assigned(unit):
+            self._units.restart([unit])
+            answer()
+        elif not self._membership.is_leader:
+            raise NotLeaderError("Only the leader knows which worker runs what.", self._membership.leader_url)
+        elif (url := self._membership.owner_url(unit)) is not None or patience <= 0:
+            raise NotAssignedError(f"{unit} does not run on this worker.", url)
+        else:
+            request.enter(f"waiting until a worker is to run {unit}")
+            self._inbox.after(_LOOK_AGAIN, lambda: self._look_again(request, unit, answer, patience - _LOOK_AGAIN))
+
+    def _look_again(self, request: Request[T], unit: Unit, answer: Action, patience: float) -> None:
+        try:
+            self._attempt(request, unit, answer, patience)
+        except ConnectError as error:
+            request.set_exception(error)
+
+    def _has_tasks_to_come(self, connector: str, entry: ConnectorEntry) -> bool:
+        """Whether the connector is still to say which tasks it wants."""
+        status = self._statuses.statuses().get(Unit(connector))
+        has_failed = status is not None and status.state is State.FAILED
+        return entry.target is TargetState.STARTED and entry.applied != entry.config and not has_failed

@@ -1,0 +1,117 @@
+"""What the REST API shows of connectors and tasks, made anew only for those of which something has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from connect.errors import NotFoundError
+from worker.stores.config.store import ConnectorEntry
+from worker.stores.status.store import Status
+from worker.unit import Unit
+
+__all__ = ["KeptViews", "Views", "by_connector", "connector_info", "connector_status", "task_configs", "task_status"]
+
+Measured: TypeAlias = Callable[[Unit, Status], Mapping[str, float] | None]
+"""What a task with a status has counted and measured, if that is known."""
+
+
+def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
+    """A connector's configuration as it was written, and which tasks it has (``ConnectorInfo``)."""
+    return {
+        "name": name,
+        "config": dict(entry.config),
+        "tasks": [{"connector": name, "task": task} for task in range(len(entry.task_configs))],
+        "type": kind,
+    }
+
+
+def task_configs(name: str, entry: ConnectorEntry) -> list[dict[str, Any]]:
+    """The configuration of each task as it is stored (``TaskInfo``)."""
+    return [
+        {"id": {"connector": name, "task": task}, "config": dict(config)}
+        for task, config in enumerate(entry.task_configs)
+    ]
+
+
+def connector_status(name: str, kind: str, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
+    """A connector's state with those of its tasks (``ConnectorStateInfo``), and what the tasks have counted.
+
+    ``statuses`` may have those of other connectors too. Raises :class:`~connect.errors.NotFoundError` if it has none.
+    """
+    if Unit(name) not in statuses:
+        raise NotFoundError(f"No status found for connector {name}")
+    tasks = sorted(unit for unit in statuses if unit.connector == name and unit.is_task)
+    return {
+        "name": name,
+        "connector": _state(statuses[Unit(name)]),
+        "tasks": [_task(unit, statuses[unit], measured) for unit in tasks],
+        "type": kind,
+    }
+
+
+def task_status(unit: Unit, statuses: Mapping[Unit, Status], measured: Measured) -> dict[str, Any]:
+    """The state of one task (``TaskState``); :class:`~connect.errors.NotFoundError` if it has none."""
+    if unit not in statuses:
+        raise NotFoundError(f"No status found for task {unit.connector}-{unit.task}")
+    return _task(unit, statuses[unit], measured)
+
+
+def _task(unit: Unit, status: Status, measured: Measured) -> dict[str, Any]:
+    metrics = measured(unit, status)
+    return {"id": unit.task, **_state(status), **({"metrics": dict(metrics)} if metrics else {})}
+
+
+def _state(status: Status) -> dict[str, Any]:
+    state: dict[str, Any] = {"state": status.state.value, "worker_id": status.worker_id}
+    if status.trace is not None:
+        state["trace"] = status.trace
+    if status.version not in (None, "undefined"):
+        state["version"] = status.version
+    if status.restarts:
+        state["restarts"] = status.restarts
+    return state
+
+
+Views: TypeAlias = dict[str, dict[str, Any]]
+"""The ``status`` and the ``info`` of a connector. They are shared with whoever asked before: nobody changes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    made_of: tuple[object, ...]
+    views: Views
+
+
+class KeptViews:
+    """Keeps the views of connectors."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+
+    def get(self, name: str, made_of: tuple[object, ...], make: Callable[[], Views]) -> Views:
+        """The views that were made of the very same objects, or else new ones."""
+        kept = self._kept.get(name)
+        if kept is None or not _same(kept.made_of, made_of):
+            kept = self._kept[name] = _Kept(made_of, make())
+        return kept.views
+
+    def forget(self, name: str) -> None:
+        """The connector is no more."""
+        self._kept.pop(name, None)
+
+
+def by_connector(
+    connectors: Mapping[str, ConnectorEntry], statuses: Mapping[Unit, Status]
+) -> dict[str, list[tuple[Unit, Status]]]:
+    """The statuses of each connector and its tasks, in no order."""
+    parts: dict[str, list[tuple[Unit, Status]]] = {name: [] for name in connectors}
+    for part in statuses.items():
+        if (of_connector := parts.get(part[0].connector)) is not None:
+            of_connector.append(part)
+    return parts
+
+
+def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

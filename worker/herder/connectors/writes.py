@@ -1,0 +1,382 @@
+"""Creates, changes, stops and restarts connectors at the request of a user. The leader does; in the herder's thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from connect.plugins import PluginEntry
+from worker.errors import BadRequestError, ConflictError, InvalidConnectorError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication, Publications
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.drains import stop_connector
+from worker.herder.connectors.restart_plans import restart_plan, restarting
+from worker.herder.inbox import Inbox, Request
+from worker.herder.inquiries import Inquiries
+from worker.herder.turns import Turns
+from worker.loggers import level_named
+from worker.membership.membership import Membership
+from worker.stores.config.store import ConfigStore, TargetState
+from worker.stores.status.store import StatusStore
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Report
+
+__all__ = [
+    "GivenConfig",
+    "Writes",
+    "check_infos",
+    "check_same_class",
+    "initial_target",
+    "merged",
+    "named",
+    "required_class",
+]
+
+GivenConfig: TypeAlias = Mapping[str, str | None]
+"""A configuration as a user gives it: null is a mistake, or removes a key where a configuration is patched."""
+
+_NAME: Final = "name"
+_CLASS: Final = "connector.class"
+_INITIAL_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
+def named(name: str, config: GivenConfig) -> dict[str, str | None]:
+    """The configuration with its connector's name, which it may say already but not otherwise; null says nothing."""
+    said = config.get(_NAME)
+    if said is not None and said != name:
+        raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
+    return {**config, _NAME: name}
+
+
+def initial_target(initial_state: object) -> TargetState | None:
+    """How a connector is to begin that is created with this ``initial_state`` (KIP-980), if it has one."""
+    if initial_state is None:
+        return None
+    target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
+    if target is None:
+        raise BadRequestError(f"initial_state {initial_state!r} is none of {', '.join(_INITIAL_STATES)}.")
+    return target
+
+
+def merged(config: Mapping[str, str], patch: GivenConfig) -> dict[str, str | None]:
+    """The configuration after a JSON merge patch (KIP-477): null removes a key."""
+    changed = {**config, **patch}
+    return {key: value for key, value in changed.items() if value is not None}
+
+
+def required_class(config: GivenConfig) -> str:
+    """The class that a configuration names; its values are not repeated where it names none (invariant I8)."""
+    named_class = config.get(_CLASS)
+    if not named_class or not named_class.strip():
+        keys = ", ".join(sorted(config))
+        raise BadRequestError(
+            f"Connector config {{{keys}}} contains no connector type. Name one in {_CLASS}; GET /connector-plugins "
+            "lists them."
+        )
+    return named_class
+
+
+def check_same_class(in_config: str, in_path: str, entries: tuple[PluginEntry | None, PluginEntry | None]) -> None:
+    """Refuse a configuration that is to be validated as another class than it names.
+
+    ``entries`` are what the two names stand for, if they stand for a plugin.
+    """
+    ours, asked = entries
+    same = ours.class_name == asked.class_name if ours and asked else in_config == in_path
+    if not same and (asked is not None or ours is not None):
+        raise BadRequestError(f"Included connector type {in_config} does not match request type {in_path}")
+
+
+def check_infos(infos: Mapping[str, Any]) -> None:
+    """Refuse a configuration in which a validation found mistakes."""
+    errors = [text for config in infos["configs"] for text in config["value"]["errors"]]
+    if errors:
+        listed = "\n".join(errors)
+        raise InvalidConnectorError(
+            f"Connector configuration is invalid and contains the following {len(errors)} error(s):\n{listed}\n"
+            "You can also find the above list of errors at the endpoint "
+            "`/connector-plugins/{connectorType}/config/validate`",
+            infos,
+        )
+
+
+T = TypeVar("T")
+Document: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A configuration that is right, and what it makes: ``source`` or ``sink``."""
+
+    config: Mapping[str, str]
+    type: str
+
+
+class Writes:
+    """Writes configurations. Each write takes a turn of its connector, so that it sees what the one before it wrote."""
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        configs: ConfigStore,
+        statuses: StatusStore,
+        membership: Membership,
+        connectors: Connectors,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        inbox: Inbox,
+        turns: Turns,
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._configs = configs
+        self._statuses = statuses
+        self._membership = membership
+        self._connectors = connectors
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._inbox = inbox
+        self._turns = turns
+        self._overtaken = Turns(leadership, inbox.post)
+        self._creating: set[str] = set()
+        self._publications = Publications()
+
+    def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
+        """Check a configuration and make a connector of it."""
+
+        def begin() -> None:
+            self._check_new(name, is_new=name not in self._creating)
+            given = named(name, config)
+            self._creating.add(name)
+            request.add_done_callback(lambda _: self._creating.discard(name))
+            self._validated(request, name, given, lambda checked: self._configure(request, name, write, checked))
+
+        def write(checked: _Checked) -> Future[None]:
+            self._check_new(name)
+            return self._put(name, checked, target)
+
+        self._leadership.as_leader(request, begin)
+
+    def put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
+        """Check a configuration and give it to a connector, new or not."""
+        is_new = False
+
+        def write(checked: _Checked) -> Future[None]:
+            nonlocal is_new
+            is_new = not self._connectors.exists(name)
+            return self._put(name, checked)
+
+        def go_on(checked: _Checked) -> None:
+            self._change(
+                request,
+                name,
+                f"writing the configuration of connector {name}",
+                lambda: write(checked),
+                lambda: (is_new, self._connectors.info(name)),
+            )
+
+        self._leadership.as_leader(request, lambda: self._validated(request, name, named(name, config), go_on))
+
+    def patch(self, request: Request[Document], name: str, patch: GivenConfig) -> None:
+        """Change some keys of a connector's configuration, whatever else changes while that is checked."""
+        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, again=False))
+
+    def _patch(self, request: Request[Document], name: str, patch: GivenConfig, *, again: bool) -> None:
+        """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
+
+        The first attempts of several patches go on at the same time. Those that were overtaken follow one after the
+        other, so that each change that is written costs at most two of them their check. A check takes no turn of the
+        connector: others may change it meanwhile, or stop it.
+        """
+        config = self._patched(name, patch)
+
+        def retry() -> None:
+            self._patch(request, name, patch, again=True)
+
+        def checked(config_checked: _Checked) -> None:
+            attempt: Request[None] = Request()
+
+            def write() -> None:
+                if self._patched(name, patch) == config:
+                    stage = f"writing the configuration of connector {name}"
+                    self._written(attempt, stage, self._put(name, config_checked), answer)
+                    return
+                attempt.set_result(None)
+                if again:
+                    self._inbox.post(lambda: self._leading(request, retry))
+                else:
+                    self._overtaken.take(name, request, retry)
+
+            attempt.add_done_callback(lambda done: _pass_on_failure(done, request))
+            self._turns.take(name, attempt, write)
+
+        def answer() -> None:
+            request.set_result(self._connectors.info(name))
+
+        self._validated(request, name, config, checked)
+
+    def _patched(self, name: str, patch: GivenConfig) -> dict[str, str | None]:
+        return named(name, merged(self._connectors.entry(name).config, patch))
+
+    def delete(self, request: Request[None], name: str) -> None:
+        """Forget a connector."""
+
+        def begin() -> None:
+            self._connectors.entry(name)
+            self._change(request, name, f"deleting connector {name}", write, _nothing)
+
+        def write() -> Future[None]:
+            self._connectors.entry(name)
+            return self._configs.remove_connector(name)
+
+        self._leadership.as_leader(request, begin)
+
+    def set_target_state(self, request: Request[None], name: str, target: TargetState) -> None:
+        """Pause, resume or stop a connector."""
+
+        def begin() -> None:
+            self._check_known(name)
+            self._change(request, name, f"writing the target state of connector {name}", write, _nothing)
+
+        def write() -> Future[None]:
+            self._check_known(name)
+            if target is TargetState.STOPPED:
+                return stop_connector(self._configs, name, self._inbox)
+            return self._configs.put_target_state(name, target)
+
+        self._leadership.as_leader(request, begin)
+
+    def put_task_configs(
+        self,
+        request: Request[None],
+        name: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication | None,
+    ) -> None:
+        """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
+
+        def write() -> Future[None]:
+            if self._connectors.entry(name).target is TargetState.STOPPED:
+                raise ConflictError(f"Connector {name} is stopped and has no tasks")
+            if publication is not None:
+                self._publications.take(name, publication, self._membership.generation)
+            return self._configs.put_task_configs(name, configs)
+
+        stage = f"writing the task configs of connector {name}"
+        self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
+
+    def forget(self, name: str) -> None:
+        """The connector is no more."""
+        self._publications.forget(name)
+
+    def restart(self, request: Request[Document], name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
+
+        def begin() -> None:
+            if not self._connectors.exists(name):
+                raise NotFoundError(f"Unknown connector: {name}")
+            statuses = self._statuses.statuses()
+            plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
+            shown = self._connectors.status(name, restarting(statuses, plan))
+            written = self._configs.put_restart(name, include_tasks=include_tasks, only_failed=only_failed)
+            self._written(request, f"asking for a restart of connector {name}", written, lambda: shown)
+
+        self._leadership.as_leader(request, begin)
+
+    def set_logger_level(self, request: Request[None], namespace: str, level: str) -> None:
+        """Have every worker set the level of a logger. Any worker may ask for that."""
+        level_named(level)
+        written = self._configs.put_logger_level(namespace, level.upper())
+        self._written(request, "writing the level of a logger", written, _nothing)
+
+    def _validated(
+        self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
+    ) -> None:
+        """Go on with a configuration once it is found to be right."""
+        required_class(config)
+
+        def decide(report: Report) -> None:
+            assert isinstance(report, messages.Validated)
+            check_infos(report.infos)
+            go_on(_Checked({key: value for key, value in config.items() if value is not None}, report.type))
+
+        request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
+        inquiry = messages.ValidateConfig(dict(config), self._worker_props)
+        self._inquiries.answer(inquiry, request, decide)
+
+    def _configure(
+        self, request: Request[Document], name: str, write: Callable[[_Checked], Future[None]], checked: _Checked
+    ) -> None:
+        stage = f"writing the configuration of connector {name}"
+        self._change(request, name, stage, lambda: write(checked), lambda: self._connectors.info(name))
+
+    def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
+        drained = None
+        if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
+            # It runs when its time has come, and not because it was made.
+            target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
+        return self._configs.put_connector(name, checked.config, target, drained, checked.type)
+
+    def _change(
+        self,
+        request: Request[T],
+        name: str,
+        stage: str,
+        write: Callable[[], Future[None]],
+        result: Callable[[], T],
+    ) -> None:
+        """Write when the view has what was written of the connector before, and answer when it has this.
+
+        So ``write`` may look at the view for what it depends on.
+        """
+
+        def begin() -> None:
+            self._written(request, stage, write(), result)
+
+        self._leading(request, lambda: self._turns.take(name, request, begin))
+
+    def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
+        """Do this as the leader; what it raises fails the request."""
+        try:
+            self._leadership.as_leader(request, action)
+        except Exception as error:
+            request.set_exception(error)
+
+    def _check_new(self, name: str, *, is_new: bool = True) -> None:
+        if not is_new or self._connectors.exists(name):
+            raise AlreadyExistsError(f"Connector {name} already exists")
+
+    def _check_known(self, name: str) -> None:
+        if not self._connectors.exists(name):
+            raise NotFoundError(f"Unknown connector {name}")
+
+    def _written(self, request: Request[T], stage: str, written: Future[None], result: Callable[[], T]) -> None:
+        """Answer once a write is in the store's view."""
+        request.enter(stage)
+
+        def done() -> None:
+            try:
+                if (error := written.exception()) is not None:
+                    raise error
+                request.set_result(result())
+            except ConnectError as error:
+                request.set_exception(error)
+
+        written.add_done_callback(lambda _: self._inbox.post(done))
+
+
+def _nothing() -> None:
+    """What is answered where there is nothing to be said."""
+
+
+def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:
+    if (error := done.exception()) is not None:
+        request.set_exception(error)

@@ -1,0 +1,233 @@
+"""Lists and replays dead letters at the request of a user. In the herder's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from worker.errors import BadRequestError, ConflictError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.inbox import Request
+from worker.herder.inquiries import Inquiries
+from worker.herder.turns import LEAD_LOST, broken_off
+from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import ErrantReplayed, ErrantSelection, ErrantsListed, Report
+
+__all__ = [
+    "FIELDS",
+    "ErrantRecords",
+    "Replay",
+    "listed_document",
+    "read_after",
+    "read_limit",
+    "read_replay",
+    "replayed_document",
+    "task_not_stopped",
+]
+
+FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
+"""The members a request to replay may have."""
+
+MOST_LISTED: Final = 1000
+_DEFAULT_LISTED: Final = 100
+_TARGETS: Final = ("topic", "task")
+_ALL: Final = "all"
+_EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"partition": 0, "from": 5, "to": 9}'
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What is to be replayed, and where to; without a ``selection`` all that was not replayed yet."""
+
+    to: str
+    selection: ErrantSelection | None
+    until: dict[str, int] | None
+    dry_run: bool
+
+
+def read_limit(text: str | None) -> int:
+    """How many records are to be listed at most."""
+    if text is None:
+        return _DEFAULT_LISTED
+    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
+        raise BadRequestError(f"limit {text!r} is not a number from 1 to {MOST_LISTED}.")
+    return int(text)
+
+
+def read_after(text: str | None) -> tuple[int, int] | None:
+    """The record after which the list is to go on: ``partition:offset``, as ``next`` of the list before."""
+    if not text:
+        return None
+    partition, colon, offset = text.partition(":")
+    numbers = [int(part) for part in (partition, offset) if part.isascii() and part.isdigit() and len(part) < 20]
+    if not colon or len(numbers) != 2:
+        raise BadRequestError(f"after {text!r} is not partition:offset, such as 0:41.")
+    return numbers[0], numbers[1]
+
+
+def read_replay(body: Mapping[str, Any]) -> Replay:
+    """What a request asks for. Raises :class:`BadRequestError` naming the member that is wrong."""
+    to = body.get("to")
+    if to not in _TARGETS:
+        raise BadRequestError(
+            f"to {to!r} is neither topic, which has everyone who reads the topics consume the records again, nor task, "
+            "which gives them to the connector alone."
+        )
+    dry_run = body.get("dry_run", False)
+    if not isinstance(dry_run, bool):
+        raise BadRequestError(f"dry_run {dry_run!r} is neither true nor false.")
+    return Replay(str(to), _selection(body.get("selection")), _until(body.get("until")), dry_run)
+
+
+def listed_document(listed: ErrantsListed) -> dict[str, Any]:
+    """The list as it is answered; ``next`` is what to go on ``after``."""
+    following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
+    return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
+
+
+def replayed_document(replay: Replay, done: ErrantReplayed) -> dict[str, Any]:
+    """The outcome as it is answered; ``next`` is the request that goes on with what remains."""
+    following: dict[str, Any] | None = None
+    if done.more and replay.selection is None and not replay.dry_run:
+        following = {"to": replay.to, "selection": _ALL, "until": done.until}
+    elif done.more:
+        ranges = [{"partition": number, "from": first, "to": end - 1} for number, first, end in done.rest]
+        following = {"to": replay.to, "selection": ranges, "dry_run": replay.dry_run}
+    return {
+        "topic": done.topic,
+        "to": replay.to,
+        "dry_run": replay.dry_run,
+        "replayed": done.delivered,
+        "failed": done.failed,
+        "next": following,
+    }
+
+
+def task_not_stopped(name: str) -> BadRequestError:
+    """The refusal to give records to a task that may be running: two would write at the same time."""
+    return BadRequestError(
+        f"to: the task of connector {name} can be given records only while the connector is STOPPED. Stop it with PUT "
+        f"/connectors/{name}/stop, or replay to the topic."
+    )
+
+
+def _selection(given: object) -> ErrantSelection | None:
+    if given == _ALL:
+        return None
+    if not isinstance(given, list) or not given:
+        raise BadRequestError(f"selection has to be {_EXAMPLES}.")
+    return [_range(item) for item in given]
+
+
+def _range(item: object) -> tuple[int, int, int]:
+    members = dict(item) if isinstance(item, dict) else {}
+    numbers = all(type(value) is int and 0 <= value < 2**63 for value in members.values())
+    if numbers and members.keys() == {"partition", "offset"}:
+        return members["partition"], members["offset"], members["offset"] + 1
+    if numbers and members.keys() == {"partition", "from", "to"} and members["from"] <= members["to"]:
+        return members["partition"], members["from"], members["to"] + 1
+    raise BadRequestError(f"selection: {item!r} selects nothing; it has to be {_EXAMPLES}.")
+
+
+def _until(given: object) -> dict[str, int] | None:
+    if given is None:
+        return None
+    if isinstance(given, dict) and all(_is_end(key, end) for key, end in given.items()):
+        return given
+    raise BadRequestError("until has to be what the answer before gave: the end of each partition of the queue.")
+
+
+def _is_end(partition: str, end: object) -> bool:
+    return partition.isascii() and partition.isdigit() and len(partition) < 10 and type(end) is int and 0 <= end < 2**63
+
+
+Document: TypeAlias = dict[str, Any]
+# An inquiry has 90 s; a task that fails is given each record by itself.
+_AT_ONCE: Final = {"topic": 500, "task": 200}
+
+
+class ErrantRecords:
+    """Answers requests about the dead letter queues of connectors."""
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        connectors: Connectors,
+        leadership: Leadership,
+        inquiries: Inquiries,
+        stopped: StoppedConnectors,
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._connectors = connectors
+        self._leadership = leadership
+        self._inquiries = inquiries
+        self._stopped = stopped
+        self._replaying: dict[str, Request[Document]] = {}
+        leadership.when_lost(self._end)
+
+    def list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
+        """Answer with what is in the queue of a connector."""
+        entry = self._connectors.entry(name)
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.ErrantsListed)
+            request.set_result(listed_document(report))
+
+        request.enter(f"reading the dead letter queue of connector {name}")
+        inquiry = messages.ListErrants(dict(entry.config), self._worker_props, after, limit)
+        self._inquiries.answer(inquiry, request, answered)
+
+    def replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
+        """Deliver records of a sink's queue again; into a task only while the connector is stopped."""
+        entry = self._connectors.entry(name)
+        replay = read_replay(body)
+        if self._connectors.is_source(name):
+            raise BadRequestError(
+                f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Repair the "
+                f"cause, and set its offsets back with PATCH /connectors/{name}/offsets to read the records again."
+            )
+        if replay.dry_run:
+            self._replay(request, name, entry, replay)
+        else:
+            self._leadership.as_leader(request, lambda: self._begin(request, name, replay))
+
+    def _begin(self, request: Request[Document], name: str, replay: Replay) -> None:
+        entry = self._connectors.entry(name)
+        if replay.to == "task" and entry.target is not TargetState.STOPPED:
+            raise task_not_stopped(name)
+        if name in self._replaying:
+            raise ConflictError(f"Records of connector {name} are being replayed; ask again in a moment")
+        self._replaying[name] = request
+        request.add_done_callback(lambda _: self._replaying.pop(name))
+        if replay.to == "task":
+            self._stopped.hold(
+                request, name, task_not_stopped, lambda entry: self._replay(request, name, entry, replay)
+            )
+        else:
+            self._replay(request, name, entry, replay)
+
+    def _end(self) -> None:
+        """Break off what the next leader may be asked for again."""
+        for name, request in list(self._replaying.items()):
+            request.break_off(broken_off(request, name, LEAD_LOST))
+
+    def _replay(self, request: Request[Document], name: str, entry: ConnectorEntry, replay: Replay) -> None:
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.ErrantReplayed)
+            request.set_result(replayed_document(replay, report))
+
+        request.enter(f"replaying records of the dead letter queue of connector {name}")
+        inquiry = messages.ReplayErrants(
+            dict(entry.config),
+            self._worker_props,
+            replay.to,
+            replay.selection,
+            replay.until,
+            _AT_ONCE[replay.to],
+            replay.dry_run,
+        )
+        self._inquiries.answer(inquiry, request, answered)

@@ -1,0 +1,156 @@
+"""Reading and altering the offsets of connectors (KIP-875). Used by the herder's thread alone.
+
+Nothing here waits: a connector's opinion and a consumer group's offsets are asked of a child process, source offsets
+of the thread that owns them, and each answer comes back into the herder's inbox.
+
+Crash point: with exactly-once support the producers of a source's former tasks are fenced before its offsets are
+altered, so that a task which is still there somewhere commits nothing over them. Killed in between, a worker leaves
+tasks that are fenced and offsets as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+from connect.errors import ConnectError
+from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.inbox import Request
+from worker.herder.inquiries import Inquiries
+from worker.herder.offsets.requests import (
+    done_message,
+    not_stopped,
+    sink_document,
+    sink_offsets,
+    source_document,
+    source_offsets,
+)
+from worker.herder.offsets.sources import OffsetLayers
+from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import OffsetPairs, Report
+
+__all__ = ["ConnectorOffsets", "Document"]
+
+Document: TypeAlias = dict[str, Any]
+GivenOffsets: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+class ConnectorOffsets:
+    """Answers requests for offsets. ``post`` has something done in the herder's thread.
+
+    ``fence`` has the producers of a source's former tasks fenced, if that is to be.
+    """
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        layers: OffsetLayers,
+        inquiries: Inquiries,
+        stopped: StoppedConnectors,
+        fence: Callable[[str], Future[None]],
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._layers = layers
+        self._inquiries = inquiries
+        self._stopped = stopped
+        self._fence = fence
+        self._post = post
+
+    def read(self, request: Request[Document], name: str, entry: ConnectorEntry, *, is_source: bool) -> None:
+        """Answer with the offsets of a connector, whatever state it is in."""
+        if is_source:
+            request.enter(f"reading the offsets of connector {name}")
+            self._layers.read(request, name, entry.config, lambda pairs: request.set_result(source_document(pairs)))
+            return
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.SinkOffsets)
+            request.set_result(sink_document(report.offsets))
+
+        request.enter(f"reading the consumer group offsets of connector {name}")
+        self._inquiries.answer(messages.ReadSinkOffsets(dict(entry.config), self._worker_props), request, answered)
+
+    def alter(
+        self,
+        request: Request[Document],
+        name: str,
+        entry: ConnectorEntry,
+        given: GivenOffsets | None,
+        *,
+        is_source: bool,
+    ) -> None:
+        """Alter offsets of a stopped connector, or reset all of them where none are ``given``."""
+        if entry.target is not TargetState.STOPPED:
+            raise not_stopped(name)
+        begin: Callable[[ConnectorEntry], None]
+        if is_source:
+            pairs = None if given is None else source_offsets(given)
+            begin = lambda entry: self._alter_source(request, name, entry, pairs)  # noqa: E731
+        else:
+            sink = None if given is None else sink_offsets(given)
+            begin = lambda entry: self._alter_sink(request, name, entry, sink)  # noqa: E731
+        self._stopped.hold(request, name, not_stopped, begin)
+
+    def _alter_sink(
+        self,
+        request: Request[Document],
+        name: str,
+        entry: ConnectorEntry,
+        offsets: list[tuple[str, int, int | None]] | None,
+    ) -> None:
+        request.enter(f"modifying the consumer group offsets of connector {name}")
+        inquiry = messages.AlterSinkOffsets(dict(entry.config), self._worker_props, offsets)
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.OffsetsAltered)
+            request.set_result(_done(managed=report.managed, reset=offsets is None))
+
+        self._inquiries.answer(inquiry, request, answered)
+
+    def _alter_source(
+        self, request: Request[Document], name: str, entry: ConnectorEntry, offsets: OffsetPairs | None
+    ) -> None:
+        request.enter(f"fencing the former tasks of connector {name}")
+        fenced = self._fence(name)
+
+        def go_on() -> None:
+            if request.done():
+                return
+            if (error := fenced.exception()) is not None:
+                request.set_exception(
+                    ConnectError(
+                        f"The former tasks of connector {name} could not be fenced, and may still commit offsets: "
+                        f"{error}. Nothing was changed; ask again."
+                    )
+                )
+            elif offsets is not None:
+                self._ask_and_write(request, name, entry, offsets, reset=False)
+            else:
+                self._layers.read(request, name, entry.config, reset)
+
+        def reset(found: OffsetPairs) -> None:
+            forgotten: OffsetPairs = [(partition, None) for partition, _ in found]
+            self._ask_and_write(request, name, entry, forgotten, reset=True)
+
+        fenced.add_done_callback(lambda _: self._post(go_on))
+
+    def _ask_and_write(
+        self, request: Request[Document], name: str, entry: ConnectorEntry, offsets: OffsetPairs, *, reset: bool
+    ) -> None:
+        """Write offsets that the connector agrees to."""
+        request.enter(f"modifying the offsets of connector {name}")
+
+        def agreed(report: Report) -> None:
+            assert isinstance(report, messages.SourceOffsetsAllowed)
+            answer = _done(managed=report.managed, reset=reset)
+            self._layers.write(request, name, entry.config, offsets, report, lambda: request.set_result(answer))
+
+        inquiry = messages.AlterSourceOffsets(dict(entry.config), self._worker_props, offsets)
+        self._inquiries.answer(inquiry, request, agreed)
+
+
+def _done(*, managed: bool, reset: bool) -> Document:
+    return {"message": done_message(managed=managed, reset=reset)}

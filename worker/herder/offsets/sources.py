@@ -1,0 +1,147 @@
+"""Source offsets where they are: with the worker, and in topics that a connector's tasks write themselves (KIP-618).
+
+A connector with an ``offsets.storage.topic`` of its own has them there, and the worker has a copy; what the own topic
+does not have is looked for in the copy. Used by the herder's thread alone.
+
+==================================================  ====================================================================
+kill -9 here, while offsets are altered             then
+==================================================  ====================================================================
+after what is to be forgotten is forgotten in the   the own topic still has it: nothing has changed. In the other order
+worker's copy                                       the copy would come back as soon as the own topic has forgotten
+after the own topic has all changes                 they count; the copy is older than it could be, and serves a
+                                                    connector that goes back to the worker's topic
+==================================================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, Protocol, TypeVar
+
+import orjson
+
+from connect.errors import ConnectError
+from worker.herder.inbox import Request
+from worker.herder.inquiries import Inquiries
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import OffsetPairs, Report
+
+__all__ = ["OffsetLayers", "SourceOffsets", "layered", "may_have_own_topic"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+_OWN_TOPIC: Final = "offsets.storage.topic"
+_OTHER_CLUSTER: Final = "producer.override.bootstrap.servers"
+
+
+class SourceOffsets(Protocol):
+    """The worker's store of source offsets; both methods return at once."""
+
+    def of_connector(self, connector: str) -> Future[OffsetPairs]:
+        """Every source partition of a connector, with its offset."""
+
+    def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
+        """Keep these offsets; ``None`` forgets one."""
+
+
+class OffsetLayers:
+    """Reads and writes the offsets of sources. ``post`` has something done in the herder's thread.
+
+    What goes wrong fails the request; else the last argument is called with the outcome, in the herder's thread.
+    """
+
+    def __init__(
+        self,
+        worker_props: Mapping[str, str],
+        store: SourceOffsets,
+        inquiries: Inquiries,
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._worker_props = dict(worker_props)
+        self._store = store
+        self._inquiries = inquiries
+        self._post = post
+
+    def read(
+        self, request: Request[Any], name: str, config: Mapping[str, str], go_on: Callable[[OffsetPairs], None]
+    ) -> None:
+        """Every source partition of a connector, with its offset."""
+
+        def own_read(report: Report) -> None:
+            assert isinstance(report, messages.OwnOffsets)
+            kept = self._store.of_connector(name)
+            self._then(request, kept, lambda pairs: go_on(layered(report.offsets, pairs)))
+
+        if may_have_own_topic(config):
+            self._inquiries.answer(messages.ReadOwnOffsets(dict(config), self._worker_props), request, own_read)
+        else:
+            self._then(request, self._store.of_connector(name), go_on)
+
+    def write(
+        self,
+        request: Request[Any],
+        name: str,
+        config: Mapping[str, str],
+        offsets: OffsetPairs,
+        allowed: messages.SourceOffsetsAllowed,
+        go_on: Callable[[], None],
+    ) -> None:
+        """Set offsets of a connector none of whose tasks runs; ``None`` forgets one."""
+        forgotten: OffsetPairs = [pair for pair in offsets if pair[1] is None]
+
+        def write_own(_: None = None) -> None:
+            inquiry = messages.WriteSourceOffsets(dict(config), self._worker_props, offsets)
+            self._inquiries.answer(inquiry, request, written)
+
+        def written(_: Report) -> None:
+            if allowed.own_topic:
+                self._copy(name, [pair for pair in offsets if pair[1] is not None])
+            go_on()
+
+        if not offsets:
+            go_on()
+        elif not (allowed.own_topic or allowed.transactional):
+            self._then(request, self._store.alter(name, offsets), lambda _: go_on())
+        elif allowed.own_topic and forgotten:
+            self._then(request, self._store.alter(name, forgotten), write_own)
+        else:
+            write_own()
+
+    def _copy(self, name: str, kept: OffsetPairs) -> None:
+        if kept:
+            self._store.alter(name, kept).add_done_callback(lambda done: _report(name, done))
+
+    def _then(self, request: Request[Any], future: Future[T], go_on: Callable[[T], None]) -> None:
+        def arrived() -> None:
+            if request.done():
+                return
+            if (error := future.exception()) is not None:
+                request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
+            else:
+                go_on(future.result())
+
+        # One that is broken off wants nothing any more: what is not begun by then is not done.
+        request.add_done_callback(lambda _: future.cancel())
+        future.add_done_callback(lambda _: self._post(arrived))
+
+
+def may_have_own_topic(config: Mapping[str, str]) -> bool:
+    """Whether to look for offsets in a topic of the connector's own; only its process knows what references mean."""
+    return bool(config.get(_OWN_TOPIC)) or _OTHER_CLUSTER in config
+
+
+def layered(own: OffsetPairs, copied: OffsetPairs) -> OffsetPairs:
+    """What the own topic has, and what only the worker's copy has."""
+    known = {_key(partition) for partition, _ in own}
+    return [*own, *(pair for pair in copied if _key(pair[0]) not in known)]
+
+
+def _key(partition: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(partition, option=orjson.OPT_SORT_KEYS)
+
+
+def _report(name: str, copied: Future[None]) -> None:
+    if (error := copied.exception()) is not None:
+        logger.warning("Offsets of connector %s are in its own topic, but not in the worker's copy: %s", name, error)

@@ -1,0 +1,352 @@
+"""Kafka clients as Connect makes them: the layers of their settings, and the clients themselves.
+
+From low to high: Java's defaults and ours, Connect's settings for the role, the worker's ``producer.`` (or
+``consumer.``, ``admin.``) settings, the connector's ``producer.override.`` settings, what is forced.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from connect.config.errors import ConfigRuleError, keys_of
+from connect.config.password import HIDDEN
+from connect.errors import ConfigError
+from worker.kafka.clients.log import UNREACHABLE, ConnectionFailures
+from worker.kafka.settings.keys import CLIENT_KEYS, Ignored
+from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.settings.native_keys import is_native_key
+from worker.kafka.settings.override_policy import refused_overrides
+from worker.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
+
+__all__ = [
+    "admin",
+    "admin_properties",
+    "client_id_base",
+    "consumer",
+    "dlq_admin_properties",
+    "dlq_producer_properties",
+    "internal_properties",
+    "log_error",
+    "producer",
+    "sink_consumer_properties",
+    "sink_group_id",
+    "source_offsets_consumer_properties",
+    "source_producer_properties",
+    "transactional_id",
+]
+
+logger = logging.getLogger(__name__)
+logger.addFilter(ConnectionFailures())
+
+ErrorCallback = Callable[[KafkaError], None]
+
+_OUR_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
+    {
+        # I9: a producer holds 32 MiB of records, as Java's does, and no more than 100,000 of them, for each
+        # costs some hundred bytes beside its own.
+        ClientKind.PRODUCER: {
+            "buffer.memory": str(32 * 1024 * 1024),
+            "queue.buffering.max.messages": "100000",
+            "linger.ms": "5",
+        },
+        # I9: 32 MiB wait to be consumed and 16 MiB are being fetched from a broker. A back-off of 10 ms in
+        # place of 1,000 triples the rate of a consumer whose queue is full.
+        ClientKind.CONSUMER: {
+            "queued.max.messages.kbytes": str(32 * 1024),
+            "queued.min.messages": "5000",
+            "fetch.max.bytes": str(16 * 1024 * 1024),
+            "fetch.queue.backoff.ms": "10",
+        },
+        ClientKind.ADMIN: {},
+    }
+)
+
+_IN_FLIGHT = "max.in.flight.requests.per.connection"
+_INT_MAX = str(2**31 - 1)
+_LONG_MAX = str(2**63 - 1)
+
+# Of the worker's own membership, though a consumer has settings of the same names.
+_WORKER_GROUP_KEYS = frozenset(("group.id", "session.timeout.ms", "heartbeat.interval.ms"))
+
+_WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
+
+_SECRET_PROPERTIES = (
+    "sasl.password",
+    "ssl.key.password",
+    "ssl.keystore.password",
+    "ssl.key.pem",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
+    "sasl.oauthbearer.assertion.private.key.pem",
+)
+
+
+def sink_group_id(connector_name: str) -> str:
+    """The consumer group of a sink connector that does not name another."""
+    return f"connect-{connector_name}"
+
+
+def transactional_id(group_id: str, connector_name: str, task: int) -> str:
+    """The transactional id of an exactly-once source task in the cluster ``group_id``."""
+    return f"{group_id}-{connector_name}-{task}"
+
+
+def client_id_base(worker: Mapping[str, str]) -> str:
+    """What the client ids of a worker's own clients begin with."""
+    base = worker.get("group.id", "").strip() or "connect"
+    own = worker.get("client.id", "").strip()
+    return f"{base}-{own}-" if own else f"{base}-"
+
+
+def source_producer_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
+) -> ClientProperties:
+    """The producer of a source task; ``exactly_once`` makes it transactional."""
+    name = connector["name"]
+    forced: dict[str, str] = {}
+    if exactly_once:
+        forced = {
+            "enable.idempotence": "true",
+            "transactional.id": transactional_id(worker["group.id"], name, task),
+        }
+    return _task_producer_properties(worker, connector, f"connector-producer-{name}-{task}", forced)
+
+
+def dlq_producer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
+    """The producer that writes a sink task's errant records to its dead letter queue."""
+    client_id = f"connector-dlq-producer-{connector['name']}-{task}"
+    return _task_producer_properties(worker, connector, client_id, {})
+
+
+def _task_producer_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], client_id: str, forced: Mapping[str, str]
+) -> ClientProperties:
+    role = _bootstrap(worker) | {
+        "acks": "all",  # I1
+        "client.id": client_id,
+        "delivery.timeout.ms": _INT_MAX,
+        "max.block.ms": _LONG_MAX,
+    }
+    properties = _task_client(ClientKind.PRODUCER, role, worker, connector, forced)
+    if properties.properties["enable.idempotence"] or _IN_FLIGHT in properties.properties:
+        return properties
+    # Idempotence keeps the order of records with many in flight; without it there may be only one.
+    return _task_client(ClientKind.PRODUCER, {**role, _IN_FLIGHT: "1"}, worker, connector, forced)
+
+
+def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
+    """The consumer of a sink task."""
+    role = _bootstrap(worker) | {
+        "auto.offset.reset": "earliest",
+        "client.id": f"connector-consumer-{connector['name']}-{task}",
+        "group.id": sink_group_id(connector["name"]),
+    }
+    if connector.get("topics.regex", "").strip():
+        role["exclude.internal.topics"] = "true"
+    # I2: an offset is committed by the worker, when the task says that its data is durable.
+    forced = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+    return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)
+
+
+def source_offsets_consumer_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], task: int | None, *, exactly_once: bool = False
+) -> ClientProperties:
+    """The consumer that reads the offsets topic for a source connector, or for one of its tasks."""
+    client_id = f"connector-consumer-{_numbered(connector, task)}"
+    role = _bootstrap(worker) | {"client.id": client_id}
+    forced = _reads_a_whole_topic(client_id)
+    if exactly_once:
+        forced["isolation.level"] = "read_committed"
+    return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)
+
+
+def admin_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], task: int | None = None
+) -> ClientProperties:
+    """The admin client of a connector, or of one of its tasks."""
+    return _admin_properties(worker, connector, f"connector-adminclient-{_numbered(connector, task)}")
+
+
+def dlq_admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
+    """The admin client that creates a sink task's dead letter queue."""
+    return _admin_properties(worker, connector, f"connector-dlq-adminclient-{_numbered(connector, task)}")
+
+
+def _admin_properties(worker: Mapping[str, str], connector: Mapping[str, str], client_id: str) -> ClientProperties:
+    role = {"client.id": client_id} | _worker_own(worker, ClientKind.ADMIN)
+    return _task_client(ClientKind.ADMIN, role, worker, connector, {})
+
+
+def internal_properties(
+    worker: Mapping[str, str], kind: ClientKind, purpose: str, settings: Mapping[str, str] | None = None
+) -> ClientProperties:
+    """A client of the worker itself, made from the worker's settings without a prefix.
+
+    ``purpose`` completes its client id: ``configs``, ``offsets``, ``statuses``, ``leader``, ``shared-admin``.
+    ``settings`` are laid over the worker's.
+    """
+    client_id = client_id_base(worker) + purpose
+    java = layered(
+        kind,
+        _OUR_DEFAULTS[kind],
+        JAVA_DEFAULTS[kind],
+        {"delivery.timeout.ms": _INT_MAX} if kind is ClientKind.PRODUCER else {},
+        _worker_own(worker, kind),
+        settings or {},
+    )
+    forced = {"client.id": client_id}
+    if kind is ClientKind.PRODUCER:
+        forced |= {"acks": "all", _IN_FLIGHT: "1"}
+    if kind is ClientKind.CONSUMER:
+        forced |= _reads_a_whole_topic(client_id)
+    return librdkafka_properties(layered(kind, java, forced), kind)
+
+
+def _worker_own(worker: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
+    """The worker's settings without a prefix that mean something to such a client."""
+    return {
+        key: value
+        for key, value in worker.items()
+        if not key.startswith(_WORKER_PREFIXES) and _is_meant_for_clients(key, kind)
+    }
+
+
+def _is_meant_for_clients(key: str, kind: ClientKind) -> bool:
+    if key in _WORKER_GROUP_KEYS:
+        return False
+    decision = CLIENT_KEYS[kind].get(key)
+    return is_native_key(key, kind) if decision is None else not isinstance(decision, Ignored)
+
+
+def _reads_a_whole_topic(client_id: str) -> dict[str, str]:
+    # librdkafka makes no consumer without a group; this one is never joined and nothing is committed to it.
+    return {
+        "allow.auto.create.topics": "false",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false",
+        "group.id": client_id,
+    }
+
+
+def _bootstrap(worker: Mapping[str, str]) -> dict[str, str]:
+    return {"bootstrap.servers": worker["bootstrap.servers"]}
+
+
+def _numbered(connector: Mapping[str, str], task: int | None) -> str:
+    return connector["name"] if task is None else f"{connector['name']}-{task}"
+
+
+def _task_client(
+    kind: ClientKind,
+    role: Mapping[str, str],
+    worker: Mapping[str, str],
+    connector: Mapping[str, str],
+    forced: Mapping[str, str],
+) -> ClientProperties:
+    """Lay the layers of a connector's client over each other; a user's value that is covered is reported.
+
+    What a connector may override is asked here and not when it is validated alone: a configuration may have been stored
+    before the policy was tightened, or by another worker.
+    """
+    for refused in refused_overrides(worker, connector, [kind]):
+        raise refused
+    user = layered(kind, _below(kind.worker_prefix, worker), _below(kind.override_prefix, connector))
+    java = layered(kind, _OUR_DEFAULTS[kind], JAVA_DEFAULTS[kind], role, user, forced)
+    try:
+        properties = librdkafka_properties(java, kind)
+    except ConfigError as error:
+        raise _as_written(error, {kind.worker_prefix: worker, kind.override_prefix: connector}) from None
+    covered = {
+        key: f"the worker always sets it to {value}"
+        for key, value in forced.items()
+        if key in user and user[key].strip().lower() != value
+    }
+    return replace(properties, ignored=MappingProxyType({**properties.ignored, **covered}))
+
+
+def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
+    """The error with its keys as the user wrote them; ``sources`` by the prefix that a client's keys have there."""
+    keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
+    if not isinstance(error, ConfigRuleError):
+        return ConfigError(keys.get(error.key, error.key), error.value, error.reason)
+    text = error.reason
+    for key, written in keys.items():
+        text = re.sub(rf"(?<![\w.]){re.escape(key)}(?![\w.]*\w)", written, text)
+    return ConfigRuleError(text, *(keys.get(key, key) for key in error.keys))
+
+
+def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+
+
+def producer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Producer:
+    """Make a producer. ``on_error`` is called from ``poll``; without it errors are logged."""
+    try:
+        return Producer(_configuration(properties, on_error))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def consumer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Consumer:
+    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``; without it errors are logged."""
+    try:
+        return Consumer(_configuration(properties, on_error))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -> AdminClient:
+    """Make an admin client. ``on_error`` is called from ``poll``; without it errors are logged."""
+    try:
+        return AdminClient(_configuration(properties, on_error))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def log_error(error: KafkaError) -> None:
+    """Log what a client reports outside of any call; it goes on by itself unless the error is fatal."""
+    if error.fatal():
+        logger.error("Kafka client failed for good: %s", error.str())
+    elif error.code() == KafkaError._TRANSPORT:
+        logger.debug("Kafka client lost a connection: %s", error.str())
+    elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+        logger.warning(UNREACHABLE)
+    else:
+        logger.warning("Kafka client: %s", error.str())
+
+
+def _configuration(properties: ClientProperties, on_error: ErrorCallback | None) -> dict[str, Any]:
+    if not str(properties.properties.get("metadata.broker.list", "")).strip():
+        raise ConfigRuleError(
+            'Missing required configuration "bootstrap.servers" which has no default value.',
+            "bootstrap.servers",
+        )
+    return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
+
+
+def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:
+    cause = error.args[0] if error.args else error
+    text = (cause.str() if isinstance(cause, KafkaError) else str(cause)).strip()
+    for name in _SECRET_PROPERTIES:
+        secret = str(properties.properties.get(name, ""))
+        text = text.replace(secret, HIDDEN) if secret else text
+    if "GSSAPI" in text:
+        text += (
+            ". Install a client with Kerberos (pip install --no-binary confluent-kafka confluent-kafka, on a "
+            "machine with librdkafka and libsasl2), or use another sasl.mechanism"
+        )
+    named = re.search(r"[`\"]([a-z][a-z_]*(?:\.[a-z_]+)+)[`\"]", text)
+    return ConfigRuleError(
+        f"The Kafka client cannot be made from its settings: {text}",
+        named[1] if named else "security.protocol",
+    )

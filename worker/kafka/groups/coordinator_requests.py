@@ -1,0 +1,96 @@
+"""What the coordinator of a consumer group is asked through kafka-python, because librdkafka cannot.
+
+librdkafka has no request to forget some of the offsets (KIP-496). It has one to read them, but its admin client ends
+the process with a segmentation fault when the coordinator is moving or not up yet: ``rd_kafka_handle_OffsetFetch``
+looks for it anew in the group of the client, and an admin client has none (librdkafka 2.x).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from kafka import errors
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition
+
+from connect.errors import ConnectError
+from worker.kafka.clients.python_client import python_client_settings, quieten
+from worker.kafka.settings.kind import ClientProperties
+
+__all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]
+
+T = TypeVar("T")
+
+_LOOK_AGAIN: Final = 0.2
+_IN_USE: Final = (errors.NonEmptyGroupError, errors.GroupSubscribedToTopicError)
+_MOVING: Final = (
+    errors.CoordinatorLoadInProgressError,
+    errors.CoordinatorNotAvailableError,
+    errors.NotCoordinatorError,
+)
+# Who has no offset, or no partition by now, has nothing to forget.
+_FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
+
+
+class GroupInUseError(ConnectError):
+    """The group has members that consume these topics."""
+
+
+def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
+    """Every offset that a group has committed, by topic and partition; none of a group that there is not.
+
+    Raises :class:`~connect.errors.ConnectError` for what the broker refuses within ``timeout`` seconds.
+    """
+    try:
+        with _admin(client) as admin:
+            answer = _settled(lambda: admin.list_group_offsets({group: None})[group], timeout)
+    except errors.GroupIdNotFoundError:
+        return {}
+    except errors.KafkaError as error:
+        raise ConnectError(f"Failed to read offsets of consumer group {group}: {error}") from error
+    return {tuple(place): committed.offset for place, committed in answer.items() if committed.offset >= 0}
+
+
+def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[str, int]], timeout: float) -> None:
+    """Have a group forget its offsets of these topics and partitions.
+
+    A group without members forgets all of it or nothing. Raises :class:`GroupInUseError`, or a ``ConnectError`` for
+    whatever else the broker refuses within ``timeout`` seconds.
+    """
+    partitions = [TopicPartition(*place) for place in places]
+    try:
+        with _admin(client) as admin:
+            for answer in _settled(lambda: admin.delete_group_offsets(group, partitions), timeout).values():
+                if answer not in _FORGOTTEN:
+                    raise answer
+    except errors.GroupIdNotFoundError:
+        return
+    except _IN_USE as error:
+        raise GroupInUseError(f"Group {group} is in use") from error
+    except errors.KafkaError as error:
+        raise ConnectError(f"Failed to alter offsets of consumer group {group}: {error}") from error
+
+
+@contextmanager
+def _admin(client: ClientProperties) -> Iterator[KafkaAdminClient]:
+    quieten()
+    admin = KafkaAdminClient(**python_client_settings(client))
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def _settled(ask: Callable[[], T], timeout: float) -> T:
+    """The answer, once the group has a broker that sees to it."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return ask()
+        except _MOVING:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(_LOOK_AGAIN)

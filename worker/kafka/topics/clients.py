@@ -1,0 +1,125 @@
+"""How the clients of a compacted topic are set, how long they may write, and what their errors mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connect.errors import ConnectError, RetriableError
+from worker.kafka.settings.kind import ClientProperties, PropertyValue
+
+__all__ = ["WriteLimit", "asking", "closed", "grown", "is_too_large", "late", "passes", "reading", "unsure", "writing"]
+
+_ISOLATION: Final = "isolation.level"
+
+# I9: such a topic is small, and what waits in the client is bounded by 1 MiB; one record may be larger than that.
+_CONSUMER: Final[Mapping[str, PropertyValue]] = {
+    "enable.partition.eof": True,
+    "queued.max.messages.kbytes": 1024,
+    "queued.min.messages": 1000,
+    "fetch.queue.backoff.ms": 2,
+    "fetch.min.bytes": 1,
+    # A partition that cannot be fetched for a moment is asked again soon, at most so often.
+    "fetch.error.backoff.ms": 100,
+}
+# A consumer whose brokers are all away begins with its first address again, and so with the shortest wait, for ever.
+_RECONNECT: Final = "reconnect.backoff.ms"
+_LONGEST_RECONNECT: Final = "reconnect.backoff.max.ms"
+_PATIENT_MS: Final = 500
+# One request at a time keeps the order, and a record that is written twice is compacted: no producer id is needed.
+_PRODUCER: Final[Mapping[str, PropertyValue]] = {
+    "linger.ms": 0,
+    "enable.idempotence": False,
+    "max.in.flight.requests.per.connection": 1,
+}
+_PASSING: Final = frozenset(
+    (
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLimit:
+    """Has a worker write only what it may: each record is delivered within so many ``seconds``, or never.
+
+    ``lasts`` tells, in the topic's thread, whether the worker may write for so many seconds yet. Kafka may have got a
+    record in that time whose acknowledgement was lost.
+    """
+
+    seconds: float
+    lasts: Callable[[float], bool]
+
+
+def reading(consumer: ClientProperties) -> ClientProperties:
+    """Of what reads the topic."""
+    return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
+
+
+def asking(consumer: ClientProperties) -> ClientProperties:
+    """Of what asks where the topic ends.
+
+    What is committed ends with the last complete transaction; one that is under way has to be waited for.
+    """
+    properties = reading(consumer).properties
+    return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
+
+
+def writing(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
+    """Of what writes to the topic; a record that was not delivered ``within`` so many seconds never is."""
+    limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
+    return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether an error is to be waited out."""
+    return not error.fatal() and (error.retriable() or error.code() in _PASSING)
+
+
+def is_too_large(error: BaseException | None) -> bool:
+    """Whether it comes of a record that is larger than a producer or topic takes, which no patience mends."""
+    while error is not None:
+        if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return True
+        error = error.__cause__
+    return False
+
+
+def closed(topic: str) -> ConnectError:
+    """What fails with the end of its topic."""
+    return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
+
+
+def grown(topic: str) -> ConnectError:
+    """What was written to a partition that nobody here reads."""
+    return ConnectError(f"Topic '{topic}' has got more partitions since this worker was started; restart the worker")
+
+
+def late(topic: str, what: str) -> RetriableError:
+    """What has taken too long."""
+    return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
+
+
+def unsure(topic: str) -> RetriableError:
+    """What is beyond the limit."""
+    return RetriableError(
+        f"Nothing is written to topic '{topic}': this worker has not heard of its cluster for a while, and another may "
+        "do its work by now"
+    )
+
+
+def _patience(properties: Mapping[str, PropertyValue]) -> dict[str, PropertyValue]:
+    shortest, longest = (int(properties.get(key, _PATIENT_MS)) for key in (_RECONNECT, _LONGEST_RECONNECT))
+    return {_RECONNECT: min(max(shortest, _PATIENT_MS), longest)}

@@ -1,0 +1,446 @@
+"""A compacted topic that is read from its beginning to its end and on, and written to.
+
+Crash point: what was acknowledged is on the topic and is read again after a restart; a write that was not
+acknowledged yet may be there or not. Nothing is kept anywhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+
+from connect.errors import ConnectError, RetriableError
+from worker.kafka.clients import clients
+from worker.kafka.settings.kind import ClientProperties
+from worker.kafka.topics.clients import WriteLimit, asking, closed, grown, late, passes, reading, unsure, writing
+
+__all__ = ["CompactedTopic", "TopicRecord"]
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 250
+_BATCHES_UNDER_WAY: Final = 2
+_LOOK_UP_SECONDS: Final = 0.25
+_ASK_SECONDS: Final = 2.0
+_ASK_AGAIN_SECONDS: Final = 0.25
+_LEAST_WAIT_SECONDS: Final = 0.001
+_MOST_WAIT_SECONDS: Final = 0.1
+_IDLE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record as it is on the topic; without a value it is a tombstone. ``timestamp`` in milliseconds since 1970."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    """Records that were sent together, and how far the topic has to be read to have seen them."""
+
+    future: Future[None]
+    deadline: float
+    read_back: bool
+    unacknowledged: int
+    seen_at: dict[int, int]
+
+
+@dataclass(slots=True, eq=False)
+class _Read:
+    """Someone waits until each partition is read up to an offset; ``None`` while the ends are not known."""
+
+    future: Future[None]
+    deadline: float
+    ends: Mapping[int, int] | None = None
+
+
+class CompactedTopic:
+    """A topic whose records are passed on in order, from the first one, and which can be written to.
+
+    ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
+    futures are completed, in the order of what happened: when one is done, everything it waited for has been passed
+    on. All methods but ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While
+    the brokers are away it goes on trying, and says so once.
+
+    Which partitions there are is found out at the start: one that is added later is not read before the worker is
+    started again, and a write that lands there fails. When the topic is deleted and made again, the new one is read
+    from its beginning as soon as the client learns of it; what came from the old one was passed on and is not taken
+    back, so restart the worker.
+
+    It costs two threads here and eleven sleeping ones of the client library, some 2 MB, and a few MiB at most of
+    records that were fetched and not passed on.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        consumer: ClientProperties,
+        producer: ClientProperties,
+        on_record: Callable[[TopicRecord], None],
+        limit: WriteLimit | None = None,
+    ) -> None:
+        self._topic = topic
+        self._on_record = on_record
+        self._limit = limit or WriteLimit(math.inf, lambda _: True)
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._consumer = clients.consumer(reading(consumer), self._report)
+        # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
+        self._ends_consumer = clients.consumer(asking(consumer), self._report_others)
+        self._producer = clients.producer(writing(producer, self._limit.seconds), self._report_others)
+        self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
+        self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
+        self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
+        self._ending = threading.Event()
+        # Below is what belongs to the topic's thread.
+        self._open = True
+        self._unreachable = False
+        self._complained: set[int] = set()
+        self._position: dict[int, int] = {}
+        self._partitions: frozenset[int] = frozenset()
+        self._unsent: deque[tuple[_Write, bytes, bytes | None]] = deque()
+        self._writes: set[_Write] = set()
+        self._reads: set[_Read] = set()
+        self._ask_at = 0.0
+        self._wait = _LEAST_WAIT_SECONDS
+
+    def start(self, timeout: float, *, awaits_transactions: bool = True) -> None:
+        """Return when everything that was on the topic has been passed on.
+
+        Unless it ``awaits_transactions``, that is everything before the first one under way; what follows is passed
+        on when that has ended. A killed process may have left it open, and only who starts after this can end it.
+        Raises :class:`~connect.errors.ConnectError` if that takes longer than ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        extent = self._find_extent(deadline, self._ends_consumer if awaits_transactions else self._consumer)
+        self._partitions = frozenset(extent)
+        self._position = {number: offsets.start for number, offsets in extent.items()}
+        try:
+            self._read_all(extent, deadline)
+        except BaseException:
+            self.close(0.0)
+            raise
+        self._consumer.assign(self._where(self._partitions))
+        self._thread.start()
+        self._fetcher.start()
+
+    def under_way(self, timeout: float) -> list[int]:
+        """The partitions that end with a transaction under way. Asked before ``start``, which raises the same."""
+        deadline = time.monotonic() + timeout
+        committed = self._find_extent(deadline, self._consumer)
+        ends = self._find_extent(deadline, self._ends_consumer)
+        return [number for number in sorted(ends) if committed[number].stop < ends[number].stop]
+
+    def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
+        """Pass on what there is, in the caller's thread.
+
+        A broker has whoever fetches from a partition without records wait for half a second, and all the others with
+        it that are fetched by the same request. So only those are read that have any.
+        """
+        ends = {number: offsets.stop for number, offsets in extent.items() if offsets}
+        if ends:
+            self._consumer.assign(self._where(ends))
+        while not self._is_read(ends):
+            if time.monotonic() >= deadline:
+                raise late(self._topic, "could not be read to its end")
+            self._take(self._fetched())
+            while not self._inbox.empty():
+                self._inbox.get()()
+
+    def send(self, key: bytes, value: bytes | None, timeout: float = math.inf) -> Future[None]:
+        """Write a record, or a tombstone; done when it is acknowledged.
+
+        Fails with :class:`~connect.errors.ConnectError` when the topic is closed or the broker refuses it, with
+        :class:`~connect.errors.RetriableError` after ``timeout`` seconds; it may be written later all the same.
+        """
+        return self._write([(key, value)], timeout, read_back=False)
+
+    def send_all(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float = math.inf) -> Future[None]:
+        """Write records in order; done when all are acknowledged. Fails as :meth:`send`."""
+        return self._write(records, timeout, read_back=False)
+
+    def write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float = math.inf) -> Future[None]:
+        """Write records in order; done when all are acknowledged and have been passed on. Fails as :meth:`send`."""
+        return self._write(records, timeout, read_back=True)
+
+    def read_to_end(self, timeout: float = math.inf) -> Future[None]:
+        """Done when all that is on the topic now has been passed on. Fails as :meth:`send`."""
+        read = _Read(Future(), time.monotonic() + timeout)
+        self._inbox.put(partial(self._begin_read, read))
+        return read.future
+
+    def close(self, timeout: float = 5.0) -> None:
+        """End, after at most so many seconds for what was sent to be acknowledged. What is open then fails."""
+        self._inbox.put(partial(self._end, time.monotonic() + timeout))
+        self._ending.set()
+        for thread in (self._fetcher, self._thread):
+            if thread.ident is not None:
+                thread.join()
+        self._consumer.close()
+        self._ends_consumer.close()
+        self._producer.purge()
+        self._producer.flush(1.0)
+        self._refuse_the_rest()
+
+    def _refuse_the_rest(self) -> None:
+        """Whoever asked after the end, or without a start, learns of it."""
+        self._open = False
+        while True:
+            try:
+                self._inbox.get_nowait()()
+            except Empty:
+                break
+
+    def _find_extent(self, deadline: float, asked: Consumer) -> dict[int, range]:
+        """From where to where the offsets of each partition go, for a consumer."""
+        while True:
+            wait = min(max(deadline - time.monotonic(), 0.1), _ASK_SECONDS)
+            try:
+                described = self._consumer.list_topics(self._topic, timeout=wait).topics[self._topic]
+                if described.error is not None or not described.partitions:
+                    raise KafkaException(described.error or KafkaError(KafkaError._UNKNOWN_PARTITION))
+                begins = self._offsets(asked, OFFSET_BEGINNING, described.partitions, wait)
+                ends = self._offsets(asked, OFFSET_END, described.partitions, wait)
+            except KafkaException as error:
+                if time.monotonic() >= deadline:
+                    raise ConnectError(
+                        f"Topic '{self._topic}' cannot be found out about ({error.args[0]}): check bootstrap.servers "
+                        "and that this principal may describe and read the topic"
+                    ) from error
+                time.sleep(_MOST_WAIT_SECONDS)
+            else:
+                return {number: range(begins[number], ends[number]) for number in ends}
+
+    def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
+        """The first or the last offset of each partition; ``KafkaException`` if one cannot be told."""
+        wanted = [TopicPartition(self._topic, number, which) for number in partitions]
+        found = asked.offsets_for_times(wanted, timeout=timeout)
+        for item in found:
+            if item.error is not None:
+                raise KafkaException(item.error)
+        return {item.partition: item.offset for item in found}
+
+    def _where(self, partitions: Iterable[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, number, self._position[number]) for number in partitions]
+
+    def _fetch(self) -> None:
+        while not self._ending.is_set():
+            if not self._room.acquire(timeout=_LOOK_UP_SECONDS):
+                continue
+            if messages := self._fetched():
+                self._inbox.put(partial(self._take_fetched, messages))
+            else:
+                self._room.release()
+
+    def _fetched(self) -> list[Any]:
+        """What comes within a moment; used by one thread at a time."""
+        message = self._consumer.poll(_LOOK_UP_SECONDS)
+        return [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
+
+    def _loop(self) -> None:
+        while self._open:
+            try:
+                self._inbox.get(timeout=self._patience())()
+            except Empty:
+                self._wait = min(self._wait * 2, _MOST_WAIT_SECONDS)
+            self._produce()
+            self._producer.poll(0)
+            self._ask_ends()
+            self._ends_consumer.poll(0)
+            self._settle()
+
+    def _patience(self) -> float:
+        """How long to wait for the inbox: acknowledgements, and what the clients have to log, do not wake it."""
+        now = time.monotonic()
+        waits = [read.deadline - now for read in self._reads] + [write.deadline - now for write in self._writes]
+        if any(read.ends is None for read in self._reads):
+            waits.append(self._ask_at - now)
+        if self._unsent or any(write.unacknowledged for write in self._writes):
+            waits.append(self._wait)
+        return max(min([_IDLE_SECONDS, *waits]), 0.0)
+
+    def _write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float, *, read_back: bool) -> Future[None]:
+        write = _Write(Future(), time.monotonic() + timeout, read_back, len(records), {})
+        self._inbox.put(partial(self._begin_write, write, list(records)))
+        return write.future
+
+    def _begin_write(self, write: _Write, records: list[tuple[bytes, bytes | None]]) -> None:
+        if not self._open:
+            write.future.set_exception(closed(self._topic))
+            return
+        self._writes.add(write)
+        self._unsent.extend((write, key, value) for key, value in records)
+        self._wait = _LEAST_WAIT_SECONDS
+
+    def _begin_read(self, read: _Read) -> None:
+        if not self._open:
+            read.future.set_exception(closed(self._topic))
+            return
+        self._reads.add(read)
+        if not self._unreachable:
+            self._ask_at = 0.0
+
+    def _produce(self) -> None:
+        while self._unsent:
+            write, key, value = self._unsent[0]
+            if not self._limit.lasts(self._limit.seconds):
+                self._writes.discard(write)
+                _fail(write.future, unsure(self._topic))
+            if write not in self._writes:
+                # It was given up. Written now, it could come after what was written because it had failed.
+                self._unsent.popleft()
+                continue
+            try:
+                self._producer.produce(self._topic, value=value, key=key, on_delivery=partial(self._delivered, write))
+            except BufferError:
+                return
+            except KafkaException as error:
+                # Such as a record that is too large: what follows it in its write would count without it.
+                self._fail(write, error.args[0])
+            else:
+                self._unsent.popleft()
+
+    def _delivered(self, write: _Write, error: KafkaError | None, message: Any) -> None:
+        write.unacknowledged -= 1
+        if error is not None:
+            self._fail(write, error)
+            return
+        self._reached()
+        partition, offset = message.partition(), message.offset()
+        write.seen_at[partition] = max(offset + 1, write.seen_at.get(partition, 0))
+        if write.read_back and partition not in self._partitions:
+            self._writes.discard(write)
+            _fail(write.future, grown(self._topic))
+
+    def _fail(self, write: _Write, error: KafkaError) -> None:
+        self._writes.discard(write)
+        kind = RetriableError if passes(error) else ConnectError
+        failed = kind(f"Topic '{self._topic}' could not be written to: {error.str()}")
+        failed.__cause__ = KafkaException(error)
+        _fail(write.future, failed)
+
+    def _take_fetched(self, messages: list[Any]) -> None:
+        self._room.release()
+        self._take(messages)
+
+    def _take(self, messages: list[Any]) -> None:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._position[message.partition()] = message.offset() + 1
+                self._pass_on(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                # Tells of markers of transactions and of gaps behind the last record, too.
+                self._position[message.partition()] = message.offset()
+            else:
+                self._complain(error)
+                continue
+            self._reached()
+
+    def _pass_on(self, message: Any) -> None:
+        record = TopicRecord(
+            message.partition(), message.offset(), message.key(), message.value(), message.timestamp()[1]
+        )
+        try:
+            self._on_record(record)
+        except Exception:
+            logger.exception("A record of topic '%s' at offset %d was not understood", self._topic, record.offset)
+
+    def _ask_ends(self) -> None:
+        waiting = [read for read in self._reads if read.ends is None]
+        if not waiting or time.monotonic() < self._ask_at:
+            return
+        try:
+            ends = self._offsets(self._ends_consumer, OFFSET_END, self._partitions, _ASK_SECONDS)
+        except KafkaException as error:
+            if not passes(error.args[0]):
+                self._complain(error.args[0])
+            self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
+            return
+        self._reached()
+        for read in waiting:
+            read.ends = ends
+
+    def _settle(self) -> None:
+        """Complete what has come about, and fail what took too long."""
+        now = time.monotonic()
+        for write in list(self._writes):
+            if not write.unacknowledged and (not write.read_back or self._is_read(write.seen_at)):
+                self._writes.discard(write)
+                _complete(write.future)
+            elif now >= write.deadline:
+                self._writes.discard(write)
+                _fail(write.future, late(self._topic, "did not take a record"))
+        for read in list(self._reads):
+            if read.ends is not None and self._is_read(read.ends):
+                self._reads.discard(read)
+                _complete(read.future)
+            elif now >= read.deadline:
+                self._reads.discard(read)
+                _fail(read.future, late(self._topic, "could not be read to its end"))
+
+    def _is_read(self, ends: Mapping[int, int]) -> bool:
+        return all(self._position.get(partition, -1) >= end for partition, end in ends.items())
+
+    def _end(self, deadline: float) -> None:
+        while (self._unsent or any(write.unacknowledged for write in self._writes)) and time.monotonic() < deadline:
+            self._produce()
+            self._producer.poll(_LEAST_WAIT_SECONDS * 10)
+        self._open = False
+        for write in list(self._writes):
+            if write.unacknowledged:
+                _fail(write.future, closed(self._topic))
+            else:
+                _complete(write.future)
+        for read in self._reads:
+            _fail(read.future, closed(self._topic))
+        self._writes.clear()
+        self._reads.clear()
+
+    def _report(self, error: KafkaError) -> None:
+        """Called by a client wherever it is polled."""
+        self._inbox.put(partial(self._complain, error))
+
+    def _report_others(self, error: KafkaError) -> None:
+        """Of three clients that lose the brokers one tells."""
+        if not passes(error):
+            self._report(error)
+
+    def _complain(self, error: KafkaError) -> None:
+        if not passes(error):
+            if error.code() not in self._complained:
+                self._complained.add(error.code())
+                clients.log_error(error)
+        elif not self._unreachable and error.code() != KafkaError._TRANSPORT:
+            self._unreachable = True
+            logger.warning("Topic '%s' cannot be reached (%s); it is tried on", self._topic, error.str())
+
+    def _reached(self) -> None:
+        if self._unreachable:
+            self._unreachable = False
+            logger.info("Topic '%s' can be reached again", self._topic)
+
+
+def _complete(future: Future[None]) -> None:
+    if future.set_running_or_notify_cancel():
+        future.set_result(None)
+
+
+def _fail(future: Future[None], error: ConnectError) -> None:
+    if not future.done() and future.set_running_or_notify_cancel():
+        future.set_exception(error)

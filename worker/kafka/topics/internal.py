@@ -1,0 +1,64 @@
+"""The topics that a cluster of workers keeps for itself: how they are made."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connect.config.errors import ConfigRuleError
+from connect.errors import ConnectError
+from worker.kafka.clients import clients
+from worker.kafka.clients.retries import until_answered
+from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics.creation import NewTopic
+from worker.kafka.topics.topics import TopicDescription, ensure_compacted
+
+__all__ = ["ensure_internal_topic", "topic_settings"]
+
+logger = logging.getLogger(__name__)
+
+_OWN = frozenset(("topic", "partitions", "replication.factor"))
+_CLEANUP_POLICY = "cleanup.policy"
+_PATIENCE_SECONDS: Final = 120.0
+
+
+def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The settings of a topic that the worker's properties give below ``prefix``, such as ``config.storage.``."""
+    below = {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
+    if _CLEANUP_POLICY in below:
+        logger.warning("Ignoring %s%s, since compaction is always used", prefix, _CLEANUP_POLICY)
+    return {key: value for key, value in below.items() if key not in _OWN and key != _CLEANUP_POLICY}
+
+
+def ensure_internal_topic(
+    worker: Mapping[str, str], prefix: str, *, partitions: int, replication_factor: int, purpose: str
+) -> TopicDescription:
+    """Make the topic ``<prefix>topic`` if it is missing, and check that it is compacted.
+
+    ``worker`` are the worker's resolved properties and ``purpose`` is what the topic holds. Blocks, for two minutes
+    and more if the brokers go away; raises :class:`~connect.errors.ConnectError`.
+    """
+    key = f"{prefix}topic"
+    topic = NewTopic(worker[key], partitions, replication_factor, topic_settings(worker, prefix))
+    admin = clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "shared-admin"))
+    try:
+        return until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
+    except ConnectError as error:
+        if not _too_few_brokers(error):
+            raise
+        factor = f"{prefix}replication.factor"
+        raise ConfigRuleError(
+            f"Topic '{topic.name}' of the '{key}' property cannot be made with {factor}={replication_factor}: there "
+            f"are fewer brokers ({error}). Set {factor} to at most the number of brokers (1 for a single one), or to "
+            "-1 for the brokers' default.",
+            factor,
+        ) from error
+
+
+def _too_few_brokers(error: ConnectError) -> bool:
+    cause = error.__cause__
+    code = cause.args[0].code() if isinstance(cause, KafkaException) and cause.args else None
+    return code == KafkaError.INVALID_REPLICATION_FACTOR

@@ -1,0 +1,261 @@
+"""Topics on the broker: described, made when they are missing, checked where they must be compacted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic as _NewTopicRequest  # type: ignore[attr-defined]
+
+from connect.config.errors import ConfigRuleError
+from connect.errors import ConnectError, RetriableError
+from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
+
+__all__ = [
+    "Creation",
+    "TopicCreator",
+    "TopicDescription",
+    "create",
+    "describe",
+    "describe_settings",
+    "ensure_compacted",
+    "topic_ids",
+]
+
+logger = logging.getLogger(__name__)
+
+_REQUEST_TIMEOUT_SECONDS = 60.0
+_VISIBLE_AFTER_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.05
+
+_TIMEOUTS = frozenset(
+    (
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+    )
+)
+_NOT_AUTHORIZED = frozenset((KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED))
+_MISSING = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC))
+
+_NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+_CLEANUP_POLICY = "cleanup.policy"
+_COMPACT = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the broker has it."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+
+
+class Creation(Enum):
+    """What came of making a topic."""
+
+    CREATED = auto()
+    EXISTED = auto()
+    FORBIDDEN = auto()
+
+
+class TopicCreator:
+    """Makes the topics of a source task as its connector's groups say, each when its first record comes.
+
+    Without groups nothing is made: the broker may do it. One creator belongs to one task and one thread.
+    """
+
+    def __init__(self, admin: AdminClient, groups: TopicCreationGroups | None) -> None:
+        self._admin = admin
+        self._groups = groups
+        self._known: set[str] = set()
+
+    def ensure(self, topic: str) -> None:
+        """Return when ``topic`` exists; a topic that was seen once is not asked for again.
+
+        Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic does not
+        exist and cannot be made.
+        """
+        if self._groups is None or topic in self._known:
+            return
+        if describe(self._admin, topic) is None:
+            group = self._groups.group_of(topic)
+            new_topic = group.new_topic(topic)
+            creation = create(self._admin, new_topic)
+            if creation is Creation.CREATED:
+                logger.info("Created topic %s using creation group %s", new_topic, group.name)
+            elif creation is Creation.FORBIDDEN:
+                raise ConnectError(
+                    f"Task failed to create new topic {new_topic}. Ensure that the task is authorized to "
+                    "create topics or that the topic exists and restart the task"
+                )
+        self._known.add(topic)
+
+
+def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
+    """Return the topic as the broker has it, ``None`` if it has it not."""
+    try:
+        described = _answer(
+            admin,
+            lambda: admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_TIMEOUT_SECONDS)[topic],
+        )
+    except KafkaException as error:
+        code = _code(error)
+        if code in _MISSING:
+            return None
+        if code in _TIMEOUTS:
+            raise RetriableError(f"Timed out while describing topics '{topic}'") from error
+        if code in _NOT_AUTHORIZED:
+            raise ConnectError(
+                f"Not authorized to describe topic(s) '{topic}': allow this principal to Describe the topic"
+            ) from error
+        raise ConnectError(f"Error while attempting to describe topics '{topic}': {_text(error)}") from error
+    replication_factor = min((len(partition.replicas) for partition in described.partitions), default=0)
+    return TopicDescription(topic, len(described.partitions), replication_factor)
+
+
+def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
+    """The ids of topics, which tell one from another that later has its name (KIP-516).
+
+    Those are left out that the brokers do not tell now, or have no id, as before Kafka 2.8.
+    """
+    if not topics:
+        return {}
+    asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_REQUEST_TIMEOUT_SECONDS)
+    found: dict[str, str] = {}
+    for topic, answer in asked.items():
+        try:
+            found[topic] = str(answer.result().topic_id)
+        except KafkaException as error:
+            logger.debug("The id of topic %s is not told: %s", topic, _text(error))
+    admin.poll(0)
+    return {topic: known for topic, known in found.items() if known != _NO_TOPIC_ID}
+
+
+def create(admin: AdminClient, topic: NewTopic) -> Creation:
+    """Make a topic, and tell whether it was made, existed already, or may not be made."""
+    request = _NewTopicRequest(
+        topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        config=dict(topic.settings),
+    )
+    try:
+        _answer(
+            admin,
+            lambda: admin.create_topics([request], request_timeout=_REQUEST_TIMEOUT_SECONDS)[topic.name],
+        )
+    except KafkaException as error:
+        code = _code(error)
+        if code == KafkaError.TOPIC_ALREADY_EXISTS:
+            return Creation.EXISTED
+        if code in _NOT_AUTHORIZED:
+            return Creation.FORBIDDEN
+        if code in _TIMEOUTS:
+            raise RetriableError(
+                f"Timed out while checking for or creating topic(s) '{topic.name}'. This could indicate a "
+                "connectivity issue, or that too few brokers are alive"
+            ) from error
+        raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
+    return Creation.CREATED
+
+
+def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
+    """Return the topic's settings, defaults included; ``None`` if they cannot be had.
+
+    That is where the topic is missing or this principal may not read them.
+    """
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    try:
+        entries = _answer(
+            admin,
+            lambda: admin.describe_configs([resource], request_timeout=_REQUEST_TIMEOUT_SECONDS)[resource],
+        )
+    except KafkaException as error:
+        code = _code(error)
+        if code in _MISSING or code in _NOT_AUTHORIZED:
+            return None
+        if code in _TIMEOUTS:
+            raise RetriableError(f"Timed out while waiting to describe topic config for topic '{topic}'") from error
+        raise ConnectError(
+            f"Error while attempting to describe topic config for topic '{topic}': {_text(error)}"
+        ) from error
+    return {name: entry.value for name, entry in entries.items() if entry.value is not None}
+
+
+def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: str) -> TopicDescription:
+    """Make an internal, compacted topic if it is missing; return it as the broker has it.
+
+    A topic that exists keeps its partitions and settings, but must have ``cleanup.policy=compact`` and no
+    other policy. ``key`` is the worker's key that names the topic and ``purpose`` what it holds ("connector
+    and task states"): an error tells both.
+    """
+    compacted = replace(topic, settings={**topic.settings, _CLEANUP_POLICY: _COMPACT})
+    creation = create(admin, compacted)
+    if creation is Creation.CREATED:
+        logger.info("Created topic %s", compacted)
+        return _described_when_visible(admin, topic.name)
+    if creation is Creation.FORBIDDEN and describe(admin, topic.name) is None:
+        raise ConnectError(
+            f"Topic '{topic.name}' of the '{key}' property does not exist, and this principal may not create "
+            f"it: create it with {_CLEANUP_POLICY}={_COMPACT}, or allow the principal to Create topics"
+        )
+    description = _described_when_visible(admin, topic.name)
+    _check_compacted(admin, topic.name, key, purpose)
+    return description
+
+
+def _check_compacted(admin: AdminClient, topic: str, key: str, purpose: str) -> None:
+    settings = describe_settings(admin, topic)
+    if settings is None or _CLEANUP_POLICY not in settings:
+        logger.info("Cannot tell whether topic '%s' is compacted: this principal may not describe its settings", topic)
+        return
+    policy = settings[_CLEANUP_POLICY]
+    if {part.strip().lower() for part in policy.split(",")} == {_COMPACT}:
+        return
+    wanted = f"{_CLEANUP_POLICY}={_COMPACT}"
+    raise ConfigRuleError(
+        f"Topic '{topic}' supplied via the '{key}' property is required to have '{wanted}' to guarantee "
+        f"consistency and durability of {purpose}, but found the topic currently has "
+        f"'{_CLEANUP_POLICY}={policy}'. Continuing would likely result in eventually losing {purpose} and "
+        f"problems restarting this Connect cluster in the future. Change the '{key}' property in the Connect "
+        f"worker configurations to use a topic with '{wanted}'.",
+        key,
+    )
+
+
+def _described_when_visible(admin: AdminClient, topic: str) -> TopicDescription:
+    """A new topic is known to the controller first and to the broker that is asked a moment later."""
+    deadline = time.monotonic() + _VISIBLE_AFTER_SECONDS
+    while (description := describe(admin, topic)) is None:
+        if time.monotonic() > deadline:
+            raise RetriableError(f"Topic '{topic}' exists but the brokers do not show it yet")
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    return description
+
+
+def _answer(admin: AdminClient, request: Callable[[], Any]) -> Any:
+    try:
+        return request().result()
+    finally:
+        # The client's log lines wait for a poll.
+        admin.poll(0)
+
+
+def _code(error: KafkaException) -> int | None:
+    cause = error.args[0] if error.args else None
+    return cause.code() if isinstance(cause, KafkaError) else None
+
+
+def _text(error: KafkaException) -> str:
+    cause = error.args[0] if error.args else error
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)

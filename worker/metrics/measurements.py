@@ -1,0 +1,155 @@
+"""What tasks have counted and measured: those of this worker, and what the others tell of theirs. The herder's thread.
+
+Whoever asks for a status is answered at once with what is known by then, and that has the other workers asked for what
+is newer; who wants the lag waits for them. Nothing of it is kept anywhere: a worker that starts asks again.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+from worker.herder.inbox import Action, Inbox
+from worker.membership.membership import Membership
+from worker.stores.status.store import State, Status, StatusStore
+from worker.unit import Unit
+
+__all__ = ["Measurements", "Owners", "Values"]
+
+logger = logging.getLogger(__name__)
+Values: TypeAlias = Mapping[str, float]
+
+_OLD: Final = 2.0
+_PATIENCE: Final = 3.0
+_HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
+
+
+class Owners(Protocol):
+    """Asks other workers about the tasks that they run."""
+
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, Values]]:
+        """What the worker at ``url`` knows of the tasks of a connector, by their numbers."""
+
+
+class _Question(NamedTuple):
+    worker_id: str
+    connector: str
+
+
+class _Told(NamedTuple):
+    worker_id: str
+    values: Values
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    open: set[_Question]
+    go_on: Action
+
+
+class Measurements:
+    """Keeps what is measured. Without ``owners`` there are no other workers."""
+
+    def __init__(
+        self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
+    ) -> None:
+        self._worker_id = worker_id
+        self._statuses = statuses
+        self._membership = membership
+        self._inbox = inbox
+        self._owners = owners
+        self._own: dict[Unit, Values] = {}
+        self._others: dict[Unit, _Told] = {}
+        self._under_way: set[_Question] = set()
+        self._answered: dict[_Question, float] = {}
+        self._waiting: list[_Waiting] = []
+
+    def take(self, unit: Unit, values: Values) -> None:
+        """Keep what a task of this worker has measured."""
+        self._own[unit] = values
+
+    def of(self, unit: Unit, status: Status) -> Values | None:
+        """What is known of a task; of one that runs elsewhere by now nothing of before."""
+        if status.worker_id == self._worker_id:
+            return self._own.get(unit)
+        told = self._others.get(unit)
+        return told.values if told is not None and told.worker_id == status.worker_id else None
+
+    def totals(self) -> dict[str, float]:
+        """What the tasks of this worker have counted and measured, added up."""
+        totals: dict[str, float] = {}
+        for values in self._own.values():
+            for key, value in values.items():
+                totals[key] = totals.get(key, 0.0) + value
+        return totals
+
+    def forget(self, connector: str) -> None:
+        """The connector is no more."""
+        self._own = {unit: values for unit, values in self._own.items() if unit.connector != connector}
+        self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
+        self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
+
+    def refresh(self, connector: str) -> None:
+        """Have the other workers asked, unless they were a moment ago; nobody waits for them."""
+        self._ask(connector)
+
+    def gather(self, connector: str, go_on: Action) -> None:
+        """Ask the other workers, and go on when they have answered or take too long for that."""
+        if not (asked := self._ask(connector)):
+            go_on()
+            return
+        waiting = _Waiting(asked, go_on)
+        self._waiting.append(waiting)
+        self._inbox.after(_PATIENCE, lambda: self._end(waiting))
+
+    def _ask(self, connector: str) -> set[_Question]:
+        """Ask who was not asked just now; the questions whose answers are to come."""
+        if self._owners is None or (leader := self._membership.leader_url) is None:
+            return set()
+        scheme, now = urlsplit(leader).scheme, time.monotonic()
+        questions = {_Question(worker_id, connector) for worker_id in self._elsewhere(connector)}
+        for question in questions - self._under_way:
+            if now - self._answered.get(question, -math.inf) >= _OLD:
+                self._under_way.add(question)
+                self._put(question, self._owners.measured(f"{scheme}://{question.worker_id}/", connector))
+        return questions & self._under_way
+
+    def _elsewhere(self, connector: str) -> set[str]:
+        return {
+            status.worker_id
+            for unit, status in self._statuses.statuses().items()
+            if unit.connector == connector and unit.is_task and status.state in _HAS_VALUES
+        } - {self._worker_id}
+
+    def _put(self, question: _Question, answer: Future[Mapping[int, Values]]) -> None:
+        answer.add_done_callback(lambda done: self._inbox.post(lambda: self._take_answer(question, done)))
+
+    def _take_answer(self, question: _Question, done: Future[Mapping[int, Values]]) -> None:
+        self._under_way.discard(question)
+        self._answered[question] = time.monotonic()
+        if (error := done.exception()) is not None:
+            # Its session is about to end, or it has its hands full: its tasks are shown without numbers.
+            logger.debug("Worker %s does not tell of its tasks: %s", question.worker_id, error)
+        values = {} if error is not None else done.result()
+        kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}
+        new = {Unit(question.connector, task): _Told(question.worker_id, item) for task, item in values.items()}
+        self._others = kept | new
+        for waiting in [waiting for waiting in self._waiting if question in waiting.open]:
+            waiting.open.discard(question)
+            if not waiting.open:
+                self._end(waiting)
+
+    def _end(self, waiting: _Waiting) -> None:
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+            waiting.go_on()
+
+
+def _answers(question: _Question, unit: Unit, told: _Told) -> bool:
+    return unit.connector == question.connector and told.worker_id == question.worker_id

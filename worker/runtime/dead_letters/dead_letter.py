@@ -1,0 +1,135 @@
+"""A record in a dead letter queue: as it was, where it comes from, and what went wrong with it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from worker.runtime.dead_letters.queue import PREFIX
+from worker.runtime.tolerance import RawRecord
+from worker.security.redaction import Redaction
+
+__all__ = ["REPLAYED", "ErrantRecord"]
+
+REPLAYED: Final = "__connect.dlq.replayed"
+"""The header of a replayed record: the topic, partition and offset it had in the queue."""
+
+_NUMBERS: Final = ("partition", "offset")
+_TEXTS: Final = ("exception.message", "exception.stacktrace")
+
+
+@dataclass(frozen=True)
+class ErrantRecord:
+    """One record of the queue ``queue``, with all its headers."""
+
+    queue: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its partition and offset in the queue."""
+        return self.partition, self.offset
+
+    @cached_property
+    def context(self) -> Mapping[str, str]:
+        """What its report says, without the prefix of the headers; the last word of each."""
+        return {
+            name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
+            for name, value in self.headers
+            if name.startswith(PREFIX)
+        }
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers
+
+    def belongs_to(self, connector: str, *, named: bool) -> bool:
+        """Whether it is this connector's; a queue may be shared.
+
+        If the connector's own are ``named``, one without a name is of somebody else.
+        """
+        return self.context.get("connector.name", "" if named else connector) == connector
+
+    def original(self, only_topic: str | None) -> RawRecord | None:
+        """The record as it was consumed, marked as replayed; ``None`` if nothing tells its topic.
+
+        ``only_topic`` is the topic if there can be only one. A partition or offset that is not told is -1.
+        """
+        topic = self.context.get("topic") or only_topic
+        if topic is None:
+            return None
+        partition, offset = (_number(self.context.get(name)) for name in _NUMBERS)
+        kept = [(name, value) for name, value in self.headers if not name.startswith(PREFIX) and name != REPLAYED]
+        mark = f"{self.queue}:{self.partition}:{self.offset}".encode()
+        return RawRecord(
+            topic,
+            partition,
+            offset,
+            self.timestamp,
+            self.timestamp_type,
+            self.key,
+            self.value,
+            [*kept, (REPLAYED, mark)],
+        )
+
+    def document(self, redaction: Redaction) -> dict[str, Any]:
+        """The record as it is shown, without the secrets that its report may tell (invariant I8)."""
+        plain = [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
+        return {
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "key": _shown(self.key),
+            "value": _shown(self.value),
+            "headers": [{"key": name, "value": _shown(value)} for name, value in plain],
+            "error": _error(self.context, redaction) if self.context else None,
+        }
+
+
+def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
+    """What went wrong, for people."""
+    texts = {name: redaction.told(context[name]) for name in _TEXTS if name in context}
+    return {
+        "topic": context.get("topic"),
+        "partition": _known(context.get("partition")),
+        "offset": _known(context.get("offset")),
+        "source_partition": context.get("source.partition"),
+        "source_offset": context.get("source.offset"),
+        "connector": context.get("connector.name"),
+        "task": _known(context.get("task.id")),
+        "stage": context.get("stage"),
+        "class": context.get("class.name"),
+        "exception": context.get("exception.class.name"),
+        "message": texts.get("exception.message"),
+        "stacktrace": texts.get("exception.stacktrace"),
+    }
+
+
+def _shown(data: bytes | None) -> dict[str, str] | None:
+    """Bytes as text where they are, else in base64."""
+    if data is None:
+        return None
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else -1
+
+
+def _known(text: str | None) -> int | None:
+    number = _number(text)
+    return None if number < 0 else number

@@ -1,0 +1,141 @@
+"""The dead letter queue: a topic that keeps the records a task has given up, with what went wrong.
+
+A record of a sink is kept as it was on its topic, bytes and headers. A record of a source is kept as what was read, or
+as JSON where that is neither text nor bytes; one that Kafka refused is kept as it was to be on its topic. Crash point:
+:meth:`DeadLetterQueue.flush` waits for Kafka's acknowledgement before offsets move past the record (invariant I4), so a
+kill may write it here twice and never loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.data import SinkRecord
+from connect.errors import ConnectError, RetriableError
+from worker.runtime.records import client_timestamp
+from worker.runtime.tolerance import Failure, RawRecord, stack_trace
+from worker.security.redaction import Redaction
+
+__all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
+
+PREFIX: Final = "__connect.errors."
+"""What the names of the headers begin with that say what went wrong (KIP-298)."""
+
+_FLUSH_TIMEOUT: Final = 60.0
+_SERVE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorHeaders:
+    """The headers of KIP-298, and for sources where the record was read; none tells a secret (invariant I8)."""
+
+    connector: str
+    task: int
+    redaction: Redaction
+
+    def of(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
+        """Those of one record."""
+        place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
+        record = failure.record
+        if record is not None and not isinstance(record, SinkRecord):
+            place = {
+                "topic": record.topic,
+                "source.partition": _json(record.source_partition).decode(),
+            }
+            if record.source_offset:
+                place = {**place, "source.offset": _json(record.source_offset).decode()}
+        error = failure.error
+        context: Mapping[str, object] = {
+            **place,
+            "connector.name": self.connector,
+            "task.id": self.task,
+            "stage": failure.stage.value,
+            "class.name": failure.executing,
+            "exception.class.name": f"{type(error).__module__}.{type(error).__qualname__}",
+            "exception.message": self.redaction.told(str(error)),
+            "exception.stacktrace": self.redaction.told(stack_trace(error)),
+        }
+        return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
+
+
+class DeadLetterQueue:
+    """Writes failures to ``topic``, with ``headers`` if there are to be any; a :class:`~tolerance.Reporter`.
+
+    Used by the task's thread alone.
+    """
+
+    def __init__(self, producer: Producer, topic: str, headers: ErrorHeaders | None) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._headers = headers
+        self._refused: KafkaError | None = None
+
+    def report(self, failure: Failure) -> None:
+        """Send one record; a failure that belongs to no record has none to send."""
+        raw = failure.raw or _raw_of_source(failure)
+        if raw is None:
+            return
+        headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
+        if self._headers is not None:
+            headers += self._headers.of(failure, raw)
+        timestamp = client_timestamp(raw.timestamp)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, raw.value, raw.key, headers=headers, on_delivery=self._delivered, timestamp=timestamp
+                )
+            except BufferError:
+                self._producer.poll(_SERVE)
+            except KafkaException as error:
+                self._refused = error.args[0]
+                break
+            else:
+                break
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until every record is acknowledged; raise :class:`~connect.errors.RetriableError` if that takes long.
+
+        Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
+        record that nobody has (invariant I4).
+        """
+        left = self._producer.flush(_FLUSH_TIMEOUT)
+        if self._refused is not None:
+            raise ConnectError(
+                f"The dead letter queue {self._topic} did not take a record: {self._refused.str()}. See that the topic "
+                "is there, that this principal may write to it and that max.message.bytes and the connector's "
+                "producer.override.max.request.size are large enough."
+            )
+        if left:
+            raise RetriableError(
+                f"The dead letter queue {self._topic} did not acknowledge {left} records within {_FLUSH_TIMEOUT:.0f} s"
+            )
+
+    def _delivered(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._refused = error
+
+
+def _raw_of_source(failure: Failure) -> RawRecord | None:
+    record = failure.record
+    if record is None or isinstance(record, SinkRecord):
+        return None
+    return RawRecord(record.topic, -1, -1, record.timestamp, "CreateTime", _bytes(record.key), _bytes(record.value), ())
+
+
+def _bytes(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return value.encode() if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> bytes:
+    # It is read by people: what JSON has no form for is shown as Python shows it.
+    return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS)

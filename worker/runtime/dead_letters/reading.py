@@ -1,0 +1,213 @@
+"""A connector's dead letter queue as it is read: which records, and up to where they were replayed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from connect.errors import ConnectError
+from worker.errors import BadRequestError
+from worker.kafka.clients import clients as kafka_clients
+from worker.kafka.clients.clients import sink_group_id
+from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.settings.kind import ClientProperties
+from worker.kafka.topics.log_offsets import LogOffsets
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.dead_letters.dead_letter import ErrantRecord
+from worker.runtime.dead_letters.origins import internal_topics
+from worker.runtime.sink.consume import by_topic
+
+__all__ = ["ErrantQueue", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The records of one partition from ``first`` on and before ``end``."""
+
+    partition: int
+    first: int
+    end: int
+
+
+def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
+    """All that is after one record, partition by partition; without one all there is."""
+    partition, offset = after or (-1, -1)
+    wanted = {number: end for number, end in ends.items() if number >= partition}
+    return _there(
+        [Range(number, offset + 1 if number == partition else 0, end) for number, end in wanted.items()], begins, ends
+    )
+
+
+def ranges_of(
+    selection: Sequence[tuple[int, int, int]], begins: Mapping[int, int], ends: Mapping[int, int]
+) -> list[Range]:
+    """What is selected and there."""
+    return _there([Range(*item) for item in selection], begins, ends)
+
+
+def ranges_to_replay(
+    position: Mapping[int, int], until: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int]
+) -> list[Range]:
+    """What was not replayed yet, up to ``until``."""
+    wanted = [Range(number, position.get(number, 0), until.get(number, 0)) for number in ends]
+    return _there(wanted, begins, ends)
+
+
+def rest_of(ranges: Sequence[Range], reached: Mapping[int, int]) -> list[Range]:
+    """What remains to be read; ``reached`` has the next offset in each range that was begun, by its index."""
+    left = [Range(item.partition, reached.get(index, item.first), item.end) for index, item in enumerate(ranges)]
+    return [item for item in left if item.first < item.end]
+
+
+def _there(ranges: Sequence[Range], begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
+    found = [
+        Range(item.partition, max(item.first, begins[item.partition]), min(item.end, ends[item.partition]))
+        for item in ranges
+        if item.partition in ends
+    ]
+    return sorted((item for item in found if item.first < item.end), key=lambda item: (item.partition, item.first))
+
+
+_KEY: Final = "errors.deadletterqueue.topic.name"
+_READ_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 1.0
+_MOST_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records in order, and for each range that was begun, by its index, the next offset in it."""
+
+    records: Sequence[ErrantRecord]
+    reached: Mapping[int, int]
+
+
+class ErrantQueue:
+    """The queue that a connector's configuration names; :class:`BadRequestError` if it names none."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        topic = assembly.config.errors_deadletterqueue_topic_name
+        if not topic:
+            raise BadRequestError(
+                f"Connector {assembly.config.name} has no dead letter queue: set {_KEY} in its configuration (and "
+                "errors.tolerance=all), and the records that it cannot process from then on are kept there."
+            )
+        if topic in internal_topics(assembly.worker_props):
+            raise BadRequestError(
+                f"Topic {topic} is no dead letter queue: Kafka or this cluster keeps its own state there. Set {_KEY} "
+                "to a topic for the connector's records alone."
+            )
+        self.topic = topic
+        self._connector = assembly.config.name
+        self._assembly = assembly
+
+    @cached_property
+    def _admin(self) -> Any:
+        return kafka_clients.admin(self._admin_properties)
+
+    @property
+    def _admin_properties(self) -> ClientProperties:
+        return kafka_clients.dlq_admin_properties(self._assembly.worker_props, self._assembly.props, 0)
+
+    @property
+    def _group(self) -> ConsumerGroup:
+        return ConsumerGroup(self._admin, self._admin_properties, f"{sink_group_id(self._connector)}-dlq")
+
+    def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
+        """The first offset and the end of each partition; none if the topic is not there."""
+        log = LogOffsets(self._admin)
+        places = log.partitions([self.topic])
+        begins, ends = log.earliest(places), log.latest(places)
+        return {place[1]: begins[place] for place in places}, {place[1]: ends[place] for place in places}
+
+    def position(self) -> dict[int, int]:
+        """The offset in each partition up to which all were replayed."""
+        return {partition: at for (topic, partition), at in self._group.offsets().items() if topic == self.topic}
+
+    def move_position(self, position: Mapping[int, int]) -> None:
+        """Keep that all up to these offsets were replayed."""
+        if position:
+            self._group.alter({(self.topic, partition): offset for partition, offset in position.items()})
+
+    def read(self, ranges: Sequence[Range], limit: int) -> Page:
+        """This connector's records in these ranges, ``limit`` and some MiB of them at most."""
+        deadline = time.monotonic() + _READ_SECONDS
+        consumer = Clients(self._assembly, 0).sink_consumer()
+        named = self._assembly.config.errors_deadletterqueue_context_headers_enable
+        page = _Reading(self.topic, partial(ErrantRecord.belongs_to, connector=self._connector, named=named), limit)
+        try:
+            for index, item in enumerate(ranges):
+                if page.is_full:
+                    break
+                consumer.assign([confluent_kafka.TopicPartition(self.topic, item.partition, item.first)])
+                page.begin(index, item)
+                while not page.is_full and not page.is_through and time.monotonic() < deadline:
+                    page.take(consumer.poll(_POLL_SECONDS))
+        except KafkaException as error:
+            raise ConnectError(f"The dead letter queue {self.topic} cannot be read: {error.args[0].str()}") from error
+        finally:
+            consumer.close()
+        if not page.records and ranges and not page.reached:
+            raise ConnectError(
+                f"The dead letter queue {self.topic} gave nothing within {_READ_SECONDS:g} s; try again."
+            )
+        return Page(page.records, page.reached)
+
+
+class _Reading:
+    """What was read so far."""
+
+    def __init__(self, topic: str, is_own: Callable[[ErrantRecord], bool], limit: int) -> None:
+        self.records: list[ErrantRecord] = []
+        self.reached: dict[int, int] = {}
+        self.is_through = False
+        self._topic = topic
+        self._is_own = is_own
+        self._limit = limit
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= self._limit or self._bytes >= _MOST_BYTES
+
+    def begin(self, index: int, item: Range) -> None:
+        self._index, self._range = index, item
+        self.is_through = False
+
+    def take(self, message: Message | None) -> None:
+        if message is None:
+            return
+        if (error := message.error()) is not None:
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            self._is_read()
+            return
+        record = _record(self._topic, message)
+        if record.offset >= self._range.end:
+            self._is_read()
+            return
+        self.reached[self._index] = record.offset + 1
+        if self._is_own(record):
+            self.records.append(record)
+            self._bytes += record.size
+        if record.offset + 1 == self._range.end:
+            self._is_read()
+
+    def _is_read(self) -> None:
+        self.reached[self._index] = self._range.end
+        self.is_through = True
+
+
+def _record(topic: str, message: Message) -> ErrantRecord:
+    (batch,) = by_topic([message], topic)
+    raw = batch.raw(0)
+    return ErrantRecord(
+        topic, raw.partition, raw.offset, raw.timestamp, raw.timestamp_type, raw.key, raw.value, raw.headers
+    )

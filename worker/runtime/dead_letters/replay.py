@@ -1,0 +1,245 @@
+"""Delivering errant records again: into their own topics, or straight through the sink's task.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+before or during the delivery               some of the records may be delivered, and none counts as replayed
+after it, before the position is kept       the same: replaying again delivers these a second time
+after that                                  they are replayed
+==========================================  ========================================================================
+
+So a replay is at least once, as all else here (invariant I3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.bulk import BulkSinkTask
+from connect.data import TimestampType, TopicPartition
+from connect.errors import ConnectError
+from connect.sink import SinkTask
+from worker.errors import BadRequestError
+from worker.runtime.assembly import Assembly
+from worker.runtime.chain import SinkChain
+from worker.runtime.connector import ConnectorRuntimeContext
+from worker.runtime.control import Control, Link
+from worker.runtime.records import ConsumedBatch, client_timestamp
+from worker.runtime.sink.context import SinkTaskRuntimeContext
+from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance, class_name
+
+__all__ = ["TaskReplay", "produce_again"]
+
+logger = logging.getLogger(__name__)
+_FLUSH_SECONDS: Final = 30.0
+
+Origin = tuple[str, int, int]
+
+
+def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Failure | None]:
+    """Produce records to the topics and partitions they come from; for each why that failed, if it did."""
+    outcomes: dict[int, str | None] = {}
+
+    def told(index: int, error: KafkaError | None, _message: object) -> None:
+        outcomes[index] = None if error is None else error.str()
+
+    for index, record in enumerate(records):
+        try:
+            _produce(producer, record, partial(told, index))
+        except KafkaException as error:
+            outcomes[index] = error.args[0].str()
+    producer.flush(_FLUSH_SECONDS)
+    unknown = f"it was not acknowledged within {_FLUSH_SECONDS:g} s, and may be there or not"
+    return [_not_produced(record, outcomes.get(index, unknown)) for index, record in enumerate(records)]
+
+
+def _produce(producer: Producer, record: RawRecord, on_delivery: Any) -> None:
+    where: dict[str, Any] = {"partition": record.partition} if record.partition >= 0 else {}
+    while True:
+        try:
+            producer.produce(
+                record.topic,
+                record.value,
+                record.key,
+                headers=list(record.headers),
+                on_delivery=on_delivery,
+                timestamp=client_timestamp(record.timestamp),
+                **where,
+            )
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def _not_produced(record: RawRecord, reason: str | None) -> Failure | None:
+    if reason is None:
+        return None
+    error = ConnectError(f"Kafka did not take the record for topic {record.topic}: {reason}")
+    return Failure(Stage.KAFKA_PRODUCE, "worker.runtime.dead_letters.replay", error, raw=record)
+
+
+class _Failures:
+    """Keeps what a task gives up, by where the record comes from; a :class:`~worker.runtime.tolerance.Reporter`."""
+
+    def __init__(self) -> None:
+        self.by_origin: dict[Origin, Failure] = {}
+
+    def report(self, failure: Failure) -> None:
+        """Keep one failure; in a sink each belongs to a consumed record."""
+        if failure.raw is not None:
+            self.by_origin[_origin(failure.raw)] = failure
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+class TaskReplay:
+    """Runs the task of a sink over records, outside of the connector. ``assembly`` is to tolerate errors.
+
+    All are put together and made durable at once. If the task fails with them, a new one is given each record by
+    itself, so that only those fail that must; what the first one wrote before it failed is then written twice.
+    """
+
+    def __init__(self, assembly: Assembly, link: Link) -> None:
+        self._assembly = assembly
+        self._link = link
+
+    def deliver(self, records: Sequence[RawRecord]) -> list[Failure | None]:
+        """For each record why it failed, if it did; raises what a task raises that does not even start."""
+        together = self._attempt(records)
+        if together is not None:
+            return together
+        alone = [self._attempt([record]) for record in records]
+        return [outcome[0] for outcome in alone if outcome is not None]
+
+    def _attempt(self, records: Sequence[RawRecord]) -> list[Failure | None] | None:
+        """The outcomes; ``None`` if the task failed with several records, and nobody knows which."""
+        failures = _Failures()
+        with self._session(failures, records) as (task, context, chain):
+            try:
+                durable = _put(task, context, chain, records)
+            except Exception as error:
+                if len(records) > 1:
+                    logger.warning("The task failed with %d records; each is tried by itself: %s", len(records), error)
+                    return None
+                return [failures.by_origin.get(_origin(records[0])) or _task_failure(task, error, records[0])]
+        return [
+            failures.by_origin.get(_origin(record))
+            or (None if durable.get(_partition(record), -1) > record.offset else _not_durable(task, record))
+            for record in records
+        ]
+
+    @contextmanager
+    def _session(
+        self, failures: _Failures, records: Sequence[RawRecord]
+    ) -> Iterator[tuple[SinkTask[Any], SinkTaskRuntimeContext, SinkChain]]:
+        """A task with the partitions of these records."""
+        control = Control(self._link)
+        tolerance = Tolerance(self._assembly.config, [failures], control.wait_unless_stopped)
+        task_class = self._task_class()
+        context = SinkTaskRuntimeContext(control, tolerance, class_name(task_class), reports=True)
+        chain = self._assembly.sink_chain(tolerance)
+        context.encode = chain.encode
+        task = task_class(self._assembly.task_config(self._task_props(control)), context)
+        partitions = sorted({_partition(record) for record in records})
+        try:
+            task.start()
+            context.assignment |= set(partitions)
+            task.open(partitions)
+            self._check_offsets_are_kafkas(context)
+            yield task, context, chain
+            _quietly(lambda: task.close(partitions))
+        finally:
+            _quietly(task.stop)
+            chain.close()
+
+    def _task_class(self) -> type[SinkTask[Any]]:
+        task_class: type[Any] = self._assembly.connector_class.task_class
+        if issubclass(task_class, BulkSinkTask) or not issubclass(task_class, SinkTask):
+            raise BadRequestError(
+                f"to: {class_name(task_class)} is not given records but ranges of its topics, so they cannot go to the "
+                "task. Replay to the topic."
+            )
+        return task_class
+
+    def _task_props(self, control: Control) -> Mapping[str, str]:
+        context = ConnectorRuntimeContext(self._link, control)
+        connector = self._assembly.connector_class(self._assembly.connector_config, context)
+        connector.start()
+        try:
+            configs = connector.task_configs(1)
+        finally:
+            context.close()
+            connector.stop()
+        if not configs:
+            raise ConnectError("The connector wants no task now, so that there is none to replay to.")
+        return {key: value for key, value in configs[0].items() if value is not None}
+
+    def _check_offsets_are_kafkas(self, context: SinkTaskRuntimeContext) -> None:
+        if context.rewinds:
+            raise BadRequestError(
+                "to: the task keeps offsets in its target, and would take these records for old ones or forget where "
+                "it stands. Replay to the topic."
+            )
+
+
+def _put(
+    task: SinkTask[Any], context: SinkTaskRuntimeContext, chain: SinkChain, records: Sequence[RawRecord]
+) -> Mapping[TopicPartition, int]:
+    """Put records and make them durable; up to where they are, in each partition."""
+    ends: dict[TopicPartition, int] = {}
+    for topic, group in groupby(sorted(records, key=_origin), key=lambda record: record.topic):
+        consumed = _consumed(topic, list(group))
+        context.consumed = consumed
+        for batch in chain.process(consumed):
+            task.put(batch)
+    for record in records:
+        partition = _partition(record)
+        ends[partition] = max(ends.get(partition, 0), record.offset + 1)
+    return task.pre_commit(ends) or {}
+
+
+def _consumed(topic: str, records: Sequence[RawRecord]) -> ConsumedBatch:
+    return ConsumedBatch(
+        topic=topic,
+        keys=[record.key for record in records],
+        values=[record.value for record in records],
+        partitions=[record.partition for record in records],
+        offsets=[record.offset for record in records],
+        timestamps=[record.timestamp for record in records],
+        timestamp_types=[TimestampType(record.timestamp_type) for record in records],
+        headers=[record.headers for record in records],
+    )
+
+
+def _task_failure(task: SinkTask[Any], error: Exception, record: RawRecord) -> Failure:
+    return Failure(Stage.TASK_PUT, class_name(task), error, raw=record)
+
+
+def _not_durable(task: SinkTask[Any], record: RawRecord) -> Failure:
+    error = ConnectError("The task took the record but does not say that it is durable; it may be there or not.")
+    return _task_failure(task, error, record)
+
+
+def _quietly(step: Any) -> None:
+    try:
+        step()
+    except Exception as error:
+        logger.warning("The task failed to end: %s", error, exc_info=True)
+
+
+def _origin(record: RawRecord) -> Origin:
+    return record.topic, record.partition, record.offset
+
+
+def _partition(record: RawRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)

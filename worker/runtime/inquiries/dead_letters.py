@@ -1,0 +1,130 @@
+"""What a child process answers of a connector's dead letter queue: what is in it, and what came of replaying some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any, Final
+
+from connect.crash import crash_point
+from worker.config.connector import SinkConnectorConfig
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.control import Link
+from worker.runtime.dead_letters.origins import ErrantOrigins
+from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
+from worker.runtime.dead_letters.reading import ErrantQueue, ranges_after, ranges_of, ranges_to_replay, rest_of
+from worker.runtime.dead_letters.replay import TaskReplay, produce_again
+from worker.runtime.tolerance import Failure, RawRecord
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["answer_of_errants"]
+
+# A replay goes on to the next record whatever is wrong with one, and does not wait for what may succeed later.
+_TOLERANT: Final = {
+    "errors.tolerance": "all",
+    "errors.tolerance.limit": "-1",
+    "errors.tolerance.rate": "-1",
+    "errors.retry.timeout": "0",
+}
+
+
+def answer_of_errants(
+    inquiry: messages.ListErrants | messages.ReplayErrants, link: Link, redaction: Redaction
+) -> messages.Report:
+    """The answer to an inquiry of a dead letter queue."""
+    if isinstance(inquiry, messages.ListErrants):
+        return _list_errants(inquiry, redaction)
+    return _replay_errants(inquiry, link, redaction)
+
+
+def _list_errants(inquiry: messages.ListErrants, redaction: Redaction) -> messages.ErrantsListed:
+    """What is in the queue after a place."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    # Who wrote an error into the queue may not have known what is secret.
+    assembly.hide_secrets()
+    queue = ErrantQueue(assembly)
+    begins, ends = queue.bounds()
+    ranges = ranges_after(inquiry.after, begins, ends)
+    page = queue.read(ranges, inquiry.limit)
+    rest = rest_of(ranges, page.reached)
+    following = (rest[0].partition, rest[0].first - 1) if rest else None
+    replayed = {str(partition): offset for partition, offset in queue.position().items()}
+    return messages.ErrantsListed(
+        queue.topic, [record.document(redaction) for record in page.records], following, replayed
+    )
+
+
+def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Redaction) -> messages.ErrantReplayed:
+    """Deliver records again, or tell which they would be.
+
+    Without a selection, those that fail again are put at the end of the queue anew, with their new errors, and the
+    position of the replay moves past all of them: none is lost, and none is in the way of the others.
+    """
+    assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **_TOLERANT}, redaction)
+    assembly.hide_secrets()
+    assert isinstance(assembly.config, SinkConnectorConfig)
+    origins = ErrantOrigins(assembly.config, assembly.worker_props)
+    queue = ErrantQueue(assembly)
+    begins, ends = queue.bounds()
+    until = ends if inquiry.until is None else {int(partition): end for partition, end in inquiry.until.items()}
+    if inquiry.selection is None:
+        ranges = ranges_to_replay(queue.position(), until, begins, ends)
+    else:
+        ranges = ranges_of(inquiry.selection, begins, ends)
+    page = queue.read(ranges, inquiry.limit)
+    records = {record.place: record for record in page.records}
+    originals = {place: origins.original(record) for place, record in records.items()}
+    reasons = {place: origins.why_not(original, inquiry.to) for place, original in originals.items()}
+    refused = {place: reason for place, reason in reasons.items() if reason is not None}
+    told = {place: original for place, original in originals.items() if original and place not in refused}
+    failures = {} if inquiry.dry_run else _replayed(inquiry.to, told, assembly, link)
+    if inquiry.selection is None and not inquiry.dry_run:
+        _put_back(list(failures.values()), assembly)
+        crash_point("before-replay-position")
+        queue.move_position({ranges[index].partition: offset for index, offset in page.reached.items()})
+    failed = refused | {place: f"{item.stage.value}: {item.error}" for place, item in failures.items()}
+    rest = rest_of(ranges, page.reached)
+    return messages.ErrantReplayed(
+        queue.topic,
+        [_delivered(place, original) for place, original in told.items() if place not in failed],
+        [_failed(place, redaction.told(reason)) for place, reason in failed.items()],
+        [astuple(item) for item in rest],
+        {str(partition): end for partition, end in until.items()},
+        bool(rest),
+    )
+
+
+def _replayed(
+    to: str, told: Mapping[tuple[int, int], RawRecord], assembly: Assembly, link: Link
+) -> dict[tuple[int, int], Failure]:
+    """The records that failed again, by their place in the queue."""
+    raws = list(told.values())
+    if not raws:
+        return {}
+    if to == "topic":
+        outcomes = produce_again(Clients(assembly, 0).dlq_producer(), raws)
+    else:
+        outcomes = TaskReplay(assembly, link).deliver(raws)
+    return {place: failure for place, failure in zip(told, outcomes, strict=True) if failure is not None}
+
+
+def _put_back(failures: Sequence[Failure], assembly: Assembly) -> None:
+    if not failures:
+        return
+    config = assembly.config
+    producer = Clients(assembly, 0).dlq_producer()
+    headers = ErrorHeaders(config.name, 0, assembly.redaction)
+    queue = DeadLetterQueue(producer, config.errors_deadletterqueue_topic_name, headers)
+    for failure in failures:
+        queue.report(failure)
+    queue.flush()
+
+
+def _delivered(place: tuple[int, int], original: RawRecord) -> dict[str, Any]:
+    return {"partition": place[0], "offset": place[1], "topic": original.topic}
+
+
+def _failed(place: tuple[int, int], reason: str) -> dict[str, Any]:
+    return {"partition": place[0], "offset": place[1], "error": reason}

@@ -1,0 +1,66 @@
+"""What a child process answers once and then ends: what plugins are asked without a connector or task running."""
+
+from __future__ import annotations
+
+from connect.config import ConfigKey, key_info
+from connect.errors import ConfigError, ConnectError, NotFoundError, PluginError
+from connect.plugins import PluginKind, load_class
+from worker.errors import BadRequestError
+from worker.runtime.assembly import Assembly
+from worker.runtime.control import Link
+from worker.runtime.inquiries.connector_keys import framework_of
+from worker.runtime.inquiries.dead_letters import answer_of_errants
+from worker.runtime.inquiries.fencing import fence_producers
+from worker.runtime.inquiries.offsets import answer_of_offsets
+from worker.runtime.inquiries.validation import validate
+from worker.runtime.providers import provider_of, provider_registry
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["answer"]
+
+
+def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
+    """The answer to ``inquiry``; what is wrong with it, without secrets, as :class:`~messages.Refused`."""
+    try:
+        return _answer(inquiry, link, redaction)
+    except (ConfigError, NotFoundError, PluginError, BadRequestError) as error:
+        return messages.Refused(redaction.told(str(error)), invalid=True)
+    except ConnectError as error:
+        return messages.Refused(redaction.told(str(error)), invalid=False)
+
+
+def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
+    match inquiry:
+        case messages.ValidateConfig():
+            return validate(inquiry, redaction)
+        case messages.DescribePlugin():
+            return _describe(inquiry, redaction)
+        case messages.LookUpValues():
+            registry = provider_registry(inquiry.worker)
+            found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
+            return messages.ValuesFound(dict(found.values), found.ttl_ms)
+        case messages.ListErrants() | messages.ReplayErrants():
+            return answer_of_errants(inquiry, link, redaction)
+        case messages.FenceProducers():
+            return fence_producers(inquiry, redaction)
+        case _:
+            return answer_of_offsets(inquiry, redaction)
+
+
+def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> messages.PluginDescribed:
+    assembly = Assembly.resolve(inquiry.worker, {}, redaction)
+    kind = PluginKind(inquiry.kind)
+    entry = assembly.registry.find(kind, inquiry.name)
+    plugin = load_class(entry)
+    version = str(entry.version or getattr(plugin, "version", "undefined"))
+    if inquiry.version not in ("latest", version):
+        raise BadRequestError(
+            f"Plugin {entry.class_name} not found that matches the version range "
+            f"[{inquiry.version},{inquiry.version}], available versions: [{version}]"
+        )
+    keys: tuple[ConfigKey, ...] = plugin.config_class.definitions() if hasattr(plugin, "config_class") else ()
+    if kind is PluginKind.CONNECTOR:
+        own = {key.name for key in keys}
+        keys += tuple(key for key in framework_of(plugin).definitions() if key.name not in own)
+    return messages.PluginDescribed([dict(key_info(key)) for key in keys if not key.internal])

@@ -1,0 +1,222 @@
+"""What a child process answers of offsets: a connector's opinion of them, and a consumer group's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, assert_never, cast
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from connect.data import TopicPartition
+from connect.errors import ConnectError
+from worker.config.connector import SinkConnectorConfig
+from worker.errors import BadRequestError
+from worker.kafka.clients import clients
+from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.topics.log_offsets import LogOffsets, Place
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.inquiries.task_offsets import answer_of_own_offsets
+from worker.runtime.sink.topic_choice import TopicChoice
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["OffsetInquiry", "ResetTo", "Spot", "answer_of_offsets", "reset_offset"]
+
+ResetTo: TypeAlias = Literal["earliest", "latest", "current", "offset", "shift", "timestamp"]
+"""The ways of a reset. Date-times and durations are timestamps by the time they come here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One topic partition: its first offset, the offset after its last record, and the group's.
+
+    ``entry`` is where the group begins if it has committed nothing. ``at`` is where the first record of the
+    timestamp that was asked for is, if there is one.
+    """
+
+    begin: int
+    end: int
+    committed: int | None
+    entry: int
+    at: int | None = None
+
+
+def reset_offset(to: ResetTo, number: int, spot: Spot) -> int:
+    """The next offset to consume after the reset, which is always one that is there, or the end.
+
+    ``number`` is the offset of ``offset`` and how far ``shift`` goes, and means nothing to the others.
+    """
+    stands = spot.entry if spot.committed is None else spot.committed
+    match to:
+        case "earliest":
+            return spot.begin
+        case "latest":
+            return spot.end
+        case "current":
+            wanted = stands
+        case "offset":
+            wanted = number
+        case "shift":
+            wanted = stands + number
+        case "timestamp":
+            wanted = spot.end if spot.at is None else spot.at
+        case _:
+            assert_never(to)
+    return max(spot.begin, min(wanted, spot.end))
+
+
+OffsetInquiry: TypeAlias = (
+    messages.AlterSourceOffsets
+    | messages.ReadOwnOffsets
+    | messages.WriteSourceOffsets
+    | messages.AlterSinkOffsets
+    | messages.ReadSinkOffsets
+    | messages.ResetSinkOffsets
+    | messages.ReadSinkLag
+)
+
+
+def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.Report:
+    """The answer to an inquiry of offsets."""
+    match inquiry:
+        case messages.ReadOwnOffsets() | messages.WriteSourceOffsets():
+            return answer_of_own_offsets(inquiry, redaction)
+        case messages.AlterSourceOffsets():
+            return _alter_source(inquiry, redaction)
+        case messages.AlterSinkOffsets():
+            return _alter_sink(inquiry, redaction)
+        case messages.ReadSinkOffsets():
+            return _read_sink(inquiry, redaction)
+        case messages.ResetSinkOffsets():
+            return _reset_sink(inquiry, redaction)
+        case messages.ReadSinkLag():
+            return _sink_lag(inquiry, redaction)
+
+
+def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) -> messages.SourceOffsetsAllowed:
+    """Whether a source agrees to offsets that are to be set, and who is to write them."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
+    has_own, transactional = assembly.own_offsets_topic is not None, assembly.supports_exactly_once
+    return messages.SourceOffsetsAllowed(_agreed(assembly, offsets), has_own, transactional)
+
+
+def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> messages.OffsetsAltered:
+    """Set a group's offsets, or forget all of them, if the connector agrees."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    group = _group(assembly, _admin(assembly))
+    offsets: dict[Place, int | None]
+    if inquiry.offsets is None:
+        offsets = dict.fromkeys(group.offsets())
+    else:
+        offsets = {(topic, partition): offset for topic, partition, offset in inquiry.offsets}
+    managed = _agreed(assembly, _partitions(offsets))
+    if inquiry.offsets is None:
+        group.reset()
+    else:
+        group.alter(offsets)
+    return messages.OffsetsAltered(managed)
+
+
+def _read_sink(inquiry: messages.ReadSinkOffsets, redaction: Redaction) -> messages.SinkOffsets:
+    """The offsets of a group."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    found = _group(assembly, _admin(assembly)).offsets()
+    return messages.SinkOffsets([(topic, partition, offset) for (topic, partition), offset in found.items()])
+
+
+def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> messages.SinkOffsetsReset:
+    """Move a group, or tell where it would be, if the connector agrees; it is not asked by a dry run."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    admin = _admin(assembly)
+    group, log = _group(assembly, admin), LogOffsets(admin)
+    places = _chosen(log.partitions(_topics(assembly, admin)), inquiry.topics)
+    committed = group.offsets()
+    at = log.at(places, inquiry.number) if inquiry.to == "timestamp" else {}
+    spots = _spots(assembly, log, places, committed)
+    to = cast(ResetTo, inquiry.to)
+    after = {
+        place: reset_offset(to, inquiry.number, Spot(spot.begin, spot.end, spot.committed, spot.entry, at.get(place)))
+        for place, spot in spots.items()
+    }
+    if after and not inquiry.dry_run:
+        _agreed(assembly, _partitions(after))
+        group.alter(after)
+    return messages.SinkOffsetsReset(
+        [(topic, partition, committed.get((topic, partition)), offset) for (topic, partition), offset in after.items()]
+    )
+
+
+def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.SinkLag:
+    """How far a group is behind, in all it consumes now."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    admin = _admin(assembly)
+    log = LogOffsets(admin)
+    places = log.partitions(_topics(assembly, admin))
+    spots = _spots(assembly, log, places, _group(assembly, admin).offsets())
+    return messages.SinkLag([(*place, spot.committed, spot.end, _behind(spot)) for place, spot in spots.items()])
+
+
+def _behind(spot: Spot) -> int:
+    # What was deleted before it was consumed is not there to consume any more.
+    stands = spot.entry if spot.committed is None else max(spot.committed, spot.begin)
+    return max(0, spot.end - stands)
+
+
+def _spots(
+    assembly: Assembly, log: LogOffsets, places: list[Place], committed: Mapping[Place, int]
+) -> dict[Place, Spot]:
+    begins, ends = log.earliest(places), log.latest(places)
+    entries = ends if Clients(assembly, 0).offset_reset == "latest" else begins
+    return {place: Spot(begins[place], ends[place], committed.get(place), entries[place]) for place in places}
+
+
+def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
+    config = assembly.config
+    assert isinstance(config, SinkConnectorConfig)
+    try:
+        return TopicChoice(config).present(admin)
+    except KafkaException as error:
+        raise ConnectError(f"The broker does not tell which topics there are: {error.args[0].str()}") from error
+
+
+def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) -> list[Place]:
+    """Those of ``places`` that are asked for; one that the connector does not consume is a mistake."""
+    if topics is None:
+        return places
+    known = {topic for topic, _ in places}
+    for topic, partitions in topics.items():
+        if topic not in known:
+            listed = ", ".join(sorted(known)) or "none that is there"
+            raise BadRequestError(f"topics: the connector does not consume topic {topic}; it consumes {listed}.")
+        if strange := set(partitions or ()) - {partition for name, partition in places if name == topic}:
+            raise BadRequestError(f"topics: topic {topic} has no partition {min(strange)}.")
+    return [(topic, number) for topic, number in places if topic in topics and number in (topics[topic] or (number,))]
+
+
+def _admin(assembly: Assembly) -> AdminClient:
+    return clients.admin(clients.admin_properties(assembly.worker_props, assembly.props))
+
+
+def _group(assembly: Assembly, admin: AdminClient) -> ConsumerGroup:
+    consumer = clients.sink_consumer_properties(assembly.worker_props, assembly.props, 0)
+    client = clients.admin_properties(assembly.worker_props, assembly.props)
+    return ConsumerGroup(admin, client, str(consumer.properties["group.id"]))
+
+
+def _partitions(offsets: Mapping[Place, int | None]) -> dict[TopicPartition, int | None]:
+    return {TopicPartition(*place): offset for place, offset in offsets.items()}
+
+
+def _agreed(assembly: Assembly, offsets: Mapping[Any, Any]) -> bool:
+    """Whether the connector has its offsets under control; what it refuses is the mistake of who wants to set them."""
+    connector_class: Any = assembly.connector_class
+    assembly.hide_secrets()
+    try:
+        return bool(connector_class.alter_offsets(assembly.connector_config, offsets))
+    except ConnectError as error:
+        raise BadRequestError(str(error)) from error

@@ -1,0 +1,118 @@
+"""The offsets that the tasks of a source write themselves, read and altered while none of them runs.
+
+They are in the connector's own ``offsets.storage.topic`` or, with exactly-once support, in the worker's, and there
+they are written in a transaction, with the transactional id of the first task (KIP-618, KIP-875).
+
+======================================  ================================================================================
+kill -9 here                            then
+======================================  ================================================================================
+with exactly-once support, before or    nothing is changed; the next process of the task ends the transaction
+in the transaction
+while the commit is under way           all offsets are changed, or none
+without transactions, while offsets     some may be changed and others not, each right by itself; the request had no
+are being written                       answer and is to be made again
+======================================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from connect.errors import ConnectError
+from worker.kafka.clients import clients as kafka
+from worker.kafka.topics.topics import describe
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.source.guarantee import create_offsets_topic
+from worker.runtime.source.producer import PRODUCER_FAILURES, TransactionalProducer, kafka_error
+from worker.runtime.tolerance import StopRequested
+from worker.security.redaction import Redaction
+from worker.stores.offset.kafka import TopicOffsetStore
+from worker.stores.offset.store import OffsetKey, offset_key, offset_value, parse_offset, parse_offset_key
+from worker.supervisor.messages import messages
+
+__all__ = ["answer_of_own_offsets"]
+
+# The worker waits 90 s for an answer.
+_PATIENCE: Final = 60.0
+_FIRST: Final = 0
+
+
+def answer_of_own_offsets(
+    inquiry: messages.ReadOwnOffsets | messages.WriteSourceOffsets, redaction: Redaction
+) -> messages.OwnOffsets | messages.SourceOffsetsWritten:
+    """What the topic has, or that it has all that was to be written."""
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    return _read(assembly) if isinstance(inquiry, messages.ReadOwnOffsets) else _write(assembly, inquiry.offsets)
+
+
+def _read(assembly: Assembly) -> messages.OwnOffsets:
+    """What is in the connector's own topic, if it has one and that is there."""
+    topic = assembly.own_offsets_topic
+    if topic is None or not _is_there(assembly, topic):
+        return messages.OwnOffsets([])
+    with _opened(assembly, topic) as store:
+        found = [(*parse_offset_key(key), parse_offset(value)) for key, value in store.items().items()]
+    name = assembly.config.name
+    return messages.OwnOffsets([(partition, offset) for connector, partition, offset in found if connector == name])
+
+
+def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.SourceOffsetsWritten:
+    """Write offsets to where the tasks write them; in a transaction all of them count, or none."""
+    name, own = assembly.config.name, assembly.own_offsets_topic
+    values = {offset_key(name, partition): offset_value(offset) for partition, offset in offsets}
+    if own is not None:
+        create_offsets_topic(assembly, own, None)
+    if assembly.supports_exactly_once:
+        _write_in_transaction(assembly, values)
+    elif own is not None:
+        with _opened(assembly, own) as store:
+            store.put(values)
+    return messages.SourceOffsetsWritten()
+
+
+def _write_in_transaction(assembly: Assembly, values: Mapping[OffsetKey, bytes | None]) -> None:
+    topic, deadline = assembly.transaction_offsets_topic, time.monotonic() + _PATIENCE
+    producer, timeout = Clients(assembly, _FIRST).transactional_producer()
+    task = f"{assembly.config.name}-{_FIRST}"
+    transactions = TransactionalProducer(
+        producer, task, timeout=timeout, patience=0.0, is_stopping=lambda: time.monotonic() >= deadline
+    )
+    try:
+        # What a former task has left open is ended by this, so that the topic can be read to its end.
+        transactions.start()
+        with _opened(assembly, topic) as store:
+            pairs = store.forms(values)
+        transactions.begin()
+        for key, value in pairs:
+            producer.produce(topic, value=value, key=key)
+        transactions.commit()
+    except StopRequested:
+        raise ConnectError(
+            f"The offsets could not be written to topic {topic} within {_PATIENCE:.0f} s: its brokers do not end the "
+            "transaction. Nothing is changed, or all of it; read the offsets, and ask again."
+        ) from None
+    except PRODUCER_FAILURES as error:
+        raise transactions.failure(kafka_error(error)) from error
+
+
+@contextmanager
+def _opened(assembly: Assembly, topic: str) -> Iterator[TopicOffsetStore]:
+    worker, props = assembly.worker_props, assembly.props
+    store = TopicOffsetStore(
+        topic,
+        kafka.source_offsets_consumer_properties(worker, props, None, exactly_once=assembly.supports_exactly_once),
+        kafka.source_producer_properties(worker, props, _FIRST),
+    )
+    try:
+        store.start()
+        yield store
+    finally:
+        store.close()
+
+
+def _is_there(assembly: Assembly, topic: str) -> bool:
+    return describe(kafka.admin(kafka.admin_properties(assembly.worker_props, assembly.props)), topic) is not None

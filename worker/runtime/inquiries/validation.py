@@ -1,0 +1,225 @@
+"""Checking a connector's configuration, in a process of its own because it runs the plugins' code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
+from connect.config.errors import keys_of
+from connect.errors import ConfigError, ConnectError
+from connect.plugins import PluginKind, UnlistedPluginError
+from worker.config.restarts import RestartConfig
+from worker.config.spark_policy import refused_spark_keys
+from worker.kafka.clients import clients
+from worker.kafka.settings.override_policy import refused_overrides
+from worker.runtime.assembly import Assembly
+from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
+from worker.runtime.inquiries.preflight import exactly_once_errors
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["validate"]
+
+Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
+"""Each key's definition, if it has one, and what is said of its value."""
+
+
+def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages.Validated:
+    """Everything there is to say of every key, in the form of Kafka Connect's ``ConfigInfos``.
+
+    Raises :class:`~connect.errors.PluginError` when ``connector.class`` names no connector.
+    """
+    given = {key: value for key, value in command.config.items() if value is not None}
+    assembly = Assembly.resolve(command.worker, given, redaction)
+    connector_class = assembly.connector_class
+    assembly.hide_secrets()
+    framework, own = framework_of(connector_class), connector_class.config_class
+    keys = list(connector_keys(connector_class, assembly))
+    embedded = list(chain_keys(assembly))
+    pairs = _merged(
+        _pairs(keys, _with_worker_converters(framework.validate(assembly.props), keys)),
+        _pairs(embedded, validate_keys(embedded, assembly.props)),
+        _pairs(own.definitions(), own.validate(assembly.props)),
+        _converter_pairs(assembly),
+    )
+    _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
+    _add_errors(pairs, _override_errors(assembly), redaction)
+    _add_errors(pairs, _spark_errors(assembly), redaction)
+    _add_errors(pairs, _client_errors(assembly), redaction)
+    _add_errors(pairs, exactly_once_errors(assembly), redaction)
+    _add_errors(pairs, _reference_errors(assembly, given), redaction)
+    _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
+    shown = [(definition, value) for definition, value in pairs.values() if definition is not None or value.errors]
+    infos = {
+        "name": command.config["connector.class"],
+        "error_count": sum(len(value.errors) for _, value in shown),
+        "groups": [*_groups(keys), *chain_groups(assembly)],
+        "configs": [
+            config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
+        ],
+    }
+    return messages.Validated(infos, "source" if assembly.is_source else "sink")
+
+
+def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> Pairs:
+    keys = {definition.name: definition for definition in definitions}
+    return {value.name: (keys.get(value.name), value) for value in values}
+
+
+def _merged(*several: Pairs) -> Pairs:
+    """All of them; of a key that is in more than one the last definition holds, with every error."""
+    merged: Pairs = {}
+    for pairs in several:
+        for key, (definition, value) in pairs.items():
+            _, before = merged.get(key, (None, value))
+            errors = tuple(dict.fromkeys((*before.errors, *value.errors)))
+            merged[key] = definition, replace(value, errors=errors)
+    return merged
+
+
+def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[ConfigKey]) -> Iterator[ConfigValue]:
+    """What the framework says, with what holds where the connector names no converter."""
+    converters = {key.name: key for key in keys if key.name.endswith(".converter")}
+    for value in values:
+        if (key := converters.get(value.name)) is not None:
+            recommended = tuple(key.recommender({})) if key.recommender else ()
+            chosen = key.default if value.value is None and not value.errors else value.value
+            yield replace(value, value=chosen, recommended_values=recommended)
+        else:
+            yield value
+
+
+def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
+    """What came from a config provider is shown as the reference that it was written as (invariant I8)."""
+    errors = tuple(redaction.told(error) for error in value.errors)
+    recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
+    value = replace(value, errors=errors, recommended_values=recommended)
+    written = given.get(value.name)
+    if written is not None and written != assembly.props.get(value.name):
+        return replace(value, value=written)
+    return value
+
+
+def _groups(keys: Iterable[ConfigKey]) -> list[str]:
+    return list(dict.fromkeys(key.group for key in keys if key.group is not None))
+
+
+def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Redaction) -> None:
+    for key, error in errors:
+        definition, value = pairs.get(key, (None, ConfigValue(key)))
+        text = redaction.told(error)
+        if definition is not None and definition.type is ConfigType.CLASS:
+            # A class that cannot be had is no value.
+            value = replace(value, value=None)
+        if text not in value.errors:
+            pairs[key] = definition, value.with_errors(text)
+
+
+def _add_nulls(pairs: Pairs, keys: Iterable[str]) -> None:
+    for key in keys:
+        definition, value = pairs.get(key, (None, ConfigValue(key)))
+        error = "Null value can not be supplied as the configuration value."
+        pairs[key] = definition, replace(value, value=None, errors=(error,))
+
+
+def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    for error in refused_overrides(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    for error in refused_spark_keys(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """What a connector overrides of its clients and no client can be made of: else its tasks would find it."""
+    worker, props = assembly.worker_props, {"name": "", **assembly.props}
+    own = clients.source_producer_properties if assembly.is_source else clients.sink_consumer_properties
+    for settle in (own, clients.admin_properties):
+        try:
+            settle(worker, props, 0)
+        except ConfigError as error:
+            yield from ((key, str(error)) for key in keys_of(error) if key in props)
+
+
+def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What the worker itself reads has to be there as it is: only processes of plugins ask config providers."""
+    for key in (*(definition.name for definition in RestartConfig.definitions()), "run.until"):
+        if key in given and given[key] != assembly.props.get(key):
+            yield key, str(ConfigError(key, given[key], "This key may not refer to a config provider; write its value"))
+
+
+def _converter_pairs(assembly: Assembly) -> Pairs:
+    """The keys of the converters that the connector names itself, below their prefixes."""
+    pairs: Pairs = {}
+    for role, kind in _converters(assembly):
+        prefix = f"{role}."
+        try:
+            plugin = assembly.registry.load(kind, assembly.props[role])
+        except ConnectError:
+            # Said of its name already.
+            continue
+        own = _below(prefix, assembly.props) | {"converter.type": role.partition(".")[0]}
+        for key in plugin.config_class.definitions():
+            value = next(item for item in plugin.config_class.validate(own) if item.name == key.name)
+            below = replace(key, name=prefix + key.name)
+            pairs[below.name] = below, replace(value, name=below.name)
+    return pairs
+
+
+def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:
+    """What is wrong with the plugins a connector names: with their names, or with their own keys."""
+    for role, kind in _converters(assembly):
+        own = _below(f"{role}.", assembly.props) | {"converter.type": role.partition(".")[0]}
+        yield from _errors_of(assembly, kind, role, own, said)
+    try:
+        specs = assembly.config.transformations()
+    except ConnectError:
+        # The framework's own keys are wrong, which is said of them already.
+        return
+    for spec in specs:
+        key = f"transforms.{spec.alias}.type"
+        yield from _errors_of(assembly, PluginKind.TRANSFORMATION, key, spec.props, said)
+        if (predicate := spec.predicate) is not None:
+            key = f"predicates.{predicate.alias}.type"
+            yield from _errors_of(assembly, PluginKind.PREDICATE, key, predicate.props, said)
+
+
+def _errors_of(
+    assembly: Assembly, kind: PluginKind, key: str, props: Mapping[str, str], said: Pairs
+) -> Iterator[tuple[str, str]]:
+    prefix = key.removesuffix("type") if kind in (PluginKind.TRANSFORMATION, PluginKind.PREDICATE) else f"{key}."
+    name = assembly.props[key]
+    try:
+        assembly.registry.find(kind, name)
+    except UnlistedPluginError as error:
+        yield key, str(ConfigError(key, name, str(error)))
+        return
+    except ConnectError:
+        yield key, str(ConfigError(key, name, f"Class {name} could not be found."))
+        return
+    try:
+        plugin = assembly.registry.load(kind, name)
+    except ConnectError as error:
+        yield key, str(error)
+        return
+    if any(value.errors for other, (_, value) in said.items() if other.startswith(prefix)):
+        return
+    try:
+        plugin.configured(props)
+    except ConfigError as error:
+        yield f"{prefix}{error.key}", str(error)
+
+
+def _below(prefix: str, props: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in props.items() if key.startswith(prefix)}
+
+
+def _converters(assembly: Assembly) -> Iterator[tuple[str, PluginKind]]:
+    for role in ("key", "value", "header"):
+        if assembly.props.get(f"{role}.converter"):
+            kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+            yield f"{role}.converter", kind

@@ -1,0 +1,216 @@
+"""Source offsets as a task process has them: read before the task starts, committed to the worker, or to a
+topic of the connector's own, afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from connect.data import Offset
+from connect.errors import ConnectError, RetriableError
+from worker.runtime.control import Control
+from worker.runtime.source.submitted import Submission, SubmittedRecords
+from worker.supervisor.messages import messages
+
+__all__ = [
+    "OffsetCommitter",
+    "OffsetWriter",
+    "WorkerOffsetCopy",
+    "WorkerOffsetReader",
+    "WorkerOffsetWriter",
+    "Written",
+    "offset_pairs",
+]
+
+logger = logging.getLogger(__name__)
+_READ_TIMEOUT: Final = 30.0
+
+
+class WorkerOffsetReader:
+    """Reads source offsets from the worker, for the connector that this process belongs to."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+
+    def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
+        """The offset kept of each source partition, ``None`` where there is none."""
+        request = self._control.request()
+        self._control.send(messages.ReadOffsets(request, [dict(partition) for partition in partitions]))
+        answer = self._control.await_reply(request, _READ_TIMEOUT)
+        if not isinstance(answer, messages.OffsetsRead):
+            raise ConnectError(f"The worker did not answer within {_READ_TIMEOUT:.0f} s where the source offsets are.")
+        if answer.error is not None:
+            raise ConnectError(f"The source offsets cannot be read: {answer.error}")
+        return answer.offsets
+
+    def offset(self, partition: Offset) -> Offset | None:
+        """The offset kept of one source partition."""
+        return self.offsets([partition])[0]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome of writing offsets; ``error`` says why they are not kept."""
+
+    error: str | None = None
+
+
+class OffsetWriter(Protocol):
+    """Keeps offsets somewhere, one write at a time. Used by the task's thread alone."""
+
+    def begin(self, pairs: messages.OffsetPairs) -> None:
+        """Begin to write; never blocks for long."""
+
+    def outcome(self) -> Written | None:
+        """What became of the write, once that is known."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the outcome, or for so long, or until something else happens."""
+
+
+class WorkerOffsetWriter:
+    """Has the worker keep the offsets."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._request = -1
+
+    def begin(self, pairs: messages.OffsetPairs) -> None:
+        """Ask the worker."""
+        self._request = self._control.request()
+        self._control.send(messages.CommitOffsets(self._request, pairs))
+
+    def outcome(self) -> Written | None:
+        """What the worker has answered."""
+        answer = self._control.reply(self._request)
+        return Written(answer.error) if isinstance(answer, messages.OffsetsCommitted) else None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the worker says something."""
+        self._control.wait_for_command(seconds)
+
+
+class WorkerOffsetCopy:
+    """A copy, with the worker, of the offsets that a connector keeps in a topic of its own.
+
+    It serves a connector that is later configured without that topic. It is never ahead of the topic, and may be
+    behind: what becomes of it is not waited for.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._writer = WorkerOffsetWriter(control)
+
+    def keep(self, pairs: messages.OffsetPairs) -> None:
+        """Have the worker keep these, too."""
+        before = self._writer.outcome()
+        if before is not None and before.error is not None:
+            logger.warning("The worker has no copy of the offsets of the connector's own topic: %s", before.error)
+        self._writer.begin(pairs)
+
+
+def offset_pairs(submissions: Iterable[Submission]) -> messages.OffsetPairs:
+    """The offsets of these submissions, as messages have them."""
+    return [(dict(submission.partition), dict(submission.offset)) for submission in submissions]
+
+
+class OffsetCommitter:
+    """Commits the offsets of acknowledged records, every ``interval`` seconds and at the end.
+
+    Each time reports are made durable first, and the task is told after it, also if there are no offsets, as in Java:
+    what was left out may be all that there was. One commit is under way at a time. One that fails, or takes longer
+    than ``timeout`` seconds, is made again with the next: its offsets are kept. Crash point: between Kafka's
+    acknowledgement and the commit a kill has the records read and sent again (invariant I3).
+    """
+
+    def __init__(
+        self,
+        writer: OffsetWriter,
+        submitted: SubmittedRecords,
+        before_commit: Callable[[], None],
+        on_commit: Callable[[], None],
+        *,
+        interval: float,
+        timeout: float,
+    ) -> None:
+        self._writer = writer
+        self._submitted = submitted
+        self._before_commit = before_commit
+        self._on_commit = on_commit
+        self._interval = interval
+        self._timeout = timeout
+        self._due = time.monotonic() + interval
+        self._waiting: dict[bytes, Submission] = {}
+        self._under_way = False
+        self._reported = True
+        self._deadline = 0.0
+
+    def advance(self) -> None:
+        """Begin a commit if one is due and see to the one under way; never blocks."""
+        if self._under_way:
+            self._hear()
+        elif time.monotonic() >= self._due:
+            self._begin()
+
+    def finish(self) -> bool:
+        """Commit all that is committable and wait for it, once; whether that came about."""
+        deadline = time.monotonic() + self._timeout
+        while self._under_way or self._begin():
+            if time.monotonic() >= deadline:
+                return False
+            self._writer.wait(deadline - time.monotonic())
+            if not self._hear():
+                return False
+        return self._reported and not self._waiting
+
+    def _begin(self) -> bool:
+        self._due = time.monotonic() + self._interval
+        self._waiting |= self._submitted.committable()
+        self._reported = False
+        try:
+            self._before_commit()
+        except RetriableError as error:
+            self._put_off(str(error))
+            return False
+        self._reported = True
+        if not self._waiting:
+            self._tell_committed()
+            return False
+        self._under_way = True
+        self._deadline = time.monotonic() + self._timeout
+        self._writer.begin(offset_pairs(self._waiting.values()))
+        return True
+
+    def _hear(self) -> bool:
+        """Look for the outcome; ``False`` if the commit has failed."""
+        if not self._under_way:
+            return True
+        outcome = self._writer.outcome()
+        if outcome is not None:
+            self._under_way = False
+            if outcome.error is not None:
+                return self._put_off(outcome.error)
+            self._waiting = {}
+            self._tell_committed()
+        elif time.monotonic() >= self._deadline:
+            self._under_way = False
+            return self._put_off(f"nothing was heard of them within {self._timeout:g} s")
+        return True
+
+    def _put_off(self, reason: str) -> bool:
+        logger.warning("Offsets were not committed and will be with the next: %s", reason)
+        return False
+
+    def _tell_committed(self) -> None:
+        try:
+            self._on_commit()
+        except Exception:
+            # What the task is told of has happened, so nothing is wrong with its records.
+            logger.exception("The task's commit failed")

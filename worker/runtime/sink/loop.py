@@ -1,0 +1,369 @@
+"""The loop of a sink task: consume, convert and transform, put, and commit what the task says is durable.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+before or during ``put``                    the records are consumed again
+after ``put``, before ``flush``             the records are consumed again: doubled in a target that has them already,
+                                            unless the task keeps its offsets beside its data
+after ``flush``, before the commit          the same (invariant I2: offsets follow the data, never lead it)
+after the commit                            consuming continues after them
+==========================================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException
+
+from connect.data import SinkBatch, TopicPartition, ValueColumn
+from connect.errors import ConnectError, RetriableError
+from connect.sink import SinkTask
+from worker.config.connector import SinkConnectorConfig
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.control import Control
+from worker.runtime.metrics import ActiveTopics, TaskMetrics
+from worker.runtime.records import ConsumedBatch
+from worker.runtime.sink.consume import Message, by_topic, first_offsets, next_offsets
+from worker.runtime.sink.context import SinkTaskRuntimeContext
+from worker.runtime.sink.ends import EndOffsets, lag
+from worker.runtime.sink.standings import Standing, Standings
+from worker.runtime.sink.subscription import Subscription
+from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.tolerance import StopRequested, Tolerance
+from worker.supervisor.messages import messages
+
+__all__ = ["SinkLoop"]
+
+logger = logging.getLogger(__name__)
+_POLL: Final = 0.1
+_PAUSED_POLL: Final = 0.5
+_RETRY: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A batch to be put, what it was made of, and the offsets that are delivered once it is."""
+
+    batch: SinkBatch | None
+    consumed: ConsumedBatch
+    offsets: Mapping[TopicPartition, int]
+
+    def without(self, partitions: Collection[TopicPartition]) -> _Pending:
+        """What remains when these partitions are not to be put any more."""
+        offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
+        if self.batch is None:
+            return replace(self, offsets=offsets)
+        kept = [index for index, origin in enumerate(self.batch.origins) if origin not in partitions]
+        return replace(self, batch=self.batch.take(kept) if kept else None, offsets=offsets)
+
+
+class SinkLoop:
+    """Runs one sink task until it is told to stop. Everything, rebalances too, happens in the thread of :meth:`run`."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        control: Control,
+        clients: Clients,
+        task: SinkTask[Any],
+        context: SinkTaskRuntimeContext,
+        tolerance: Tolerance,
+    ) -> None:
+        config = assembly.config
+        assert isinstance(config, SinkConnectorConfig)
+        choice = TopicChoice(config)
+        self._control = control
+        self._task = task
+        self._context = context
+        self._tolerance = tolerance
+        self._chain = assembly.sink_chain(tolerance)
+        context.encode = self._chain.encode
+        self._consumer: Consumer = clients.sink_consumer()
+        self._subscription = Subscription(self._consumer, choice, self, is_cooperative=clients.sink_is_cooperative)
+        self._batch_size = clients.max_poll_records
+        self._only_topic = choice.only_topic
+        self._interval = assembly.worker.offset_flush_interval_ms / 1000
+        self._commit_due = time.monotonic() + self._interval
+        self._standings = Standings()
+        self._pending: list[_Pending] = []
+        self._retry_due = 0.0
+        self._put_due: float | None = None
+        self._is_done = False
+        self._ends: EndOffsets | None = None
+        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
+
+    def run(self) -> None:
+        """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
+        try:
+            self._move()
+        except StopRequested:
+            logger.info("Stopping with records under way; they will be consumed again.")
+        except BaseException:
+            self._finish_after_failure()
+            raise
+        self._finish()
+
+    def close(self) -> None:
+        """Leave the group and release the plugins."""
+        self._subscription.leave()
+        self._chain.close()
+
+    def _move(self) -> None:
+        while not self._control.is_stopping():
+            if self._control.paused:
+                self._pause()
+                continue
+            if self._control.draining and self._is_drained() and self._drain():
+                return
+            self._take(self._subscription.consume(self._batch_size, self._patience()))
+            self._deliver()
+            if self._context.rewinds:
+                self._rewind()
+            if self._context.commit_requested or time.monotonic() >= self._commit_due:
+                self._commit(closing=False)
+            if self._metrics.due():
+                self._report()
+
+    def _finish(self) -> None:
+        self._commit(closing=True)
+        self._drop(list(self._standings))
+
+    def _finish_after_failure(self) -> None:
+        """Commit what the task says is durable in spite of the failure; the rest is consumed again."""
+        try:
+            self._finish()
+        except Exception as error:
+            logger.warning("The partitions could not be closed after the failure: %s", error)
+
+    # -- consuming and delivering ----------------------------------------------------------------------------------
+
+    def _patience(self) -> float:
+        due = self._retry_due if self._pending else self._put_due
+        return _POLL if due is None else min(_POLL, max(0.0, due - time.monotonic()))
+
+    def _take(self, found: Sequence[Message]) -> None:
+        for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
+            if any(standing.entered is None for standing in self._standings.values()):
+                self._standings.enter(first_offsets(consumed))
+            self._active.see((consumed.topic,))
+            self._metrics.count("sink-record-read-total", len(consumed))
+            offsets = next_offsets(consumed)
+            self._pending += [_Pending(part, consumed, {}) for part in self._chain.process(consumed)]
+            self._pending.append(_Pending(None, consumed, offsets))
+
+    def _deliver(self) -> None:
+        """Put what was consumed; a batch that the task wants again later waits, and nothing is consumed meanwhile."""
+        now = time.monotonic()
+        self._heed_timeout()
+        if self._pending and now < self._retry_due:
+            return
+        if not self._pending and self._put_due is not None and now >= self._put_due:
+            self._put_nothing()
+        while self._pending:
+            pending = self._pending[0]
+            self._context.consumed = pending.consumed
+            if pending.batch is not None and not self._put(pending.batch):
+                return
+            self._standings.deliver(pending.offsets)
+            del self._pending[0]
+
+    def _put(self, batch: SinkBatch) -> bool:
+        self._put_due = None
+        try:
+            self._task.put(batch)
+        except RetriableError as error:
+            logger.warning("The sink asks for the same records again later: %s", error)
+            asked = self._context.asked_timeout()
+            self._retry_due = self._put_due = time.monotonic() + (error.retry_after or asked or _RETRY)
+            return False
+        self._metrics.count("sink-record-send-total", len(batch))
+        self._heed_timeout()
+        return True
+
+    def _put_nothing(self) -> None:
+        """Only time has passed: that is an empty batch, of one of the topics the task has."""
+        self._context.consumed = None
+        topic = min(self._context.assignment, default=None)
+        if topic is not None:
+            self._put(_empty(topic.topic))
+
+    def _heed_timeout(self) -> None:
+        if (seconds := self._context.asked_timeout()) is not None:
+            self._put_due = time.monotonic() + seconds
+
+    def _rewind(self) -> None:
+        """Go where the task asked to go. A partition that has only just come is rewound at the next look."""
+        rewinds, self._context.rewinds = self._context.rewinds, {}
+        known = {partition: offset for partition, offset in rewinds.items() if partition in self._standings}
+        self._forget(known)
+        for partition, offset in known.items():
+            self._standings[partition].rewind(offset)
+            if not self._subscription.seek(partition, offset):
+                self._context.rewinds.setdefault(partition, offset)
+
+    def _forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Put nothing of these partitions that was consumed before."""
+        remaining = [pending.without(partitions) for pending in self._pending]
+        self._pending = [pending for pending in remaining if pending.batch is not None or pending.offsets]
+
+    # -- committing ----------------------------------------------------------------------------------------------
+
+    def _commit(self, *, closing: bool, partitions: Collection[TopicPartition] | None = None) -> bool:
+        """Commit what the task says is durable (invariant I2); whether that, and all it reported, is kept now.
+
+        A task that cannot flush while it runs is rewound to what was committed last; while it closes, its partitions
+        are consumed again by their next owner.
+        """
+        if partitions is None:
+            self._commit_due = time.monotonic() + self._interval
+            self._context.commit_requested = False
+        current = self._standings.delivered(partitions)
+        if not current:
+            return True
+        try:
+            wanted = self._task.pre_commit(current)
+        except Exception as error:
+            logger.warning(
+                "The sink could not make its records durable; they will be put again: %s",
+                error,
+                exc_info=True,
+            )
+            if not closing:
+                self._context.rewinds = {**self._standings.resumptions(), **self._context.rewinds}
+                self._pending.clear()
+                self._rewind()
+            return False
+        return self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
+
+    def _reports_are_kept(self, *, closing: bool) -> bool:
+        """Whether the account of records that were left out is durable, so that offsets may move past them (I4)."""
+        try:
+            self._tolerance.flush()
+        except ConnectError as error:
+            if not closing and not isinstance(error, RetriableError):
+                raise
+            logger.warning("Offsets were not committed: %s", error)
+            return False
+        return True
+
+    def _checked(
+        self, wanted: Mapping[TopicPartition, int] | None, current: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        checked: dict[TopicPartition, int] = {}
+        for partition, offset in (wanted or {}).items():
+            if partition not in current or offset > current[partition]:
+                logger.warning("The sink wants to commit %s at %d, which it was not given; ignored", partition, offset)
+            elif self._standings[partition].committed != offset:
+                checked[partition] = offset
+        return checked
+
+    def _commit_offsets(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        if not offsets:
+            return True
+        try:
+            client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
+            self._consumer.commit(offsets=client, asynchronous=False)
+        except KafkaException as error:
+            # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
+            logger.warning("Offsets were not committed and will be with the next: %s", error)
+            return False
+        for partition, offset in offsets.items():
+            self._standings[partition].committed = offset
+        return True
+
+    # -- told by the subscription ------------------------------------------------------------------------------------
+
+    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Open partitions; where the task wants to begin in them."""
+        self._standings.update({partition: Standing() for partition in partitions})
+        self._context.assignment |= set(partitions)
+        self._task.open(partitions)
+        rewinds = self._context.rewinds
+        starts = {partition: rewinds.pop(partition) for partition in partitions if partition in rewinds}
+        for partition, offset in starts.items():
+            self._standings[partition].rewind(offset)
+        return starts
+
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit and close partitions."""
+        self._commit(closing=True, partitions=partitions)
+        self._drop(partitions)
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Close partitions, without a commit."""
+        self._drop(partitions)
+
+    def held(self) -> Collection[TopicPartition]:
+        """Everything while a batch waits to be put again or the task is paused or done, else what the task paused."""
+        everything = self._pending or self._control.paused or self._is_done
+        return self._context.assignment if everything else self._context.paused
+
+    def at_end(self, partition: TopicPartition, offset: int) -> None:
+        """Remember where a partition ends."""
+        if partition in self._standings:
+            self._standings[partition].at_end = offset
+
+    def _drop(self, partitions: Collection[TopicPartition]) -> None:
+        gone = sorted(self._standings.keys() & set(partitions))
+        if not gone:
+            return
+        self._forget(gone)
+        self._context.assignment -= set(gone)
+        self._context.paused -= set(gone)
+        for partition in gone:
+            del self._standings[partition]
+            self._context.rewinds.pop(partition, None)
+        self._task.close(gone)
+
+    # -- pausing, draining, reporting --------------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        """Stay in the group, but fetch nothing."""
+        self._commit(closing=False)
+        self._control.send(messages.Paused())
+        while self._control.paused and not self._control.stopping:
+            self._take(self._subscription.consume(self._batch_size, 0))
+            self._control.wait_for_command(_PAUSED_POLL)
+            if self._metrics.due():
+                self._report()
+        if not self._control.stopping:
+            self._control.send(messages.Resumed())
+
+    def _is_drained(self) -> bool:
+        if self._ends is None:
+            self._subscription.look()
+            self._ends = EndOffsets(self._consumer)
+        if not self._subscription.settled() or self._pending:
+            return False
+        return self._ends.reached(self._context.assignment, self._standings.positions())
+
+    def _drain(self) -> bool:
+        """Commit everything, say so, and wait for the end; ``False`` if that failed and records come again."""
+        if not self._commit(closing=False):
+            return not self._control.wait_unless_stopped(_RETRY)
+        self._is_done = True
+        self._report()
+        self._control.send(messages.Drained())
+        while not self._control.stopping:
+            self._subscription.consume(self._batch_size, 0)
+            self._control.wait_for_command(_PAUSED_POLL)
+        return True
+
+    def _report(self) -> None:
+        self._active.forget()
+        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._standings.positions()))
+        self._metrics.gauge("partition-count", len(self._context.assignment))
+        self._metrics.report()
+
+
+def _empty(topic: str) -> SinkBatch:
+    return SinkBatch(topic, ValueColumn(()), ValueColumn(()), (), (), (), (), (), topic, (), ())

@@ -1,0 +1,231 @@
+"""The topic partitions that a sink task has of its group: how they come and go, and what is consumed from them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Protocol
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from connect.data import TopicPartition
+from worker.runtime.sink.consume import Message
+from worker.runtime.sink.topic_choice import TopicChoice
+
+__all__ = ["Assigned", "Subscription"]
+
+logger = logging.getLogger(__name__)
+_LOOK_AGAIN: Final = 10.0
+_LEAVE_SECONDS: Final = 1.0
+_MOMENT: Final = 0.005
+_MANY: Final = 10
+"""So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
+_error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
+_FATAL: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError._AUTHENTICATION,
+        KafkaError._AUTO_OFFSET_RESET,
+    }
+)
+
+
+class Assigned(Protocol):
+    """Who is told of the partitions; called from within :meth:`Subscription.consume`, and when the group is left."""
+
+    def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Partitions have come; where to begin in those that are not to begin at the committed offset."""
+
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Partitions are about to go; their offsets may be committed for the last time."""
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Partitions are gone: another task may have them already, so nothing may be committed (invariant I6)."""
+
+    def held(self) -> Collection[TopicPartition]:
+        """The partitions to consume nothing from now."""
+
+    def at_end(self, partition: TopicPartition, offset: int) -> None:
+        """Everything there was in a partition has been consumed."""
+
+
+class Subscription:
+    """A consumer in its group. Everything happens in the thread that calls :meth:`consume`."""
+
+    def __init__(self, consumer: Consumer, choice: TopicChoice, listener: Assigned, *, is_cooperative: bool) -> None:
+        self._consumer = consumer
+        self._choice = choice
+        self._listener = listener
+        self._is_cooperative = is_cooperative
+        self._topics: tuple[str, ...] = ()
+        self._look_due = 0.0
+        self._assignment: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        self._joined = False
+        self._rebalanced = False
+        self._many_come = False
+        self._failure: Exception | None = None
+
+    def consume(self, most: int, seconds: float) -> list[Message]:
+        """The next records. Rebalances, and what the client says beside records, are seen to here."""
+        if self._choice.is_pattern and time.monotonic() >= self._look_due:
+            self.look()
+        elif not self._topics:
+            self._subscribe(self._choice.names)
+        self._hold()
+        self._rebalanced = False
+        found = self._fetched(most, seconds)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if any(map(_error, found)):
+            for message in found:
+                if message.error() is not None:
+                    self._hear(message, message.error())
+            found = [message for message in found if message.error() is None]
+        if self._rebalanced:
+            # Its new owner delivers what was consumed of a partition that went meanwhile.
+            found = [m for m in found if TopicPartition(m.topic(), m.partition()) in self._assignment]
+        return found
+
+    def leave(self) -> None:
+        """Leave the group and close the consumer.
+
+        A member that waits to be let in can leave only then, which may take until the session of another has ended.
+        That is not waited for: the process ends, and the group misses it after its session.
+        """
+        if self._assignment:
+            self._consumer.close()
+            return
+        closing = threading.Thread(target=self._consumer.close, name="leave", daemon=True)
+        closing.start()
+        closing.join(_LEAVE_SECONDS)
+
+    @property
+    def only_partition(self) -> int | None:
+        """The number of the partition, if there is only one: what was consumed last is of it."""
+        return next(iter(self._assignment)).partition if len(self._assignment) == 1 else None
+
+    def _fetched(self, most: int, seconds: float) -> list[Message]:
+        """Wait for the first message, and while many come a moment for more, but not for as many as asked for."""
+        if self._many_come:
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            self._many_come = len(found) >= _MANY
+            if found or seconds <= _MOMENT:
+                return found
+            seconds -= _MOMENT
+        first = self._consumer.poll(seconds)
+        if first is None:
+            return []
+        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+        self._many_come = len(rest) >= _MANY
+        return [first, *rest]
+
+    def look(self) -> None:
+        """Look which topics match the pattern, if there is one, and subscribe to them."""
+        self._look_due = time.monotonic() + _LOOK_AGAIN
+        if not self._choice.is_pattern:
+            return
+        try:
+            topics = self._choice.present(self._consumer)
+        except KafkaException as error:
+            logger.warning("The topics cannot be listed and will be again: %s", error)
+            return
+        if topics != self._topics:
+            self._subscribe(topics)
+
+    def settled(self) -> bool:
+        """Whether it is known which partitions the task has, be it none."""
+        return self._joined or (self._choice.is_pattern and not self._topics)
+
+    def seek(self, partition: TopicPartition, offset: int) -> bool:
+        """Continue a partition at ``offset``; ``False`` if that is not possible yet, as it has only just come."""
+        try:
+            self._consumer.seek(confluent_kafka.TopicPartition(*partition, offset))
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._STATE:
+                return False
+            raise
+        return True
+
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        self._topics = tuple(topics)
+        if topics:
+            callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
+            self._consumer.subscribe(list(topics), **callbacks)
+        else:
+            self._consumer.unsubscribe()
+
+    def _hold(self) -> None:
+        """Pause what is to be held, and resume what was and is not any more."""
+        held = self._assignment.intersection(self._listener.held())
+        if newly := held - self._paused:
+            self._consumer.pause(_client_partitions(newly))
+        if no_longer := self._paused - held:
+            self._consumer.resume(_client_partitions(no_longer))
+        self._paused = held
+
+    def _hear(self, message: Message, error: KafkaError) -> None:
+        """What the client says beside records. It retries by itself; only what it cannot get over fails the task."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
+        elif error.fatal() or error.code() in _FATAL:
+            raise KafkaException(error)
+        else:
+            logger.warning("The consumer reports: %s", error.str())
+
+    # -- called by the client from within consume ---------------------------------------------------------------------
+
+    def _on_assign(self, consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        added = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
+        self._joined = True
+        self._assignment |= set(added)
+        self._attempt(lambda: self._assign(consumer, added))
+
+    def _assign(self, consumer: Consumer, added: list[TopicPartition]) -> None:
+        starts = self._listener.assigned(added) if added else {}
+        client = [
+            confluent_kafka.TopicPartition(*partition, starts.get(partition, confluent_kafka.OFFSET_INVALID))
+            for partition in added
+        ]
+        if self._is_cooperative:
+            consumer.incremental_assign(client)
+        else:
+            consumer.assign(client)
+        # The client keeps a partition paused that went and came back. Nothing of it may come before it is held again.
+        self._paused |= set(added)
+        self._hold()
+        if held := self._paused.intersection(added):
+            consumer.pause(_client_partitions(held))
+
+    def _on_revoke(self, _consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        self._take_away(partitions, self._listener.revoked)
+
+    def _on_lost(self, _consumer: Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        self._take_away(partitions, self._listener.lost)
+
+    def _take_away(
+        self,
+        partitions: list[confluent_kafka.TopicPartition],
+        tell: Callable[[Collection[TopicPartition]], None],
+    ) -> None:
+        gone = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
+        self._attempt(lambda: tell(gone))
+        self._rebalanced = True
+        self._assignment -= set(gone)
+        self._paused -= set(gone)
+
+    def _attempt(self, call: Callable[[], None]) -> None:
+        """An error cannot be raised through the client: it waits until the client is left."""
+        try:
+            call()
+        except Exception as error:
+            self._failure = self._failure or error
+
+
+def _client_partitions(partitions: Collection[TopicPartition]) -> list[confluent_kafka.TopicPartition]:
+    return [confluent_kafka.TopicPartition(*partition) for partition in sorted(partitions)]

@@ -1,0 +1,62 @@
+"""Which topics a sink connector consumes: those it names, or those its pattern matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from worker.config.connector import SinkConnectorConfig
+
+__all__ = ["KAFKAS_OWN", "TopicChoice"]
+
+_TIMEOUT: Final = 10.0
+_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+KAFKAS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class TopicChoice:
+    """The topics of ``topics`` or ``topics.regex``.
+
+    The pattern is matched here, against the whole name as in Java: the client would search for it as a prefix, and in
+    another dialect.
+    """
+
+    def __init__(self, config: SinkConnectorConfig) -> None:
+        self.names = tuple(config.topics)
+        self._pattern = re.compile(config.topics_regex) if config.topics_regex else None
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether topics that are made later may belong to it."""
+        return self._pattern is not None
+
+    @property
+    def only_topic(self) -> str | None:
+        """The topic, if there can be only one."""
+        return self.names[0] if len(self.names) == 1 else None
+
+    def has(self, topic: str) -> bool:
+        """Whether the connector consumes this topic."""
+        return bool(self.matching([topic])) if self.is_pattern else topic in self.names
+
+    def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
+        """The topics there are of it, in order; raises ``KafkaException`` if the broker does not tell."""
+        if self.is_pattern:
+            return self.matching(client.list_topics(timeout=_TIMEOUT).topics)
+        return tuple(sorted(name for name in self.names if _exists(client, name)))
+
+    def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
+        """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
+        assert self._pattern is not None
+        return tuple(sorted(topic for topic in topics if topic not in KAFKAS_OWN and self._pattern.fullmatch(topic)))
+
+
+def _exists(client: Consumer | AdminClient, topic: str) -> bool:
+    metadata = client.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
+    if metadata is not None and metadata.error is not None and metadata.error.code() not in _MISSING:
+        raise KafkaException(metadata.error)
+    return metadata is not None and metadata.error is None

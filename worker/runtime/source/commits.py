@@ -1,0 +1,166 @@
+"""When the offsets of what a source task has sent are kept: after the acknowledgements, at least once.
+
+The other way, in one transaction with the records, is :mod:`worker.runtime.source.exactly_once`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError
+
+from connect.errors import ConnectError
+from connect.source import SourceTask
+from worker.runtime.offsets.offsets import OffsetCommitter
+from worker.runtime.source.delivery import Delivery
+from worker.runtime.source.submitted import Submission, SubmittedRecords
+from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
+from worker.stores.offset.store import check_offset, offset_key
+
+__all__ = ["AtLeastOnce", "SourceCommits", "tell_records"]
+
+logger = logging.getLogger(__name__)
+
+
+class SourceCommits(Protocol):
+    """What is done of records and their offsets beside sending them. Used by the task's thread alone."""
+
+    @property
+    def boundary(self) -> Boundary:
+        """Where a transaction ends within a batch."""
+
+    def begin(self, submission: Submission, topics: Iterable[str]) -> None:
+        """Records, to these topics, are about to be sent."""
+
+    def sent(self, submission: Submission) -> None:
+        """They are all handed to the producer."""
+
+    def end(self, ending: Ending) -> None:
+        """A transaction ends here, within a batch."""
+
+    def batch_sent(self) -> None:
+        """All records of a poll are sent."""
+
+    def serve(self) -> None:
+        """See to what is due, between two polls."""
+
+    def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
+        """Why the task must fail because a record was refused, after it was ``sent`` or before.
+
+        ``of_record`` says whether that record alone is at fault; ``None`` leaves it to the task's tolerance.
+        """
+
+    def failure(self, error: KafkaError) -> ConnectError:
+        """What it means that the producer has failed for good."""
+
+    def finish(self) -> bool:
+        """Commit what can be, because the task stops; whether nothing is left behind."""
+
+    def pause(self) -> bool:
+        """Commit what can be, because the task pauses; whether nothing is left behind."""
+
+    def fail(self) -> None:
+        """Do what is left to be done after a failure."""
+
+
+class AtLeastOnce:
+    """Commits the offsets of what is acknowledged, now and then. After a kill the rest is read and sent again."""
+
+    boundary: Boundary = PollBoundary()
+
+    def __init__(
+        self,
+        connector: str,
+        task: SourceTask[Any],
+        delivery: Delivery,
+        submitted: SubmittedRecords,
+        committer: OffsetCommitter,
+        *,
+        patience: float,
+    ) -> None:
+        self._connector = connector
+        self._task = task
+        self._delivery = delivery
+        self._submitted = submitted
+        self._committer = committer
+        self._patience = patience
+        self._untold: list[Submission] = []
+
+    def begin(self, submission: Submission, topics: Iterable[str]) -> None:  # noqa: ARG002
+        """Take note of them."""
+        if submission.partition:
+            check_offset(submission.offset)
+            self._submitted.submit(offset_key(self._connector, submission.partition), submission)
+        if submission.records:
+            self._untold.append(submission)
+
+    def sent(self, submission: Submission) -> None:
+        """Acknowledgements tell the rest."""
+
+    def end(self, ending: Ending) -> None:
+        """There are no transactions."""
+
+    def batch_sent(self) -> None:
+        """Acknowledgements tell the rest."""
+
+    def serve(self) -> None:
+        """Tell the task of what is acknowledged, and commit it if it is time."""
+        self._tell_records()
+        self._committer.advance()
+
+    def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:  # noqa: ARG002
+        """Each record is for itself."""
+        return None
+
+    def failure(self, error: KafkaError) -> ConnectError:
+        """It has to be made anew."""
+        return ConnectError(f"The task's producer has failed: {error.str()}. Restart the task.")
+
+    def finish(self) -> bool:
+        """Wait for what is under way and commit it."""
+        complete = self._delivery.flush(self._patience)
+        if not complete:
+            logger.warning("Kafka has not acknowledged all records yet; if it does not, they will be read again.")
+        return self._commit_last() and complete
+
+    def pause(self) -> bool:
+        """As at the end."""
+        return self.finish()
+
+    def fail(self) -> None:
+        """Commit what is acknowledged. What was refused since the failure stays unacknowledged, and comes again."""
+        steps: tuple[Callable[[], bool], ...] = (lambda: self._delivery.flush(self._patience), self._commit_last)
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                logger.warning("After the failure: %s", error)
+
+    def _commit_last(self) -> bool:
+        self._tell_records()
+        complete = self._committer.finish()
+        if not complete:
+            logger.warning("The last offsets could not be committed; their records will be read again.")
+        return complete
+
+    def _tell_records(self) -> None:
+        """Tell the task of what is acknowledged, in whatever order that came about: one partition may be stuck."""
+        if all(submission.remaining for submission in self._untold):
+            return
+        told = [submission for submission in self._untold if not submission.remaining]
+        self._untold = [submission for submission in self._untold if submission.remaining]
+        tell_records(self._task, told)
+
+
+def tell_records(task: SourceTask[Any], submissions: Iterable[Submission]) -> None:
+    """Tell a task of records that are on their topics or left out; what it raises is logged and changes nothing."""
+    for submission in submissions:
+        for record in submission.records:
+            try:
+                task.commit_record(record)
+            except Exception:
+                # The record is on its topic: nothing is wrong with it, and its offset may be committed.
+                logger.exception("The task's commit_record failed")
+        submission.records = ()

@@ -1,0 +1,259 @@
+"""Sending records to Kafka, and hearing what became of each.
+
+Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the
+broker refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.data import Constant, TimestampType
+from worker.kafka.topics.batch_limits import BatchLimits
+from worker.runtime.records import EncodedBatch, RawHeaders, client_timestamp
+from worker.runtime.source.submitted import SentRecords, Submission
+from worker.runtime.tolerance import RawRecord, StopRequested
+
+__all__ = ["Delivery", "ProduceFailure", "Refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A record that Kafka did not take: the record in bytes, why, and whether it had been sent to a broker."""
+
+    submission: Submission
+    record: RawRecord
+    error: KafkaError
+    sent: bool
+
+
+ProduceFailure: TypeAlias = Callable[[Refusal], None]
+"""Called with a record that Kafka did not take; raises to fail the task."""
+
+_Delivered: TypeAlias = Callable[[KafkaError | None, Any], None]
+_Callbacks: TypeAlias = Callable[..., _Delivered]
+"""Makes what the client calls for a record with this timestamp and these headers."""
+
+_SERVE: Final = 0.1
+_ANY_PARTITION: Final = -1
+_NO_OFFSET: Final = -1
+_NO_TIMESTAMP: Final = -1
+_BATCH_BYTES: Final = 64
+_RECORD_BYTES: Final = 36
+_HEADER_BYTES: Final = 10
+"""What Kafka's format adds at most to the bytes of a batch, a record and a header."""
+
+
+class Delivery:
+    """Sends encoded batches with a producer. Used by the task's thread alone, which also runs the callbacks.
+
+    Where ``limits`` say what a topic takes at once, no more than that is under way to it, unless one record is larger:
+    whatever batches the producer makes, the topic takes them, or refuses that record alone. Where they do not, and
+    with ``resends``, a record that a broker refused together with others is sent again alone, behind what was under
+    way: not in a transaction, which is spoiled by the first that is refused.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        on_failure: ProduceFailure,
+        is_stopping: Callable[[], bool],
+        limits: BatchLimits,
+        sent: SentRecords,
+        *,
+        resends: bool = True,
+    ) -> None:
+        self._producer = producer
+        self._on_failure = on_failure
+        self._is_stopping = is_stopping
+        self._limits = limits
+        self._sent = sent
+        self._resends = resends
+        self._refused: deque[Refusal] = deque()
+        self._unflushed: dict[str, int] = {}
+
+    def send(self, batch: EncodedBatch, submission: Submission) -> None:
+        """Send every record of a batch, or of a part of it; acknowledgements count down ``submission.remaining``.
+
+        Waits while the producer's queue is full; if the task is to stop meanwhile, raises :class:`StopRequested`, and
+        the rest of the batch is not sent. Raises what the failure callback raises.
+        """
+        most = self._limits.of(batch.topic)
+        produce = self._producer.produce if _has_valid_timestamps(batch) else self._produce_if_valid
+        for arguments in _arguments(batch, self._callback(submission)):
+            if most is not None:
+                self._make_room(_raw(*arguments), most)
+            try:
+                produce(*arguments)
+            except BufferError:
+                self._produce_later(submission, arguments)
+            except KafkaException as error:
+                self._refuse(submission, arguments, error)
+        self.serve()
+
+    def serve(self, seconds: float = 0.0) -> None:
+        """Run the callbacks of records that were acknowledged or refused, waiting so long for the first."""
+        self._producer.poll(seconds)
+        self._raise_refused()
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until everything sent is acknowledged or refused; whether that came about in time."""
+        left = self._producer.flush(seconds)
+        self._raise_refused()
+        return not left
+
+    def forget(self) -> None:
+        """Forget what was refused: its transaction is aborted, and so is everything that was sent in it."""
+        self._refused.clear()
+        self._sent.discard()
+
+    def _make_room(self, record: RawRecord, most: int) -> None:
+        topic, size = record.topic, _size(record)
+        if self._unflushed.get(topic, _BATCH_BYTES) + size > most:
+            self._flush_or_stop()
+            self._unflushed.clear()
+        self._unflushed[topic] = self._unflushed.get(topic, _BATCH_BYTES) + size
+
+    def _produce_later(self, submission: Submission, arguments: tuple[Any, ...]) -> None:
+        while True:
+            self.serve(_SERVE)
+            if self._is_stopping():
+                raise StopRequested
+            try:
+                self._producer.produce(*arguments)
+            except BufferError:
+                continue
+            except KafkaException as error:
+                self._refuse(submission, arguments, error)
+            return
+
+    def _produce_if_valid(self, *arguments: Any) -> None:
+        """As Java's producer does, take no record of before 1970; ours would, and so would a broker."""
+        *_, timestamp, _ = arguments
+        if timestamp < 0:
+            raise KafkaException(KafkaError(KafkaError.INVALID_TIMESTAMP, f"Invalid record timestamp {timestamp}"))
+        self._producer.produce(*arguments)
+
+    def _refuse(self, submission: Submission, arguments: tuple[Any, ...], error: KafkaException) -> None:
+        record = _raw(*arguments)
+        self._refused.append(Refusal(submission, record, error.args[0], sent=False))
+
+    def _callback(self, submission: Submission) -> _Callbacks:
+        refused = self._refused
+
+        def callback(timestamp: int = 0, headers: RawHeaders | None = None) -> _Delivered:
+            # The client does not tell of a record that is refused what its timestamp and headers were.
+            def delivered(error: KafkaError | None, message: Any) -> None:
+                if error is None:
+                    submission.remaining -= 1
+                else:
+                    where = message.topic(), message.value(), message.key(), message.partition()
+                    record = _raw(*where, timestamp=timestamp, headers=headers)
+                    refused.append(Refusal(submission, record, error, sent=True))
+
+            return delivered
+
+        return callback
+
+    def _raise_refused(self) -> None:
+        while self._refused:
+            refusal: Refusal | None = self._refused.popleft()
+            assert refusal is not None
+            submission = refusal.submission
+            if refusal.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                self._limits.forget(refusal.record.topic)
+            if refusal.sent and self._resends and refusal.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                refusal = self._send_alone(refusal)
+            if refusal is not None:
+                self._on_failure(refusal)
+                self._sent.give_up()
+            # It may be left out, so its offset may be passed; until here it held it back (invariant I1).
+            submission.remaining -= 1
+
+    def _send_alone(self, refusal: Refusal) -> Refusal | None:
+        """Send a record again, when nothing else is under way; a broker refuses whole batches for their size.
+
+        Its refusal, if it is too large by itself.
+        """
+        record = refusal.record
+        outcome: list[KafkaError | None] = []
+        self._flush_or_stop()
+        self._producer.produce(
+            record.topic,
+            record.value,
+            record.key,
+            record.partition,
+            headers=list(record.headers),
+            timestamp=client_timestamp(record.timestamp),
+            on_delivery=lambda error, _: outcome.append(error),
+        )
+        self._flush_or_stop()
+        return None if outcome[0] is None else replace(refusal, error=outcome[0])
+
+    def _flush_or_stop(self) -> None:
+        while self._producer.flush(_SERVE):
+            if self._is_stopping():
+                raise StopRequested
+
+
+def _arguments(batch: EncodedBatch, callback: _Callbacks) -> Iterator[tuple[Any, ...]]:
+    """The positional arguments of ``Producer.produce``, one tuple a record, which is handed over as it is."""
+    topics = repeat(batch.topic)
+    partitions = _given(batch.partitions, _ANY_PARTITION)
+    if all(_is_null(column) for column in (batch.timestamps, batch.headers)):
+        return zip(topics, batch.values, batch.keys, partitions, repeat(callback()), strict=False)
+    no_headers = _is_null(batch.headers)
+    headers = repeat(None) if no_headers else [None if item is None else list(item) for item in batch.headers]
+    timestamps: Iterable[int]
+    callbacks: Iterable[_Delivered]
+    if no_headers and isinstance(batch.timestamps, Constant):
+        timestamp = client_timestamp(batch.timestamps.value)
+        timestamps, callbacks = repeat(timestamp), repeat(callback(timestamp))
+    else:
+        timestamps = list(map(client_timestamp, batch.timestamps))
+        callbacks = map(callback, timestamps, headers)
+    return zip(topics, batch.values, batch.keys, partitions, callbacks, repeat(None), timestamps, headers, strict=False)
+
+
+def _given(column: Sequence[int | None], otherwise: int) -> Iterable[int]:
+    """The column with another value for null; what is the same in all records is looked at once."""
+    if isinstance(column, Constant):
+        return repeat(otherwise if column.value is None else column.value)
+    return (otherwise if item is None else item for item in column)
+
+
+def _is_null(column: Iterable[Any]) -> bool:
+    return isinstance(column, Constant) and column.value is None
+
+
+def _has_valid_timestamps(batch: EncodedBatch) -> bool:
+    column = batch.timestamps
+    looked_at = (column.value,) if isinstance(column, Constant) else column
+    return all(timestamp is None or timestamp >= _NO_TIMESTAMP for timestamp in looked_at)
+
+
+def _size(record: RawRecord) -> int:
+    """How many bytes a record takes in a batch, at most."""
+    headers = sum(_HEADER_BYTES + 4 * len(name) + len(content or b"") for name, content in record.headers)
+    return _RECORD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
+
+
+def _raw(
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    partition: int,
+    _delivered: object = None,
+    _callback: object = None,
+    timestamp: int = 0,
+    headers: Sequence[tuple[str, bytes | None]] | None = None,
+) -> RawRecord:
+    """A record of the arguments that it was to be produced with."""
+    kind = TimestampType.CREATE_TIME.value
+    return RawRecord(topic, partition, _NO_OFFSET, timestamp or None, kind, key, value, headers or ())

@@ -1,0 +1,263 @@
+"""Exactly-once source tasks (KIP-618): records and their offsets are one transaction.
+
+=====================================================  ==========================================================
+kill -9 here (the name is that of the crash point)     then
+=====================================================  ==========================================================
+``before-produce``: a transaction is begun             nothing of it was sent; its records are read again
+``after-produce``: records are sent, no offset is      the next process of the task aborts the transaction when it
+                                                       starts: nobody has read its records, and they come again
+``after-offsets``: records and offsets are on the      the same
+brokers, the commit is not asked for
+while the commit is under way                          Kafka has decided it or not, for records and offsets alike;
+                                                       the next process waits for that before it reads offsets
+``after-commit``: Kafka has committed, the task is     reading continues after the records; ``commit_record`` and
+not told                                               ``commit`` are not called for them
+=====================================================  ==========================================================
+
+Two processes of one task may live at once, when a worker is cut off or stopped and comes back: the younger fences the
+elder before it reads the offsets, and the elder fails at its next call to Kafka (invariant I6). Consumers have to read
+with ``isolation.level=read_committed``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+
+from connect.crash import crash_point
+from connect.errors import ConnectError, RetriableError
+from connect.source import SourceTask
+from worker.runtime.control import Control
+from worker.runtime.metrics import TaskMetrics
+from worker.runtime.offsets.offsets import offset_pairs
+from worker.runtime.offsets.topic import TopicOffsetWriter
+from worker.runtime.source.commits import tell_records
+from worker.runtime.source.delivery import Delivery
+from worker.runtime.source.producer import TransactionalProducer
+from worker.runtime.source.submitted import Submission
+from worker.runtime.source.transactions import Boundary, Ending
+from worker.runtime.tolerance import StopRequested
+from worker.stores.offset.store import check_offset, offset_key
+from worker.supervisor.messages import messages
+
+__all__ = ["ExactlyOnce", "TransactionSizes"]
+
+logger = logging.getLogger(__name__)
+_SLICE: Final = 0.5
+_RETRY: Final = 1.0
+
+
+class TransactionSizes:
+    """The sizes of the transactions that were committed, under Kafka Connect's names."""
+
+    def __init__(self, metrics: TaskMetrics) -> None:
+        self._metrics = metrics
+        self._sizes: list[int] = []
+
+    def add(self, size: int) -> None:
+        """One more was committed, of so many records."""
+        count, total, least, most = self._sizes or (0, 0, size, size)
+        self._sizes = [count + 1, total + size, min(least, size), max(most, size)]
+        count, total, least, most = self._sizes
+        self._metrics.gauge("transaction-size-avg", total / count)
+        self._metrics.gauge("transaction-size-min", least)
+        self._metrics.gauge("transaction-size-max", most)
+
+
+class ExactlyOnce:
+    """Commits records and offsets together, where ``boundary`` says. Used by the task's thread alone.
+
+    The offsets of records that were left out are committed with the next transaction that has any records: one is
+    not made for them. After an abort there is a transaction of offsets alone, as in Java: the records are discarded
+    and do not come again.
+    """
+
+    def __init__(
+        self,
+        connector: str,
+        task: SourceTask[Any],
+        control: Control,
+        producer: TransactionalProducer,
+        delivery: Delivery,
+        writer: TopicOffsetWriter,
+        boundary: Boundary,
+        offsets_topic: str,
+        *,
+        before_commit: Callable[[], None],
+        on_commit: Callable[[messages.OffsetPairs], None],
+        sizes: TransactionSizes,
+        patience: float,
+    ) -> None:
+        self.boundary = boundary
+        self._connector = connector
+        self._task = task
+        self._control = control
+        self._producer = producer
+        self._delivery = delivery
+        self._writer = writer
+        self._offsets_topic = offsets_topic
+        self._before_commit = before_commit
+        self._on_commit = on_commit
+        self._sizes = sizes
+        self._patience = patience
+        self._offsets: dict[bytes, Submission] = {}
+        self._untold: list[Submission] = []
+        self._size = 0
+        self._torn = False
+        """Whether a part of the transaction is under way, so that it cannot be committed as it is."""
+        self._owes_offsets = False
+
+    def begin(self, submission: Submission, topics: Iterable[str]) -> None:
+        """Begin a transaction, if there is anything to send."""
+        if self._offsets_topic in topics:
+            # It would wait for its own transaction when the task asks for an offset.
+            raise ConnectError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled: "
+                f"send the records to another topic than {self._offsets_topic}, or set offsets.storage.topic."
+            )
+        if submission.partition:
+            check_offset(submission.offset)
+        self._torn = True
+        if submission.remaining:
+            self._producer.begin()
+            self._size += submission.remaining
+        crash_point("before-produce")
+
+    def sent(self, submission: Submission) -> None:
+        """Their offset goes with them."""
+        self._torn = False
+        if submission.partition:
+            self._offsets[offset_key(self._connector, submission.partition)] = submission
+        if submission.records:
+            self._untold.append(submission)
+
+    def end(self, ending: Ending) -> None:
+        """Commit or abort, as the task has asked."""
+        if ending is Ending.ABORT:
+            self._abort()
+        self._commit()
+
+    def batch_sent(self) -> None:
+        """Commit or abort, if the boundary is here."""
+        self._end(self.boundary.after_batch(time.monotonic()))
+
+    def serve(self) -> None:
+        """Commit if it is time."""
+        self._end(self.boundary.while_idle(time.monotonic()))
+
+    def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
+        """A record that a broker refuses spoils its transaction, whatever ``errors.tolerance`` says, as in Java."""
+        if not of_record:
+            return self._producer.failure(error)
+        if not sent:
+            return None
+        return ConnectError(
+            f"Kafka refused a record, and with it the transaction that it is in: {error.str()}. errors.tolerance=all "
+            "leaves out only what the producer refuses before it is sent: set producer.override.max.request.size and "
+            "producer.override.batch.size to no more than the max.message.bytes of the topic."
+        )
+
+    def failure(self, error: KafkaError) -> ConnectError:
+        """A younger process has fenced this one, or the transaction took too long."""
+        return self._producer.failure(error)
+
+    def finish(self) -> bool:
+        """Commit what is whole, where the boundary allows that; the rest is aborted and read again."""
+        try:
+            if not self._torn:
+                self._flush_reports()
+                self._end(self.boundary.at_end(time.monotonic()))
+        except StopRequested:
+            logger.info("Stopping while a transaction cannot be committed; its records will be read again.")
+        if not self._producer.is_open:
+            return True
+        if not self._torn:
+            logger.warning("The task has not ended its last transaction; its records will be read again.")
+        self._producer.give_up()
+        return False
+
+    def pause(self) -> bool:
+        """Commit whatever there is: an open transaction would time out, as in Java."""
+        self._commit()
+        return True
+
+    def fail(self) -> None:
+        """Discard the transaction: its records come again, with their offsets unchanged."""
+        self._producer.give_up()
+
+    def _end(self, ending: Ending | None) -> None:
+        if ending is not None:
+            self.end(ending)
+
+    def _abort(self) -> None:
+        if not self._producer.is_open:
+            logger.warning("Ignoring request by task to abort transaction as the current transaction is empty")
+            return
+        self._producer.abort()
+        self._delivery.forget()
+        self._size = 0
+        self._owes_offsets = True
+
+    def _commit(self) -> None:
+        if not self._producer.is_open and not self._owes_offsets:
+            # All that there was is left out: its offsets wait for a transaction with records.
+            self._flush_reports()
+            self._tell_records()
+            self._tell_committed()
+            return
+        self._torn = True
+        self._flush_reports()
+        self._producer.begin()
+        crash_point("after-produce")
+        pairs = offset_pairs(self._offsets.values())
+        self._write(pairs)
+        crash_point("after-offsets")
+        self._producer.commit()
+        crash_point("after-commit")
+        self._sizes.add(self._size)
+        self._offsets, self._size, self._owes_offsets, self._torn = {}, 0, False, False
+        self._on_commit(pairs)
+        self._tell_records()
+        self._tell_committed()
+
+    def _flush_reports(self) -> None:
+        """I4: what was left out is reported before its offset is passed."""
+        while True:
+            try:
+                self._before_commit()
+            except RetriableError as error:
+                logger.warning("The transaction is not committed yet: %s", error)
+                if not self._control.wait_unless_stopped(_RETRY):
+                    raise StopRequested from error
+            else:
+                return
+
+    def _write(self, pairs: messages.OffsetPairs) -> None:
+        """Send the offsets, and wait until they and all records are acknowledged: which failed is known only here."""
+        self._writer.begin(pairs)
+        deadline: float | None = None
+        while not self._delivery.flush(_SLICE) or (outcome := self._writer.outcome()) is None:
+            if self._control.is_stopping():
+                deadline = deadline or time.monotonic() + self._patience
+                if time.monotonic() >= deadline:
+                    raise StopRequested
+        if outcome.error is not None:
+            raise ConnectError(
+                f"The source offsets could not be committed: {outcome.error}. The transaction is aborted, and its "
+                "records are read again when the task is restarted."
+            )
+
+    def _tell_records(self) -> None:
+        told, self._untold = self._untold, []
+        tell_records(self._task, told)
+
+    def _tell_committed(self) -> None:
+        try:
+            self._task.commit()
+        except Exception:
+            # What the task is told of has happened, so nothing is wrong with its records.
+            logger.exception("The task's commit failed")

@@ -1,0 +1,201 @@
+"""What a source task promises, at least once or exactly once, and what it needs for it: producer, offsets, commits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from connect.source import SourceTask, TransactionContext
+from worker.kafka.clients import clients as kafka
+from worker.kafka.topics.creation import NewTopic
+from worker.kafka.topics.topics import ensure_compacted
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.control import Control
+from worker.runtime.metrics import TaskMetrics
+from worker.runtime.offsets.offsets import (
+    OffsetCommitter,
+    OffsetWriter,
+    WorkerOffsetCopy,
+    WorkerOffsetReader,
+    WorkerOffsetWriter,
+)
+from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
+from worker.runtime.source.commits import AtLeastOnce
+from worker.runtime.source.delivery import Delivery
+from worker.runtime.source.exactly_once import ExactlyOnce, TransactionSizes
+from worker.runtime.source.ownership import confirm_ownership
+from worker.runtime.source.producer import TransactionalProducer
+from worker.runtime.source.submitted import SubmittedRecords
+from worker.runtime.source.transactions import (
+    Boundary,
+    ConnectorBoundary,
+    IntervalBoundary,
+    PollBoundary,
+    TransactionRequests,
+)
+from worker.supervisor.messages import messages
+
+__all__ = [
+    "AtLeastOnceGuarantee",
+    "ExactlyOnceGuarantee",
+    "Guarantee",
+    "create_offsets_topic",
+    "guarantee_of",
+    "offset_reader",
+]
+
+
+class AtLeastOnceGuarantee:
+    """The worker keeps the offsets, or the task in the connector's own topic, once records are acknowledged."""
+
+    transaction_context: TransactionContext | None = None
+    resends = True
+
+    def __init__(self, assembly: Assembly, control: Control, clients: Clients, task: int) -> None:
+        self.producer = clients.source_producer()
+        self.reader = offset_reader(assembly, control, task)
+        self._assembly = assembly
+        self._control = control
+
+    def commits(
+        self, task: SourceTask[Any], delivery: Delivery, before_commit: Callable[[], None], _: TaskMetrics
+    ) -> AtLeastOnce:
+        """Commits at the worker's ``offset.flush.interval.ms``."""
+        worker, submitted = self._assembly.worker, SubmittedRecords()
+        patience = worker.offset_flush_timeout_ms / 1000
+        committer = OffsetCommitter(
+            self._writer(),
+            submitted,
+            before_commit,
+            task.commit,
+            interval=worker.offset_flush_interval_ms / 1000,
+            timeout=patience,
+        )
+        return AtLeastOnce(self._assembly.config.name, task, delivery, submitted, committer, patience=patience)
+
+    def _writer(self) -> OffsetWriter:
+        topic = self._assembly.own_offsets_topic
+        if topic is None:
+            return WorkerOffsetWriter(self._control)
+        return TopicOffsetWriter(topic, self._assembly.config.name, self.producer, WorkerOffsetCopy(self._control).keep)
+
+
+class ExactlyOnceGuarantee:
+    """The task writes its offsets itself, in the transactions of its records.
+
+    When this is made, a former process of the task is fenced: whatever it has committed can be read from now on.
+    """
+
+    resends = False
+
+    def __init__(self, assembly: Assembly, control: Control, clients: Clients, task: int) -> None:
+        name = assembly.config.name
+        self.producer, timeout = clients.transactional_producer()
+        self._patience = assembly.worker.offset_flush_timeout_ms / 1000
+        self._transactions = TransactionalProducer(
+            self.producer,
+            f"{name}-{task}",
+            timeout=timeout,
+            patience=self._patience,
+            is_stopping=control.is_stopping,
+        )
+        self._transactions.start()
+        confirm_ownership(control)
+        offsets_topic = assembly.transaction_offsets_topic
+        self.reader = offset_reader(
+            assembly, control, task, lambda partitions: self._transactions.end_lost(offsets_topic, partitions)
+        )
+        requests = TransactionRequests()
+        self.transaction_context = requests if assembly.source_config.boundary == "connector" else None
+        self._boundary = _boundary(assembly, requests)
+        self._assembly = assembly
+        self._control = control
+
+    def commits(
+        self, task: SourceTask[Any], delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
+    ) -> ExactlyOnce:
+        """Commits where ``transaction.boundary`` says."""
+        name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic
+        return ExactlyOnce(
+            name,
+            task,
+            self._control,
+            self._transactions,
+            delivery,
+            TopicOffsetWriter(topic, name, self.producer),
+            self._boundary,
+            topic,
+            before_commit=before_commit,
+            on_commit=self._copy(),
+            sizes=TransactionSizes(metrics),
+            patience=self._patience,
+        )
+
+    def _copy(self) -> Callable[[messages.OffsetPairs], None]:
+        """The worker's copy is made after the commit: it may not be ahead of what is kept."""
+        return WorkerOffsetCopy(self._control).keep if self._assembly.own_offsets_topic else lambda _: None
+
+
+Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
+"""What a source task is built on. Used by the task's thread alone.
+
+``commits`` gives what keeps the offsets of what a delivery sends for a task; reports are made durable before that.
+"""
+
+
+def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: int) -> Guarantee:
+    """What the worker's ``exactly.once.source.support`` says for its source tasks."""
+    kind = ExactlyOnceGuarantee if assembly.supports_exactly_once else AtLeastOnceGuarantee
+    return kind(assembly, control, clients, task)
+
+
+def offset_reader(
+    assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
+) -> OffsetReader:
+    """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
+    own = assembly.own_offsets_topic
+    if own is not None:
+        create_offsets_topic(assembly, own, task)
+        return MergedOffsetReader(_topic_reader(assembly, own, task, end_lost), WorkerOffsetReader(control))
+    if assembly.supports_exactly_once:
+        return _topic_reader(assembly, assembly.transaction_offsets_topic, task, end_lost)
+    return WorkerOffsetReader(control)
+
+
+def _topic_reader(
+    assembly: Assembly, topic: str, task: int | None, end_lost: Callable[[Sequence[int]], None] | None
+) -> TopicOffsetReader:
+    worker, props = assembly.worker_props, assembly.props
+    consumer = kafka.source_offsets_consumer_properties(
+        worker, props, task, exactly_once=assembly.supports_exactly_once
+    )
+    producer = kafka.source_producer_properties(worker, props, task or 0)
+    return TopicOffsetReader(topic, assembly.config.name, consumer, producer, end_lost)
+
+
+def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:
+    """Make a connector's own offsets topic if it is missing; one that is not compacted is refused."""
+    distributed = assembly.distributed
+    new_topic = NewTopic(topic)
+    if distributed is not None:
+        new_topic = NewTopic(
+            topic, distributed.offset_storage_partitions, distributed.offset_storage_replication_factor
+        )
+    admin = kafka.admin(kafka.admin_properties(assembly.worker_props, assembly.props, task))
+    ensure_compacted(admin, new_topic, key="offsets.storage.topic", purpose="source connector offsets")
+
+
+def _boundary(assembly: Assembly, requests: TransactionRequests) -> Boundary:
+    config = assembly.source_config
+    match config.boundary:
+        case "connector":
+            return ConnectorBoundary(requests)
+        case "interval":
+            milliseconds = config.transaction_boundary_interval_ms
+            if milliseconds is None:
+                milliseconds = assembly.worker.offset_flush_interval_ms
+            return IntervalBoundary(milliseconds / 1000, time.monotonic())
+        case _:
+            return PollBoundary()

@@ -1,0 +1,299 @@
+"""The loop of a source task: poll, transform and convert, send, and commit what Kafka has acknowledged.
+
+=================================================  ==============================================================
+kill -9 here                                       then
+=================================================  ==============================================================
+before or during the send                          the records are read again: nothing is lost
+after Kafka's acknowledgement, before the commit   the records are read and sent again: doubled, at most those of
+                                                   one ``offset.flush.interval.ms``
+after the commit                                   reading continues after them
+=================================================  ==============================================================
+
+That is at least once; :mod:`worker.runtime.source.exactly_once` has what holds in transactions.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connect.data import Constant, SourceBatch, SourceRecord
+from connect.errors import ConnectError, RetriableError
+from connect.source import SourceTask
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.control import Control
+from worker.runtime.metrics import ActiveTopics, TaskMetrics, remaining_gauges
+from worker.runtime.source.commits import SourceCommits
+from worker.runtime.source.delivery import Delivery, Refusal
+from worker.runtime.source.guarantee import Guarantee
+from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
+from worker.runtime.source.submitted import SentRecords, Submission
+from worker.runtime.source.transactions import Ending, portions
+from worker.runtime.tolerance import Failure, Stage, StopRequested, Tolerance, class_name
+from worker.supervisor.messages import messages
+
+__all__ = ["SourceLoop", "SourceTaskRuntimeContext"]
+
+logger = logging.getLogger(__name__)
+_IDLE: Final = 0.01
+_RETRY: Final = 1.0
+_SLICE: Final = 0.5
+_LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
+_OF_THE_RECORD: Final = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._INVALID_ARG,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+    }
+)
+
+
+class SourceTaskRuntimeContext:
+    """What a source task is given of the runtime; see :class:`connect.source.SourceTaskContext`."""
+
+    def __init__(self, control: Control, tolerance: Tolerance, task_class: str, guarantee: Guarantee) -> None:
+        self._control = control
+        self._tolerance = tolerance
+        self._task_class = task_class
+        self.offset_storage_reader = guarantee.reader
+        self.errant_record_reporter = self
+        self.transaction_context = guarantee.transaction_context
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless the task is stopped or paused first."""
+        return self._control.wait(seconds)
+
+    def report(self, record: SourceRecord, error: Exception) -> None:
+        """Give up on a record that cannot be understood."""
+        self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
+
+
+class SourceLoop:
+    """Runs one source task until it is told to stop. Everything happens in the thread that calls :meth:`run`."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        control: Control,
+        clients: Clients,
+        task: SourceTask[Any],
+        tolerance: Tolerance,
+        guarantee: Guarantee,
+    ):
+        self._control = control
+        self._task = task
+        self._tolerance = tolerance
+        self._until_drained = assembly.config.runs_until_drained
+        self._chain = assembly.source_chain(tolerance)
+        self._topics = clients.topic_creator()
+        self._sent, self._written = SentRecords(), 0
+        self._delivery = Delivery(
+            guarantee.producer,
+            self._refused,
+            control.is_stopping,
+            clients.batch_limits(),
+            self._sent,
+            resends=guarantee.resends,
+        )
+        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
+        self._tells_records = type(task).commit_record is not SourceTask.commit_record
+        self._reader = guarantee.reader
+        self._commits: SourceCommits = guarantee.commits(task, self._delivery, tolerance.flush, self._metrics)
+
+    def run(self) -> None:
+        """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
+        try:
+            self._telling(self._move)
+        except StopRequested:
+            logger.info("Stopping with records under way; they will be read again.")
+        except BaseException:
+            self._commits.fail()
+            self._report()
+            raise
+        self._telling(self._finish)
+
+    def _telling(self, step: Callable[[], None]) -> None:
+        """Say, of a producer that has failed for good, what that means."""
+        try:
+            step()
+        except PRODUCER_FAILURES as error:
+            raise self._commits.failure(kafka_error(error)) from error
+
+    def close(self) -> None:
+        """Release the plugins, and what offsets are read with."""
+        self._chain.close()
+        self._reader.close()
+
+    def _move(self) -> None:
+        while not self._control.stopping:
+            if not self._control.poll():
+                self._pause()
+                continue
+            polled = time.monotonic()
+            batches = self._poll()
+            for batch, ending in batches or ():
+                self._send(batch)
+                if ending is not None:
+                    self._commits.end(ending)
+            if batches:
+                self._commits.batch_sent()
+            if batches == [] and self._until_drained and self._task.drained():
+                self._drain()
+                return
+            if not batches:
+                # A task that has waited by itself is polled again at once, another one not in a busy loop.
+                self._delivery.serve(max(0.0, polled + _IDLE - time.monotonic()))
+            self._serve()
+
+    def _serve(self) -> None:
+        """What is to be done between two polls, and while there are none."""
+        self._delivery.serve()
+        self._commits.serve()
+        if self._metrics.due():
+            self._report()
+
+    def _poll(self) -> list[tuple[SourceBatch, Ending | None]] | None:
+        """The batches of one poll, each of one source partition, and how a transaction ends after each if it does.
+
+        ``None`` if the poll came to nothing and is to be made again.
+        """
+        records: list[SourceRecord] = []
+        batches: list[SourceBatch] = []
+        try:
+            polled = self._task.poll()
+            if isinstance(polled, SourceBatch):
+                batches = [polled]
+            else:
+                for record in polled or ():
+                    if not isinstance(record, SourceRecord):
+                        raise ConnectError(
+                            f"poll of {class_name(self._task)} gave a {type(record).__name__}; let it give records "
+                            "(SourceRecord), a batch (SourceBatch) or nothing."
+                        )
+                    # One by one: what a generator gave before it failed is to be kept.
+                    records.append(record)
+        except RetriableError as error:
+            logger.warning("The source asks to be polled again later: %s", error)
+            if not records:
+                self._wait(error.retry_after or _RETRY)
+                return None
+        self._metrics.count("source-record-poll-total", len(records) + sum(map(len, batches)))
+        if self._commits.boundary.cuts_batches:
+            records = [*(record for batch in batches for record in batch), *records]
+            cut = portions(records, self._commits.boundary)
+            return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
+        return _ended(batches + SourceBatch.from_records(records), None)
+
+    def _send(self, batch: SourceBatch) -> None:
+        """Send a batch of one source partition; its offset is that of its last record, sent or left out."""
+        encoded = self._chain.process(batch)
+        partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
+        submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
+        self._commits.begin(submission, [part.topic for part in encoded])
+        self._sent.begin(submission)
+        for part in encoded:
+            self._ensure_topic(part.topic)
+            self._active.see((part.topic,))
+            self._delivery.send(part, submission)
+        self._commits.sent(submission)
+
+    def _ensure_topic(self, topic: str) -> None:
+        while True:
+            try:
+                self._topics.ensure(topic)
+            except RetriableError as error:
+                logger.warning("Topic %s cannot be looked up and will be again: %s", topic, error)
+                if not self._control.wait_unless_stopped(error.retry_after or _RETRY):
+                    raise StopRequested from error
+            else:
+                return
+
+    def _wait(self, seconds: float) -> None:
+        """Wait as :meth:`Control.wait`, and see to what is under way meanwhile."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and self._control.wait(min(left, _SLICE)):
+            self._serve()
+
+    def _refused(self, refusal: Refusal) -> None:
+        """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
+        error, record = refusal.error, refusal.record
+        remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
+        of_record = not error.fatal() and error.code() in _OF_THE_RECORD
+        if (fatal := self._commits.refusal(error, sent=refusal.sent, of_record=of_record)) is not None:
+            raise fatal from KafkaException(error)
+        if not of_record:
+            raise failure
+        # Which of its batch it was is not known any more, so it has no source offset of its own.
+        read = SourceRecord(record.topic, record.value, source_partition=refusal.submission.partition)
+        self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, class_name(self._task), failure, read, record))
+
+    def _report(self) -> None:
+        self._active.forget()
+        self._metrics.gauge("source-record-active-count", self._sent.under_way())
+        written = self._sent.acknowledged()
+        self._metrics.count("source-record-write-total", written - self._written)
+        self._written = written
+        self._metrics.gauges(remaining_gauges(self._task))
+        self._metrics.report()
+
+    def _pause(self) -> None:
+        if self._control.stopping:
+            return
+        self._commits.pause()
+        self._report()
+        self._control.send(messages.Paused())
+        while self._control.paused and not self._control.stopping:
+            self._serve()
+            self._control.wait_for_command(_SLICE)
+        if not self._control.stopping:
+            self._control.send(messages.Resumed())
+
+    def _drain(self) -> None:
+        while not self._commits.finish():
+            if not self._control.wait_unless_stopped(_RETRY):
+                return
+        self._report()
+        self._control.send(messages.Drained())
+        while not self._control.stopping:
+            self._control.wait_for_command()
+
+    def _finish(self) -> None:
+        """Wait for what is under way and commit it; what cannot be committed will be read again."""
+        self._commits.finish()
+        self._report()
+
+
+def _ended(batches: Sequence[SourceBatch], ending: Ending | None) -> list[tuple[SourceBatch, Ending | None]]:
+    """The batches by source partition; the transaction ends so after the last."""
+    runs: list[tuple[SourceBatch, Ending | None]] = [
+        (run, None) for batch in batches if len(batch) for run in _by_source_partition(batch)
+    ]
+    if runs:
+        runs[-1] = runs[-1][0], ending
+    return runs
+
+
+def _by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
+    if isinstance(batch.source_partitions, Constant):
+        yield batch
+        return
+    start = 0
+    for _, run in groupby(batch.source_partitions):
+        stop = start + sum(1 for _ in run)
+        yield batch.slice(start, stop)
+        start = stop

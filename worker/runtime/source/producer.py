@@ -1,0 +1,188 @@
+"""The transactions of one producer: begun, committed, aborted, and what is to be said when that fails."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.errors import ConnectError
+from worker.errors import FencedError
+from worker.runtime.tolerance import StopRequested
+from worker.stores.offset.store import NO_OFFSET_KEY
+
+__all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]
+
+PRODUCER_FAILURES: Final = (KafkaException, SystemError)
+"""What calls of a producer raise: a ``SystemError`` if a callback runs while it tells of a fatal error."""
+
+logger = logging.getLogger(__name__)
+_SLICE: Final = 0.5
+_ABORT_TIMEOUT: Final = 10.0
+_PAUSE: Final = 0.05
+_FENCED: Final = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+    }
+)
+_TIMED_OUT: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT})
+_NOT_AUTHORIZED: Final = frozenset(
+    {KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
+
+
+def kafka_error(error: BaseException) -> KafkaError:
+    """What Kafka's client told with this error; raises the error again if it is not the client's."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KafkaException):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        raise error
+    told: KafkaError = cause.args[0]
+    return told
+
+
+class TransactionalProducer:
+    """Runs the transactions of a task's producer. Used by the task's thread alone.
+
+    ``timeout`` is the producer's ``transaction.timeout.ms`` in seconds; ``is_stopping`` says whether the task is to
+    stop; from then on a commit that is not through within ``patience`` seconds is left to the broker.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        task: str,
+        *,
+        timeout: float,
+        patience: float,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self.is_open = False
+        self._producer = producer
+        self._failed = False
+        self._task = task
+        self._timeout = timeout
+        self._patience = patience
+        self._is_stopping = is_stopping
+        self._began = 0.0
+
+    def start(self) -> None:
+        """Fence the former process of this task, and end the transaction that it has left (invariant I6).
+
+        When this returns, what that one has committed can be read, and it can commit nothing any more. A task that is
+        to stop fences nobody: another process may run it already.
+        """
+        if self._is_stopping():
+            raise StopRequested
+        self._call(self._producer.init_transactions)
+
+    def begin(self) -> None:
+        """Begin a transaction unless one is open."""
+        if self.is_open:
+            return
+        self._call_once(self._producer.begin_transaction)
+        self.is_open = True
+        self._began = time.monotonic()
+
+    def commit(self) -> None:
+        """Commit the transaction; when this returns every record of it can be read, and before that none."""
+        self._call(self._producer.commit_transaction)
+        self.is_open = False
+
+    def abort(self) -> None:
+        """Discard the transaction, if one is open; its records can never be read."""
+        if not self.is_open:
+            return
+        self._call(self._producer.abort_transaction)
+        self.is_open = False
+
+    def end_lost(self, topic: str, partitions: Iterable[int]) -> None:
+        """End what this task has left under way in these partitions, though Kafka thinks that it has ended.
+
+        A broker that is killed may have decided a transaction and forget to say so in a topic, which can then never be
+        read to its end. What follows from the same writer ends both: here a record that is of no connector.
+        """
+        if self.is_open:
+            return
+        self.begin()
+        for partition in partitions:
+            self._call_once(partial(self._producer.produce, topic, key=NO_OFFSET_KEY, value=None, partition=partition))
+        self.commit()
+
+    def give_up(self) -> None:
+        """Discard the transaction after a failure, if the producer still can; if not, the broker does."""
+        if not self.is_open or self._failed:
+            return
+        self.is_open = False
+        try:
+            self._producer.abort_transaction(_ABORT_TIMEOUT)
+        except PRODUCER_FAILURES as error:
+            logger.warning("The transaction could not be aborted; Kafka does it: %s", kafka_error(error).str())
+
+    def failure(self, error: KafkaError) -> ConnectError:
+        """What ``error`` means for the task."""
+        cause = self._cause(error)
+        self._failed = self._failed or cause.fatal()
+        code, lasted = cause.code(), time.monotonic() - self._began
+        if code in _TIMED_OUT or (code in _FENCED and self.is_open and lasted >= self._timeout):
+            return ConnectError(
+                f"The task {self._task} was unable to finish writing records to Kafka before its producer transaction "
+                f"expired ({cause.str()}). Raise producer.override.transaction.timeout.ms, now "
+                f"{self._timeout * 1000:.0f}; or let transactions be smaller: lower transaction.boundary.interval.ms, "
+                "or set transaction.boundary=poll."
+            )
+        if code in _FENCED:
+            return FencedError(
+                f"The producer of task {self._task} was fenced: another process runs this task now, and this one can "
+                f"write nothing any more ({cause.str()}). If no other does, restart the task."
+            )
+        if code in _NOT_AUTHORIZED:
+            return ConnectError(
+                f"The producer of task {self._task} may not use its transactional id ({cause.str()}): allow its "
+                "principal to Write and Describe the TransactionalId, or set exactly.once.source.support=disabled."
+            )
+        return ConnectError(
+            f"The transaction of task {self._task} has failed and is aborted: {cause.str()}. Its records are read "
+            "again when the task is restarted."
+        )
+
+    def _cause(self, error: KafkaError) -> KafkaError:
+        """Why the producer failed for good, if it did: calls after that tell only that it did."""
+        try:
+            self._producer.poll(0)
+        except PRODUCER_FAILURES as fatal:
+            return kafka_error(fatal)
+        return error
+
+    def _call(self, call: Callable[[float], Any]) -> None:
+        """Make a call again and again while it may still succeed."""
+        patience: float | None = None
+        while True:
+            try:
+                call(_SLICE)
+            except PRODUCER_FAILURES as error:
+                cause = kafka_error(error)
+                if not cause.retriable():
+                    raise self.failure(cause) from error
+                now = time.monotonic()
+                if self._is_stopping():
+                    patience = now + self._patience if patience is None else patience
+                    if now >= patience:
+                        raise StopRequested from error
+                if cause.code() not in _TIMED_OUT:
+                    self._producer.poll(_PAUSE)
+            else:
+                return
+
+    def _call_once(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except PRODUCER_FAILURES as error:
+            raise self.failure(kafka_error(error)) from error

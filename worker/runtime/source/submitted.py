@@ -1,0 +1,117 @@
+"""Which source offsets may be committed: those whose records, and all before them, Kafka has acknowledged.
+
+Submissions wait in one queue a source partition, so that one that is stuck holds back the offsets of its own
+partition only (invariant I1).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from connect.data import SourceRecord
+from worker.stores.offset.store import Offset
+
+__all__ = ["SentRecords", "Submission", "SubmittedRecords"]
+
+_TIDY: Final = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them.
+
+    ``records`` are there for a task that is told what became of them.
+    """
+
+    partition: Offset
+    offset: Offset
+    remaining: int
+    records: Sequence[SourceRecord] = ()
+
+
+class SubmittedRecords:
+    """The submissions of a task that are not committed yet. Used by the task's thread alone.
+
+    Of those in a row that are acknowledged only the newest is kept (invariant I9): between two commits there may be
+    millions, if a source mixes its partitions or gives its records one by one.
+    """
+
+    def __init__(self) -> None:
+        self._queues: dict[bytes, deque[Submission]] = {}
+        self._until_tidy = _TIDY
+
+    def __len__(self) -> int:
+        """How many submissions are kept."""
+        return sum(map(len, self._queues.values()))
+
+    def submit(self, key: bytes, submission: Submission) -> None:
+        """Take note of records that are about to be sent; ``key`` stands for their source partition."""
+        self._queues.setdefault(key, deque()).append(submission)
+        self._until_tidy -= 1
+        if not self._until_tidy:
+            self._tidy()
+
+    def committable(self) -> dict[bytes, Submission]:
+        """The newest submission of each source partition up to which all is acknowledged; they are then forgotten."""
+        ready: dict[bytes, Submission] = {}
+        for key, queue in list(self._queues.items()):
+            while queue and queue[0].remaining == 0:
+                ready[key] = queue.popleft()
+            if not queue:
+                del self._queues[key]
+        return ready
+
+    def _tidy(self) -> None:
+        """Forget those whose successor, acknowledged too, says more. The more remain, the later it is done again."""
+        for key, queue in self._queues.items():
+            told = [one for one, after in pairwise(queue) if one.remaining or after.remaining]
+            self._queues[key] = deque([*told, queue[-1]])
+        self._until_tidy = max(_TIDY, len(self))
+
+
+class SentRecords:
+    """How many records of a task Kafka has acknowledged, and how many are under way. Used by the task's thread alone.
+
+    What is acknowledged is counted down in each submission, so nothing is to be done here for each record.
+    """
+
+    def __init__(self) -> None:
+        self._handed_over = 0
+        self._given_up = 0
+        self._open: list[Submission] = []
+        self._until_tidy = _TIDY
+
+    def begin(self, submission: Submission) -> None:
+        """Its records are about to be sent."""
+        self._handed_over += submission.remaining
+        self._open.append(submission)
+        self._until_tidy -= 1
+        if not self._until_tidy:
+            self._tidy()
+
+    def give_up(self) -> None:
+        """A record is left out that Kafka did not take; its submission does not wait for it any more."""
+        self._given_up += 1
+
+    def discard(self) -> None:
+        """Nothing is under way any more: what was not acknowledged is discarded with its transaction."""
+        self._given_up += self.under_way()
+        self._open.clear()
+
+    def under_way(self) -> int:
+        """How many records are handed to the producer, and neither acknowledged nor given up."""
+        self._tidy()
+        return sum(submission.remaining for submission in self._open)
+
+    def acknowledged(self) -> int:
+        """How many records Kafka has acknowledged so far."""
+        return self._handed_over - self._given_up - self.under_way()
+
+    def _tidy(self) -> None:
+        """Forget what is done with. The more remains, the later it is done again (invariant I9)."""
+        self._open = [submission for submission in self._open if submission.remaining]
+        self._until_tidy = max(_TIDY, len(self._open))

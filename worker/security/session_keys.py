@@ -1,0 +1,109 @@
+"""How the workers of a cluster know what comes from one of them: signatures by a shared key (KIP-507). Pure.
+
+The leader makes the key and writes it to the config topic, which only workers can read. It signs nothing that is kept,
+so a crash loses nothing: a worker that comes back reads the key again, and a new leader makes another.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from connect.config.errors import ConfigRuleError
+from connect.errors import ConfigError
+from worker.errors import BadRequestError, ForbiddenError, UnavailableError
+from worker.stores.config.store import SessionKey
+
+__all__ = ["ALGORITHM_HEADER", "SIGNATURE_HEADER", "SignedRequest", "new_key", "sign", "verify"]
+
+SIGNATURE_HEADER: Final = "X-Connect-Authorization"
+"""Carries the signature of a request's body, in base64."""
+
+ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"
+"""Carries the name of the algorithm that made the signature, as Java calls it."""
+
+_HASHES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "HmacSHA256": "sha256",
+        "HmacSHA384": "sha384",
+        "HmacSHA512": "sha512",
+        "HmacSHA1": "sha1",
+        "HmacMD5": "md5",
+        "HmacSHA224": "sha224",
+    }
+)
+# Java makes keys for these two as long as the blocks they hash, and for the others as long as the hash.
+_KEY_BYTES: Final = {"HmacSHA1": 64, "HmacMD5": 64}
+_LEAST_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """The body of a request by another worker, as it came, and what its headers say of the signature."""
+
+    body: bytes = field(repr=False)
+    signature: str | None = field(repr=False)
+    algorithm: str | None
+
+
+def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
+    """A new key, by ``inter.worker.key.generation.algorithm`` and ``inter.worker.key.size`` (by default Java's).
+
+    Raises :class:`~connect.errors.ConfigError` for what no key can be made of.
+    """
+    name = _HASHES.get(algorithm)
+    if name is None:
+        raise ConfigError("inter.worker.key.generation.algorithm", algorithm, f"Use one of {', '.join(_HASHES)}")
+    if bits is not None and bits < _LEAST_BITS:
+        raise ConfigRuleError(
+            f"inter.worker.key.size is {bits} bits, and has to be {_LEAST_BITS} at least; leave it out for the size "
+            f"that is usual for {algorithm}.",
+            "inter.worker.key.size",
+        )
+    usual = _KEY_BYTES.get(algorithm, hashlib.new(name, usedforsecurity=False).digest_size)
+    size = usual if bits is None else (bits + 7) // 8
+    return SessionKey(secrets.token_bytes(size), algorithm, now_ms)
+
+
+def sign(key: SessionKey, algorithm: str, body: bytes) -> dict[str, str]:
+    """The headers that go with a body which is signed by ``inter.worker.signature.algorithm``."""
+    return {SIGNATURE_HEADER: base64.b64encode(_mac(key, algorithm, body)).decode(), ALGORITHM_HEADER: algorithm}
+
+
+def verify(request: SignedRequest, key: SessionKey | None, accepted: Sequence[str]) -> None:
+    """Refuse a request that is not signed by ``key`` and one of ``inter.worker.verification.algorithms``.
+
+    Raises :class:`~worker.errors.BadRequestError` without a signature or with an algorithm that is not accepted,
+    :class:`~worker.errors.UnavailableError` while this worker knows no key, and
+    :class:`~worker.errors.ForbiddenError` for a signature that is wrong.
+    """
+    if request.signature is None or request.algorithm is None:
+        raise BadRequestError("Internal request missing required signature")
+    if request.algorithm not in accepted or request.algorithm not in _HASHES:
+        raise BadRequestError(
+            f"This worker does not support the '{request.algorithm}' key signing algorithm used by other workers. "
+            f"This worker is currently configured to use: [{', '.join(accepted)}]. Check that all workers' "
+            "configuration files permit the same set of signature algorithms, and correct any misconfigured worker and "
+            "restart it."
+        )
+    try:
+        signature = base64.b64decode(request.signature, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRequestError(f"The signature of an internal request is not base64: {error}") from error
+    if key is None:
+        raise UnavailableError(
+            "This worker is still starting up and has not been able to read a session key from the config topic yet"
+        )
+    if not hmac.compare_digest(signature, _mac(key, request.algorithm, request.body)):
+        raise ForbiddenError("Internal request contained invalid signature.")
+
+
+def _mac(key: SessionKey, algorithm: str, body: bytes) -> bytes:
+    return hmac.digest(key.key, body, _HASHES[algorithm])

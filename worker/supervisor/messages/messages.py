@@ -1,0 +1,452 @@
+"""What a worker and its child processes say to each other.
+
+Messages are plain data, written as JSON: no class of a plugin ever crosses into the worker (invariant I7).
+Commands go down to a child, reports come up from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeAlias
+
+import orjson
+
+from connect.errors import ConnectError
+from worker.supervisor.messages.dead_letters import (
+    ErrantReplayed,
+    ErrantSelection,
+    ErrantsListed,
+    ListErrants,
+    ReplayErrants,
+)
+from worker.supervisor.messages.offsets import (
+    AlterSinkOffsets,
+    AlterSourceOffsets,
+    OffsetPairs,
+    OffsetsAltered,
+    OwnOffsets,
+    ReadOwnOffsets,
+    ReadSinkLag,
+    ReadSinkOffsets,
+    ResetSinkOffsets,
+    SinkLag,
+    SinkOffsets,
+    SinkOffsetsReset,
+    SourceOffsetsAllowed,
+    SourceOffsetsWritten,
+    WriteSourceOffsets,
+)
+
+__all__ = [
+    "ActiveTopics",
+    "AlterSinkOffsets",
+    "AlterSourceOffsets",
+    "Command",
+    "CommitOffsets",
+    "ConfigExpires",
+    "ConfirmOwnership",
+    "DescribePlugin",
+    "Drain",
+    "Drained",
+    "ErrantReplayed",
+    "ErrantSelection",
+    "ErrantsListed",
+    "Fail",
+    "Failed",
+    "FenceProducers",
+    "Fenced",
+    "Inquiry",
+    "ListErrants",
+    "LogRecord",
+    "LookUpValues",
+    "Metrics",
+    "OffsetPairs",
+    "OffsetsAltered",
+    "OffsetsCommitted",
+    "OffsetsRead",
+    "OwnOffsets",
+    "OwnershipConfirmed",
+    "Pause",
+    "Paused",
+    "PluginDescribed",
+    "ReadOffsets",
+    "ReadOwnOffsets",
+    "ReadSinkLag",
+    "ReadSinkOffsets",
+    "Reconfigure",
+    "Refused",
+    "ReplayErrants",
+    "Report",
+    "ResetSinkOffsets",
+    "Resume",
+    "Resumed",
+    "RunConnector",
+    "RunTask",
+    "SetLogLevel",
+    "SinkLag",
+    "SinkOffsets",
+    "SinkOffsetsReset",
+    "SourceOffsetsAllowed",
+    "SourceOffsetsWritten",
+    "Started",
+    "Stop",
+    "TaskConfigs",
+    "ValidateConfig",
+    "Validated",
+    "ValuesFound",
+    "WriteSourceOffsets",
+    "decode",
+    "encode",
+]
+
+
+# -- commands: from the worker to a child ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunConnector:
+    """The first command of a connector's process: run it, and publish its task configs."""
+
+    connector: str
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """The first command of a task's process. ``config`` is the task's own, ``connector_config`` its connector's."""
+
+    connector: str
+    task: int
+    config: dict[str, str]
+    connector_config: dict[str, str]
+    worker: dict[str, str]
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateConfig:
+    """Check a connector's configuration; the answer is :class:`Validated`. A value may be null, which is a mistake."""
+
+    config: dict[str, str | None]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribePlugin:
+    """Tell the keys of a plugin; the answer is :class:`PluginDescribed`."""
+
+    kind: str
+    name: str
+    version: str
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpValues:
+    """Ask a config provider of the worker's for values, all of a path without ``keys``; the answer is
+    :class:`ValuesFound`.
+    """
+
+    worker: dict[str, str]
+    provider: str
+    path: str
+    keys: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FenceProducers:
+    """Fence the transactional producers of these tasks of a source connector; the answer is :class:`Fenced`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    tasks: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLogLevel:
+    """Log from this level on in this logger and below; ``root`` is every logger."""
+
+    logger: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Move no data for now, and keep what was assigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Move data again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigure:
+    """Compute the task configs again (connectors only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Fail with this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Deliver what the topics hold by now, report :class:`Drained` and wait (sinks only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Commit what can be committed and exit."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRead:
+    """The answer to :class:`ReadOffsets`; ``error`` is set when the store could not be read."""
+
+    request: int
+    offsets: list[dict[str, Any] | None]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsCommitted:
+    """The answer to :class:`CommitOffsets`; ``error`` is set when nothing was committed."""
+
+    request: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipConfirmed:
+    """The answer to :class:`ConfirmOwnership`, if it is so; if not, :class:`Stop` comes."""
+
+    request: int
+
+
+Inquiry: TypeAlias = (
+    ValidateConfig
+    | DescribePlugin
+    | LookUpValues
+    | AlterSourceOffsets
+    | ReadOwnOffsets
+    | WriteSourceOffsets
+    | AlterSinkOffsets
+    | ReadSinkOffsets
+    | ResetSinkOffsets
+    | ReadSinkLag
+    | ListErrants
+    | ReplayErrants
+    | FenceProducers
+)
+"""What a process is started for to answer once. It answers :class:`Refused` to what is wrong with the question."""
+
+Command: TypeAlias = (
+    RunConnector
+    | RunTask
+    | ValidateConfig
+    | DescribePlugin
+    | LookUpValues
+    | AlterSourceOffsets
+    | ReadOwnOffsets
+    | WriteSourceOffsets
+    | AlterSinkOffsets
+    | ReadSinkOffsets
+    | ResetSinkOffsets
+    | ReadSinkLag
+    | ListErrants
+    | ReplayErrants
+    | FenceProducers
+    | SetLogLevel
+    | Pause
+    | Resume
+    | Reconfigure
+    | Fail
+    | Drain
+    | Stop
+    | OffsetsRead
+    | OffsetsCommitted
+    | OwnershipConfirmed
+)
+
+
+# -- reports: from a child to the worker --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The plugin's ``start`` has returned; data moves unless the task was started paused."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """No data moves any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Data moves again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The plugin or the runtime gave up; the process ends."""
+
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Everything there was to deliver is delivered and committed; the process waits for :class:`Stop`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigExpires:
+    """What config providers gave this process holds for so many milliseconds, after which it is to be restarted."""
+
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfigs:
+    """The task configs a connector wants."""
+
+    configs: list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """The outcome of :class:`ValidateConfig`: Kafka Connect's ``ConfigInfos``, and what the worker must
+    know of them.
+    """
+
+    infos: dict[str, Any]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class PluginDescribed:
+    """The outcome of :class:`DescribePlugin`: Kafka Connect's ``ConfigKeyInfo``, one a key."""
+
+    keys: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesFound:
+    """The outcome of :class:`LookUpValues`, and for how long it holds. It is secret, and never logged."""
+
+    values: dict[str, str] = field(repr=False)
+    ttl_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """The outcome of :class:`FenceProducers`: none of them can write any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An inquiry cannot be answered; ``invalid`` says whether what was asked is wrong, and not the world."""
+
+    message: str
+    invalid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTopics:
+    """Topics that the task has written to or read from since it was last said."""
+
+    topics: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOffsets:
+    """A request for the offsets of some source partitions."""
+
+    request: int
+    partitions: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """A request to keep source offsets whose records Kafka has acknowledged (invariant I1)."""
+
+    request: int
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmOwnership:
+    """Asks whether this process is still the one that is to run its task, with this configuration."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Counters and gauges of a task by name; counters only grow while the process lives."""
+
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A line of the child's log; ``text`` holds the traceback, too."""
+
+    logger: str
+    level: int
+    created: float
+    text: str
+
+
+Report: TypeAlias = (
+    Started
+    | Paused
+    | Resumed
+    | Failed
+    | Drained
+    | ConfigExpires
+    | TaskConfigs
+    | Validated
+    | PluginDescribed
+    | ValuesFound
+    | OffsetsAltered
+    | SourceOffsetsAllowed
+    | SourceOffsetsWritten
+    | OwnOffsets
+    | SinkOffsets
+    | SinkOffsetsReset
+    | SinkLag
+    | ErrantsListed
+    | ErrantReplayed
+    | Fenced
+    | Refused
+    | ActiveTopics
+    | ReadOffsets
+    | CommitOffsets
+    | ConfirmOwnership
+    | Metrics
+    | LogRecord
+)
+
+_TYPES: Final[dict[str, type[Any]]] = {message.__name__: message for message in (*Command.__args__, *Report.__args__)}
+
+
+def encode(message: Command | Report) -> bytes:
+    """One message as bytes for a pipe."""
+    kind = type(message)
+    return orjson.dumps([kind.__name__, {field.name: getattr(message, field.name) for field in fields(kind)}])
+
+
+def decode(data: bytes) -> Any:
+    """The message that :func:`encode` made; :class:`~connect.errors.ConnectError` if there is no such message."""
+    try:
+        name, values = orjson.loads(data)
+        return _TYPES[name](**values)
+    except (orjson.JSONDecodeError, ValueError, KeyError, TypeError) as error:
+        raise ConnectError(f"A process of this worker sent {len(data)} bytes, which is not a message.") from error

@@ -1,0 +1,160 @@
+"""What a worker asks a child process of offsets, and what it is answered.
+
+They are part of :mod:`worker.supervisor.messages.messages`, where they are told from the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = [
+    "AlterSinkOffsets",
+    "AlterSourceOffsets",
+    "OffsetPairs",
+    "OffsetsAltered",
+    "OwnOffsets",
+    "ReadOwnOffsets",
+    "ReadSinkLag",
+    "ReadSinkOffsets",
+    "ResetSinkOffsets",
+    "SinkLag",
+    "SinkOffsets",
+    "SinkOffsetsReset",
+    "SourceOffsetsAllowed",
+    "SourceOffsetsWritten",
+    "WriteSourceOffsets",
+]
+
+OffsetPairs: TypeAlias = list[tuple[dict[str, Any], dict[str, Any] | None]]
+"""Source partitions, each with its offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSourceOffsets:
+    """Ask a source connector whether these offsets may be set; the answer is :class:`SourceOffsetsAllowed`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOwnOffsets:
+    """Tell what a source connector keeps in an offsets topic of its own; the answer is :class:`OwnOffsets`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSourceOffsets:
+    """Write offsets to the topic that the tasks of a source connector write them to themselves.
+
+    ``None`` forgets one. None of the tasks may be running. The answer is :class:`SourceOffsetsWritten`.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSinkOffsets:
+    """Set offsets of a sink connector's consumer group if the connector agrees; see :class:`OffsetsAltered`.
+
+    Each of ``offsets`` is a topic, a partition and the next offset to consume, or ``None`` to forget it. Without
+    ``offsets`` the whole group is reset.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    offsets: list[tuple[str, int, int | None]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSinkOffsets:
+    """Tell the offsets of a sink connector's consumer group; the answer is :class:`SinkOffsets`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSinkOffsets:
+    """Move a sink connector's consumer group; the answer is :class:`SinkOffsetsReset`.
+
+    ``to`` and ``number`` are those of :func:`worker.runtime.inquiries.offsets.reset_offset`; for ``timestamp`` the
+    number is ms since 1970. ``topics`` has the partitions of each topic, or ``None`` for all of them.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    to: str
+    number: int
+    topics: dict[str, list[int] | None] | None
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSinkLag:
+    """Tell how far a sink connector's consumer group is behind; the answer is :class:`SinkLag`."""
+
+    config: dict[str, str]
+    worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffsetsAllowed:
+    """The outcome of :class:`AlterSourceOffsets`, and who is to write them; ``managed`` as in :class:`OffsetsAltered`.
+
+    ``own_topic`` says that they are in a topic of the connector's own, and with the worker only as a copy.
+    ``transactional`` says that the tasks write them in transactions (KIP-618).
+    """
+
+    managed: bool
+    own_topic: bool
+    transactional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOffsets:
+    """The outcome of :class:`ReadOwnOffsets`; nothing if the connector has no topic of its own."""
+
+    offsets: OffsetPairs
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffsetsWritten:
+    """The outcome of :class:`WriteSourceOffsets`: all of them are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAltered:
+    """Offsets are altered. ``managed`` says whether the connector keeps none of its own elsewhere."""
+
+    managed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOffsets:
+    """The outcome of :class:`ReadSinkOffsets`: topics, partitions and next offsets."""
+
+    offsets: list[tuple[str, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOffsetsReset:
+    """The outcome of :class:`ResetSinkOffsets`: topics, partitions, and the next offsets before and after."""
+
+    offsets: list[tuple[str, int, int | None, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkLag:
+    """The outcome of :class:`ReadSinkLag`: topics, partitions, the group's offset, the end, and what is between.
+
+    Where the group has no offset that is what it would consume if it began now.
+    """
+
+    partitions: list[tuple[str, int, int | None, int, int]]
