@@ -34,7 +34,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from process_tree import ProcessTree
 
-from equipment.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
+from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
 from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 
 Props = Mapping[str, str]

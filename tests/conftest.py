@@ -13,8 +13,8 @@ from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
-from equipment.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
-from equipment.standalone import StandaloneWorker
+from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
+from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import broker as broker_module
 from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.registry.application import application_jar

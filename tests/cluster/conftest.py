@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from equipment.cluster import Cluster
+from equipment.workers.cluster import Cluster
 
 
 @pytest.fixture(scope="module")

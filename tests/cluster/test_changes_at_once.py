@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from equipment.cluster import Cluster
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.pipelines import Pipelines
-from equipment.topics import create_topic
+from equipment.brokers.topics import create_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.pipelines import Pipelines
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -13,9 +13,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

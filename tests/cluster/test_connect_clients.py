@@ -12,9 +12,9 @@ import pytest
 from kafka_connect_api.kafka_connect_api import Api
 from kafka_connect_api.kafka_connect_api import Cluster as WatchedCluster
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.connect_watcher import install_watcher, watching
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.connect_watcher import install_watcher, watching
 from worker.embedded.ports import HOST
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]

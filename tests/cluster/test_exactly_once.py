@@ -11,10 +11,10 @@ import orjson
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.standalone import descendants
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.standalone import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -16,10 +16,10 @@ import pytest
 import requests
 from confluent_kafka import Producer
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.standalone import runs
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.standalone import runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

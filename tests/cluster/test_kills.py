@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.pipelines import Pipelines
-from equipment.standalone import descendants
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.pipelines import Pipelines
+from equipment.workers.standalone import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

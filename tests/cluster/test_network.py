@@ -9,11 +9,11 @@ from uuid import uuid4
 
 import pytest
 
-from equipment.cluster import Cluster
-from equipment.pipelines import Pipelines
-from equipment.proxied_broker import ProxiedBroker
-from equipment.standalone import descendants
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
+from equipment.workers.pipelines import Pipelines
+from equipment.workers.standalone import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

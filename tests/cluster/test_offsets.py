@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer
 
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.topics import committed, create_topic, produce, read_topic
+from equipment.brokers.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
 from worker.cli.main import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from equipment.cluster import Cluster
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration]
 

@@ -24,8 +24,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.ledger.manifest import Manifest
-from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
+from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
 

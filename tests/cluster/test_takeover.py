@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import requests
 
-from equipment.java_connect import JavaConnect
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.java_connect import JavaConnect
 from worker.embedded.ports import HOST, any_port
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]

@@ -15,7 +15,7 @@ import requests
 from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, MISSING_KEYS, Difference
 
 from connect.plugins import PluginRegistry
-from equipment.topics import create_topic, produce
+from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
 
 __all__ = ["JAVA", "Answer", "Call", "Replay", "calls", "prepare"]

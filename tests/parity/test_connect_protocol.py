@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from vectors import DATA
 
+from parity.vectors import DATA
 from worker.membership.protocol import (
     PROTOCOL_TYPE,
     Assignment,

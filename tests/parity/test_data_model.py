@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from data_vectors import built
-from vectors import UnrepresentableError, canonical, cases, encoded, value_of
 
 from connect.data import validate
 from connect.errors import DataError, SchemaError
+from parity.vectors import UnrepresentableError, canonical, cases, encoded, value_of
 
 WIDTHS = "Python's numbers have no width: the value fits the type, so it is one of it."
 ACCEPTED = {

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from vectors import DATA, cases
 
+from parity.vectors import DATA, cases
 from worker.kafka.topics.compacted import TopicRecord
 from worker.stores.config import records as config_records
 from worker.stores.config.state import ConfigState

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from vectors import canonical, cases, encoded, schema_of, value_of
 
 from connect.data.projection import project
 from connect.errors import SchemaError
+from parity.vectors import canonical, cases, encoded, schema_of, value_of
 
 
 @pytest.mark.parametrize("case", cases("schema_projector"), ids=lambda case: case["name"])

@@ -12,8 +12,8 @@ import requests
 from rest_differences import BY_CALL, DISTRIBUTED_BY_CALL
 from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
-from equipment.distributed import DistributedWorker
 from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
 from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=DISTRIBUTED_BY_CALL)

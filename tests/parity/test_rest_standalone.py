@@ -10,8 +10,8 @@ import pytest
 from rest_differences import BY_CALL
 from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
-from equipment.standalone import StandaloneWorker
 from equipment.waiting import wait_until
+from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("standalone.jsonl", differences=BY_CALL)

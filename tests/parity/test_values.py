@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from data_vectors import schema_or_none
-from vectors import canonical, cases, encoded, value_of
 
 from connect.data import Schema, SchemaAndValue, validate
 from connect.data import values as v
 from connect.data.numerals import single
 from connect.errors import DataError
 from connect.testing.exactness import exact
+from parity.vectors import canonical, cases, encoded, value_of
 
 CONVERT: dict[str, Callable[..., Any]] = {
     "convertToBoolean": v.convert_to_boolean,

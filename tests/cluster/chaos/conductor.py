@@ -16,10 +16,10 @@ from typing import Final
 from cluster.chaos.phases import Phase, freeze, look, state, thaw
 from cluster.chaos.plan import Kind, Step, Victim
 from cluster.chaos.report import Hit
-from equipment.cluster import Cluster, ClusterWorker
-from equipment.proxied_broker import ProxiedBroker
-from equipment.standalone import descendants, runs
+from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster, ClusterWorker
+from equipment.workers.standalone import descendants, runs
 
 __all__ = ["Conductor"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from equipment.proxied_broker import ProxiedBroker
+from equipment.brokers.proxied_broker import ProxiedBroker
 
 
 @pytest.fixture

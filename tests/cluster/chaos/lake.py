@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 
 from cluster.chaos.pipelines import RESTARTS
 from cluster.chaos.requests_in_outages import put_config
-from equipment.cluster import Cluster
-from equipment.topics import create_topic, produce
+from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
 
 __all__ = ["Lake"]
 

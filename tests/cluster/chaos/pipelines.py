@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Final
 
 from cluster.chaos.requests_in_outages import put_config
-from equipment.cluster import Cluster
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
 
 __all__ = ["RESTARTS", "Input", "Pipelines"]
 

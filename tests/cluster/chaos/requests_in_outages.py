@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import requests
 
-from equipment.cluster import Cluster
+from equipment.workers.cluster import Cluster
 
 __all__ = ["put_config"]
 

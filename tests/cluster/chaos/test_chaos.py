@@ -20,8 +20,8 @@ from cluster.chaos.lake import Lake
 from cluster.chaos.pipelines import Pipelines
 from cluster.chaos.plan import Kind, Victim, draw
 from cluster.chaos.report import missed, report
-from equipment.cluster import Cluster
-from equipment.proxied_broker import ProxiedBroker
+from equipment.brokers.proxied_broker import ProxiedBroker
+from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.usefixtures("visible")]
 

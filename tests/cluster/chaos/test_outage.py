@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from connect.crash import CRASH_POINT_VARIABLE
-from equipment.cluster import Cluster
-from equipment.forgotten_marker import forget_last_marker
-from equipment.proxied_broker import ProxiedBroker
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.forgotten_marker import forget_last_marker
+from equipment.brokers.proxied_broker import ProxiedBroker
+from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

@@ -25,8 +25,8 @@ from connect.data import (
 )
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.strategies.schemas import schemaless_values, schemas, schemas_and_values, values_of
 from parity.vectors import encoded
-from unit.strategies import schemaless_values, schemas, schemas_and_values, values_of
 
 Outcome = list[tuple[Schema | None, Any]] | type[DataError]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from connect.data import Schema, ValueColumn, decimal_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.strategies.schemas import schemas, values_of
 from parity.vectors import encoded
-from unit.strategies import schemas, values_of
 
 ORDER = Schema.struct(
     {

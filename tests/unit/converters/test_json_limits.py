@@ -26,7 +26,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
-from unit.strategies import schemaless_values, schemas, values_of
+from equipment.strategies.schemas import schemaless_values, schemas, values_of
 
 MOST_DEPTH = 500
 MOST_SCHEMA_DEPTH = 100

@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from connect.errors import ConnectError
-from equipment.cluster_herder import ClusterHerder
+from equipment.fakes.cluster_herder import ClusterHerder
 from rest.app import create_admin_app, create_app
 from rest.peers.forwarding import Forwarding, Peers
 from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication

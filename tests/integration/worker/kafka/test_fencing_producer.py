@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConnectError
-from equipment.proxied_broker import ProxiedBroker
-from equipment.topics import create_topic
+from equipment.brokers.proxied_broker import ProxiedBroker
+from equipment.brokers.topics import create_topic
 from worker.kafka.clients.clients import internal_properties
 from worker.kafka.clients.fencing_producer import FencingProducer
 from worker.kafka.settings.kind import ClientKind

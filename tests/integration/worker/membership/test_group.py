@@ -19,8 +19,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
-from equipment.members import Configs, MemberWorker, distributed_props
 from equipment.waiting import wait_until
+from equipment.workers.members import Configs, MemberWorker, distributed_props
 from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 from worker.stores.config.store import ConfigSnapshot
 from worker.supervisor.moment import LONG_AGO, Moment
@@ -390,7 +390,7 @@ class MemberProcess:
         self._output = folder / f"{url.rpartition('/')[2]}.txt"
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "equipment.members", url, *arguments],
+                [sys.executable, "-m", "equipment.workers.members", url, *arguments],
                 cwd=TESTS,
                 env={"PYTHONPATH": f"{TESTS}:{TESTS.parent}", "PATH": ""},
                 stdin=subprocess.PIPE,

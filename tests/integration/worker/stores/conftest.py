@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from equipment.inbox import Inbox
+from equipment.fakes.inbox import Inbox
 
 
 @pytest.fixture

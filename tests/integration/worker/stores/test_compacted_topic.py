@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
 
 from connect.errors import ConnectError, RetriableError
-from equipment.topics import create_topic
+from equipment.brokers.topics import create_topic
 from equipment.waiting import wait_until
 from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
 from worker.kafka.clients.clients import internal_properties

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
-from equipment.inbox import Inbox
-from equipment.topics import create_topic, read_topic
+from equipment.brokers.topics import create_topic, read_topic
+from equipment.fakes.inbox import Inbox
 from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, FencedError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
-from equipment.topics import read_topic
+from equipment.brokers.topics import read_topic
 from worker.config.worker import DistributedConfig
 from worker.stores.offset.kafka import KafkaOffsetStore
 from worker.stores.offset.store import offset_key

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
-from equipment.inbox import Inbox
-from equipment.topics import read_topic
+from equipment.brokers.topics import read_topic
+from equipment.fakes.inbox import Inbox
 from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
 from worker.stores.status import records

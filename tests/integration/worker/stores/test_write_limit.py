@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConnectError, RetriableError
-from equipment.inbox import Inbox
-from equipment.proxied_broker import ProxiedBroker
-from equipment.topics import read_topic
+from equipment.brokers.proxied_broker import ProxiedBroker
+from equipment.brokers.topics import read_topic
+from equipment.fakes.inbox import Inbox
 from worker.config.worker import DistributedConfig
 from worker.kafka.topics.clients import WriteLimit
 from worker.stores.config.kafka import KafkaConfigStore

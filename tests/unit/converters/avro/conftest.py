@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from equipment.schema_registry import MemoryRegistry, serving
+from equipment.fakes.schema_registry import MemoryRegistry, serving
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from connect.data import Schema, SchemaAndValue, ValueColumn
 from connect.errors import ConnectError
 from connect.testing import ConverterTests
 from converters.avro import AvroConverter
-from equipment.schema_registry import MemoryRegistry
+from equipment.fakes.schema_registry import MemoryRegistry
 
 
 class TestAvro(ConverterTests):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connect.data import Schema, SchemaAndValue, ValueColumn, timestamp_schema
 from connect.errors import DataError, RetriableError, SchemaError
 from converters.avro import AvroConverter, AvroConverterConfig
-from equipment.schema_registry import MemoryRegistry, serving
+from equipment.fakes.schema_registry import MemoryRegistry, serving
 from parity.vectors import encoded
 from unit.converters.avro.codecs_of import mutated
 

@@ -23,8 +23,8 @@ from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
 from converters.avro.structure import DEEPEST_SCHEMA
 from converters.avro.to_connect import connect_from_avro
+from equipment.strategies.schemas import schemas
 from unit.converters.avro.codecs_of import avro_of, reader_of, writer_of
-from unit.strategies import schemas
 
 SLOW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 HEADER = b"\0\0\0\0\x07"

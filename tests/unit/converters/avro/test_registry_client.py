@@ -16,9 +16,9 @@ from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from converters.registry.client import RegistryClient, RegistryError
 from converters.registry.config import RegistryConfig
 from converters.registry.schema import SchemaReference
-from equipment.schema_registry import MemoryRegistry, serving
+from equipment.fakes.schema_registry import MemoryRegistry, serving
 
-TLS = Path(__file__).parents[2] / "kafka" / "data"
+TLS = Path(__file__).parents[2] / "worker" / "kafka" / "data"
 CERTIFICATE, KEY = (TLS / "certificate.pem").read_text(), (TLS / "key.pem").read_text()
 
 

@@ -11,7 +11,7 @@ from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from converters.registry.client import RegistryClient, RegistryError
 from converters.registry.config import RegistryConfig
-from equipment.schema_registry import MemoryRegistry
+from equipment.fakes.schema_registry import MemoryRegistry
 
 BAD = [
     "http://admin:s3cr/tpass@h:9",

@@ -1,0 +1,97 @@
+"""A broker of a test's own, with a listener for each client, behind a relay that can be cut."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from connect.jvm.java import find_java
+from equipment.brokers.proxy import Proxy
+from equipment.waiting import wait_until
+from worker.embedded.broker.folder import broker_folder
+from worker.embedded.broker.ports import Ports
+from worker.embedded.broker.probe import is_ready
+from worker.embedded.broker.settings import render_properties, server_properties
+from worker.embedded.broker.storage import format_storage
+from worker.embedded.ports import HOST, any_port
+
+__all__ = ["ProxiedBroker"]
+
+
+class ProxiedBroker:
+    """A broker for ``clients``: each reaches it at a port of its own only, where it also says that it is.
+
+    It may be killed and started again, with what it has on its disk.
+    """
+
+    def __init__(self, folder: Path, jars: Sequence[Path], clients: int) -> None:
+        folder.mkdir(parents=True)
+        self._place = broker_folder(folder)
+        self._jars = jars
+        self._direct = Ports(any_port(taken=0), any_port(taken=0))
+        self._relayed = {any_port(taken=0): any_port(taken=0) for _ in range(clients)}
+        self._ports = list(self._relayed)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.proxy = Proxy(self._relayed)
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path, jars: Sequence[Path], clients: int) -> Iterator[ProxiedBroker]:
+        """One that is started, and closed in the end."""
+        broker = cls(folder, jars, clients)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the test itself reaches it, past all relays."""
+        return self._direct.bootstrap_servers
+
+    def port(self, client: int) -> int:
+        """The port of a client, for ``proxy``."""
+        return self._ports[client]
+
+    def bootstrap_of(self, client: int) -> str:
+        """Where a client reaches it."""
+        return f"{HOST}:{self.port(client)}"
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        format_storage(self._place.data)
+        self._place.properties.write_text(render_properties(self._properties()), encoding="ascii")
+        command = [str(find_java().executable), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += ["-cp", os.pathsep.join(map(str, self._jars)), "kafka.Kafka", str(self._place.properties)]
+        with self._place.log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        wait_until("the broker is ready", lambda: is_ready(self._direct.broker), seconds=90)
+
+    def kill(self) -> None:
+        """Kill it at once."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(30)
+
+    def log_of(self, topic: str, partition: int = 0) -> Path:
+        """Where the first records of a partition are."""
+        return self._place.data / f"{topic}-{partition}" / f"{0:020d}.log"
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        self.proxy.close()
+
+    def _properties(self) -> dict[str, str]:
+        properties = server_properties(self._direct, self._place.data, {})
+        for number, (relay, port) in enumerate(self._relayed.items()):
+            properties["listeners"] += f",RELAY{number}://{HOST}:{port}"
+            properties["advertised.listeners"] += f",RELAY{number}://{HOST}:{relay}"
+            properties["listener.security.protocol.map"] += f",RELAY{number}:PLAINTEXT"
+        return properties

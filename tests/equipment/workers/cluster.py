@@ -1,0 +1,262 @@
+"""A cluster of real ``sluice distributed`` processes, whose tasks tell where they run.
+
+Its connectors are those of ``tests/cluster/plugins``: each task holds the lock of a file of its own as long as its
+process lives, so that two processes that run one task are noticed at whatever moment that is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
+from equipment.workers.standalone import descendants, runs
+from worker.embedded.ports import HOST, any_port
+
+__all__ = ["Cluster", "ClusterWorker"]
+
+_PLUGINS = Path(__file__).parents[2] / "cluster" / "plugins"
+_PATIENCE = 90.0
+_SHOWN = 5
+_TAIL = 25
+_RUNS = re.compile(r"process (\d+) runs (\S+)\|task-(\d+) ")
+
+
+class ClusterWorker(DistributedWorker):
+    """One worker. It listens at the same address each time it is started."""
+
+    def __init__(self, folder: Path, bootstrap: str, **props: str) -> None:
+        self.address = f"{HOST}:{any_port(taken=0)}"
+        super().__init__(folder, bootstrap, **{"listeners": f"http://{self.address}", **props})
+
+    def url(self) -> str:
+        """Where the REST API is."""
+        return f"http://{self.address}/"
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def answers(self) -> bool:
+        """Whether the REST API answers."""
+        try:
+            return self.get("health").status_code == 200
+        except requests.RequestException:
+            return False
+
+
+class Cluster:
+    """Workers of one group; those that are stopped or killed may be started again.
+
+    ``bootstrap`` is where the brokers are, or gives that for the number of each worker. ``folder`` has a name that no
+    other test uses: the group and its topics are named after it.
+    """
+
+    def __init__(
+        self, folder: Path, bootstrap: str | Callable[[int], str], workers: int = 3, **props: str | Callable[[int], str]
+    ) -> None:
+        self.folder = folder
+        self.watched = folder / "watched"
+        self.watched.mkdir(parents=True)
+        group = {f"{kind}_storage_topic": f"{folder.name}-{kind}" for kind in ("config", "offset", "status")}
+        group |= {"group_id": folder.name, "plugin_path": str(_PLUGINS)}
+        self.workers = [
+            ClusterWorker(
+                folder / f"worker-{number}",
+                bootstrap if isinstance(bootstrap, str) else bootstrap(number),
+                **group | {key: value if isinstance(value, str) else value(number) for key, value in props.items()},
+            )
+            for number in range(workers)
+        ]
+        self._frozen: set[ClusterWorker] = set()
+        self._next = itertools.count()
+        self.expected: dict[str, int] = {}
+
+    # -- workers -------------------------------------------------------------------------------------------------------
+
+    def start(self, environ: Mapping[str, str] | None = None) -> Cluster:
+        """Start those workers that do not run, and wait until they answer."""
+        for worker in self.workers:
+            if not worker.lives:
+                worker.start(environ)
+        for worker in self.workers:
+            wait_until(f"{worker.folder.name} answers", worker.answers, _PATIENCE)
+        return self
+
+    @property
+    def live(self) -> list[ClusterWorker]:
+        """The workers whose processes run, and are not frozen."""
+        return [worker for worker in self.workers if worker.lives and worker not in self._frozen]
+
+    def leader(self) -> ClusterWorker:
+        """The worker that leads, as its log says."""
+        urls = {worker: re.findall(r"Generation (\d+): (\S+) leads", worker.log()) for worker in self.live}
+        _, url = max((found[-1] for found in urls.values() if found), key=lambda item: int(item[0]))
+        return next(worker for worker in self.live if worker.url() == url)
+
+    def followers(self) -> list[ClusterWorker]:
+        """The live workers that do not lead."""
+        leader = self.leader()
+        return [worker for worker in self.live if worker is not leader]
+
+    def freeze(self, worker: ClusterWorker) -> None:
+        """Stop the process of a worker as a paused machine is, but not those of its tasks."""
+        worker.signal(signal.SIGSTOP)
+        self._frozen.add(worker)
+
+    def thaw(self, worker: ClusterWorker) -> None:
+        """Let it go on."""
+        worker.signal(signal.SIGCONT)
+        self._frozen.discard(worker)
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        for worker in list(self._frozen):
+            self.thaw(worker)
+        for worker in self.workers:
+            worker.close()
+
+    # -- REST ----------------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, path: str, body: Any = None, worker: ClusterWorker | None = None) -> Any:
+        """What a worker answers, by default one after the other; asked again while the cluster rebalances (409)."""
+
+        def answered() -> list[requests.Response]:
+            response = self.request(method, path, body, worker)
+            if response.status_code == 409:
+                return []
+            assert response.ok, f"{method} {path}: {response.status_code} {response.text}"
+            return [response]
+
+        response = wait_until(f"{method} {path} is answered", answered, _PATIENCE)[0]
+        return response.json() if response.content else None
+
+    def request(
+        self, method: str, path: str, body: Any = None, worker: ClusterWorker | None = None
+    ) -> requests.Response:
+        """One request to a worker, whatever the answer."""
+        asked = worker or self.live[next(self._next) % len(self.live)]
+        return requests.request(method, asked.url() + path, json=body, timeout=_PATIENCE)
+
+    def create(self, name: str, plugin: str, tasks: int = 1, **config: str) -> None:
+        """Create a watched connector, or change it."""
+        self.ask("PUT", f"connectors/{name}/config", self.config(plugin, tasks, **config))
+        self.expected[name] = tasks
+
+    def config(self, plugin: str, tasks: int = 1, **config: str) -> dict[str, str]:
+        """The configuration of a watched connector."""
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        return {
+            "connector.class": plugin,
+            "tasks.max": str(tasks),
+            "watch.folder": str(self.watched),
+            "consumer.override.auto.offset.reset": "earliest",
+            **given,
+        }
+
+    def create_all(self, connectors: Mapping[str, tuple[str, int, dict[str, str]]], threads: int = 4) -> None:
+        """Create connectors, several at a time."""
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda item: self.create(item[0], item[1][0], item[1][1], **item[1][2]), connectors.items()))
+
+    def delete(self, name: str) -> None:
+        """Delete a connector."""
+        self.ask("DELETE", f"connectors/{name}")
+        del self.expected[name]
+
+    # -- where tasks run -----------------------------------------------------------------------------------------------
+
+    def wait_until_all_run(self, seconds: float = _PATIENCE) -> None:
+        """Wait until every worker says that all expected tasks run, on live workers, and each does in one process."""
+        seen: list[str] = []
+
+        def wrong() -> bool:
+            seen[:] = self._wrong()
+            return bool(seen)
+
+        try:
+            wait_until("all tasks run", lambda: not wrong(), seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {'; '.join(seen)}{self.tails()}") from None
+        self.check_overlaps()
+
+    def wait_until_balanced(self, seconds: float = _PATIENCE) -> None:
+        """Wait until all tasks run and the live workers have as many of them each, but for one."""
+
+        def balanced() -> bool:
+            counts = [len(units) for units in self.placed().values()]
+            return max(counts) - min(counts) <= 1
+
+        wait_until("the tasks are divided equally", balanced, seconds)
+        self.wait_until_all_run(seconds)
+
+    def check_overlaps(self) -> None:
+        """See that no task was ever run by two processes at once."""
+        overlaps = self.watched / "overlaps"
+        assert not overlaps.exists(), overlaps.read_text() + self.tails()
+
+    def holders(self) -> dict[str, int]:
+        """The process that runs each task, by ``NAME-TASK``."""
+        found = {lock.stem: int(lock.read_text() or 0) for lock in self.watched.glob("*.lock")}
+        return {unit: pid for unit, pid in found.items() if pid and runs(pid)}
+
+    def placed(self) -> dict[ClusterWorker, set[str]]:
+        """The tasks that run on each live worker, by their processes."""
+        holders = self.holders()
+        below = {worker: set(descendants(worker.pid)) for worker in self.live}
+        return {worker: {unit for unit, pid in holders.items() if pid in pids} for worker, pids in below.items()}
+
+    def starts(self) -> list[str]:
+        """Every start of a task so far, as ``NAME-TASK PID TIME``."""
+        file = self.watched / "starts"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def tails(self) -> str:
+        """The end of each worker's log, but for its lines of progress."""
+        logs = {
+            worker: [line for line in worker.log().splitlines() if "(worker.metrics.progress)" not in line]
+            for worker in self.workers
+        }
+        return "".join(
+            f"\n--- {worker.folder.name} {worker.address}\n" + "\n".join(lines[-_TAIL:])
+            for worker, lines in logs.items()
+        )
+
+    def _wrong(self) -> list[str]:
+        states = itertools.chain.from_iterable(map(self._wrong_states, self.live))
+        return list(itertools.islice(itertools.chain(self._wrong_processes(), states), _SHOWN))
+
+    def _wrong_states(self, worker: ClusterWorker) -> Iterable[str]:
+        response = self.request("GET", "connectors?expand=status", worker=worker)
+        if not response.ok:
+            yield f"{worker.folder.name} answers {response.status_code} {response.text}"
+            return
+        statuses = {name: item["status"] for name, item in response.json().items() if "status" in item}
+        where = {live.address for live in self.live}
+        for name in self.expected.keys() ^ statuses.keys():
+            yield f"{worker.folder.name} has {name}: {name in statuses}"
+        for name in self.expected.keys() & statuses.keys():
+            status = statuses[name]
+            if len(status["tasks"]) != self.expected[name]:
+                yield f"{name} has {len(status['tasks'])} tasks at {worker.folder.name}"
+            for unit in (status["connector"], *status["tasks"]):
+                if unit["state"] != "RUNNING" or unit["worker_id"] not in where:
+                    yield f"{name} at {worker.folder.name}: {unit}"
+
+    def _wrong_processes(self) -> Iterable[str]:
+        wanted = {f"{name}-{task}" for name, tasks in self.expected.items() for task in range(tasks)}
+        placed = self.placed()
+        for unit in wanted - set().union(*placed.values()):
+            yield f"{unit} has no process on a live worker"
+        for unit, pid in self.holders().items():
+            if unit not in wanted:
+                yield f"{unit} is run by {pid} still"

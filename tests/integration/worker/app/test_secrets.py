@@ -1,0 +1,164 @@
+"""Secrets stay where they are (invariant I8): plugins raise errors with all that they know, wherever they can."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+import equipment
+from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.waiting import wait_until
+from equipment.workers.standalone import StandaloneWorker
+
+pytestmark = pytest.mark.integration
+
+PLUGINS = Path(equipment.__file__).parent / "telling"
+_CODE = "zq"
+# What each is made of, so that a part shows, too.
+SECRETS = {
+    "own": f"{_CODE}own p&w\"'\\ü/+",
+    "converter": f"{_CODE}converter p&w",
+    "transformation": f"{_CODE}transformation p&w",
+    "predicate": f"{_CODE}predicate p&w",
+    "client": f"{_CODE}client-p&w",
+    "file": f"{_CODE}file p&w",
+    "lines": f"{_CODE}first line\n  {_CODE}second line\n{_CODE}third line\n",
+}
+STAGES = ["check", "validate", "connector", "task", "poll", "convert", "apply", "test", "log"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where secrets are in files."""
+    folder = tmp_path_factory.mktemp("secrets")
+    (folder / "file").write_text(SECRETS["file"])
+    (folder / "lines").write_text(SECRETS["lines"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def worker(folder: Path, tmp_path_factory: pytest.TempPathFactory, bootstrap: str) -> Iterator[StandaloneWorker]:
+    made = StandaloneWorker(
+        tmp_path_factory.mktemp("worker") / "standalone",
+        bootstrap,
+        plugin_path=str(PLUGINS),
+        config_providers="dir",
+        config_providers_dir_class="DirectoryConfigProvider",
+        config_providers_dir_param_allowed_paths=str(folder),
+    )
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
+def config_of(folder: Path, kind: str, stage: str, **more: str) -> dict[str, str]:
+    """A connector with a secret in every place that can hold one."""
+    return {
+        "connector.class": f"Telling{kind}",
+        "tells.in": stage,
+        "own.password": SECRETS["own"],
+        "any.key": f"before ${{dir:{folder}:file}} after",
+        "another.key": f"${{dir:{folder}:lines}}",
+        "value.converter": "Telling",
+        "value.converter.tells.in": stage,
+        "value.converter.own.password": SECRETS["converter"],
+        "value.converter.any.key": f"${{dir:{folder}:file}}",
+        "transforms": "a,b",
+        "transforms.a.type": "TellingTransformation",
+        "transforms.a.tells.in": stage,
+        "transforms.a.own.password": SECRETS["transformation"],
+        "transforms.b.type": "TellingTransformation",
+        "transforms.b.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "TellingPredicate",
+        "predicates.p.tells.in": stage,
+        "predicates.p.own.password": SECRETS["predicate"],
+        "producer.override.ssl.key.password": SECRETS["client"],
+        "consumer.override.ssl.key.password": SECRETS["client"],
+        **more,
+    }
+
+
+def hold_no_secret(*texts: str) -> None:
+    """Nothing of any secret shows, in no form."""
+    for text in texts:
+        for form in (text, urllib.parse.unquote_plus(text)):
+            assert _CODE not in form, form[max(0, form.index(_CODE) - 300) : form.index(_CODE) + 100]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_source_that_tells_all_tells_no_secret(
+    worker: StandaloneWorker, topic: str, folder: Path, stage: str
+) -> None:
+    config = config_of(folder, "Source", stage, name=f"teller-{stage}", topic=topic)
+    url = worker.url()
+    validated = requests.put(f"{url}connector-plugins/TellingSource/config/validate", json=config, timeout=60)
+    created = requests.post(f"{url}connectors", json={"name": f"teller-{stage}", "config": config}, timeout=60)
+    answers = [created.text] if created.status_code >= 400 else []
+    if stage in ("check", "validate"):
+        assert created.status_code >= 400
+        assert "told" in created.text
+    else:
+        assert created.status_code == 201, created.text
+        answers.append(json.dumps(wait_until("it has told", lambda: told(worker, stage, f"teller-{stage}"))))
+        altered = requests.patch(
+            f"{url}connectors/teller-{stage}/offsets", json={"offsets": [{"partition": {}, "offset": {}}]}, timeout=60
+        )
+        answers.append(altered.text)
+    hold_no_secret(worker.log(), *answers, validated.text)
+
+
+@pytest.mark.parametrize("stage", ["convert", "apply", "test", "report", "put"])
+def test_the_dead_letters_of_a_sink_that_tells_all_tell_no_secret(
+    worker: StandaloneWorker, topic: str, folder: Path, bootstrap: str, stage: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [b"a value"])
+    queue = f"{topic}-dlq"
+    config = config_of(
+        folder,
+        "Sink",
+        stage,
+        topics=topic,
+        **{
+            "errors.tolerance": "all",
+            "errors.log.enable": "true",
+            "errors.log.include.messages": "true",
+            "errors.deadletterqueue.topic.name": queue,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        },
+    )
+    url = worker.url()
+    created = requests.post(f"{url}connectors", json={"name": f"sink-{topic}", "config": config}, timeout=60)
+    assert created.status_code == 201, created.text
+    if stage == "put":
+        status = wait_until("it has told", lambda: told(worker, stage, f"sink-{topic}"))
+        hold_no_secret(worker.log(), json.dumps(status))
+        return
+    (record,) = wait_until("it is in the queue", lambda: read_topic(bootstrap, queue))
+    headers = {name: value.decode() for name, value in record.headers()}
+    for name in ("message", "stacktrace"):
+        assert "told" in headers[f"__connect.errors.exception.{name}"]
+        assert "[hidden]" in headers[f"__connect.errors.exception.{name}"]
+    listed = requests.get(f"{url}connectors/sink-{topic}/dlq", timeout=60)
+    assert listed.ok, listed.text
+    assert "told" in listed.text
+    replayed = requests.post(f"{url}connectors/sink-{topic}/dlq/replay", json={"to": "task"}, timeout=60)
+    hold_no_secret(worker.log(), listed.text, replayed.text, *headers.values())
+
+
+def told(worker: StandaloneWorker, stage: str, name: str) -> dict[str, Any] | None:
+    """The status, once what was to be told is told."""
+    status = worker.status(name)
+    if stage == "log":
+        log = worker.log()
+        return status if "Thread " in log and log.count("told {") >= 3 and f"[{name}|task-0]" in log else None
+    return status if "told" in json.dumps(status) else None

@@ -1,0 +1,286 @@
+"""The loop of a bulk sink task on a real broker, with a target that remembers what was loaded into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange
+from connect.data import TopicPartition
+from connect.errors import RetriableError
+from connect.sink import SinkConnector
+from equipment.brokers.topics import committed, create_topic, produce
+from equipment.scripts.tasks import RunningTask
+from equipment.waiting import wait_until
+from worker.supervisor.messages import messages
+
+Start = Callable[..., RunningTask]
+
+
+class Target:
+    """What was loaded, and what goes wrong before or after it is."""
+
+    def __init__(self) -> None:
+        self.loads: list[tuple[OffsetRange, ...]] = []
+        self.offsets: dict[TopicPartition, int] = {}
+        self.keeps_offsets = False
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+
+    def spans(self, topic: str, partition: int = 0) -> list[tuple[int, int]]:
+        """The ranges of one partition, in the order of their loads."""
+        ranges = [item for load in list(self.loads) for item in load]
+        return [(item.first, item.end) for item in ranges if item.topic_partition == TopicPartition(topic, partition)]
+
+
+class RecordingTask(BulkSinkTask[BulkSinkConfig]):
+    """Remembers the ranges."""
+
+    target: ClassVar[Target]
+
+    def load(self, ranges: Sequence[OffsetRange]) -> None:
+        self.target.before()
+        self.target.loads.append(tuple(ranges))
+        self.target.offsets |= {item.topic_partition: item.end for item in ranges}
+        self.target.after()
+
+    def committed(self) -> Mapping[TopicPartition, int]:
+        return dict(self.target.offsets) if self.target.keeps_offsets else {}
+
+
+class RecordingConnector(SinkConnector[BulkSinkConfig]):
+    """Its task remembers."""
+
+    task_class = RecordingTask
+
+
+@pytest.fixture
+def target() -> Target:
+    RecordingTask.target = Target()
+    return RecordingTask.target
+
+
+@pytest.fixture
+def start(bootstrap: str, topic: str, target: Target) -> Iterator[Start]:
+    running: list[RunningTask] = []
+
+    def start_task(**props: str) -> RunningTask:
+        connector = {
+            "name": topic,
+            "connector.class": f"{__name__}.RecordingConnector",
+            "rotate.interval.ms": "0",
+            "poll.interval.ms": "20",
+            **{key.replace("_", "."): value for key, value in props.items()},
+        }
+        if "topics.regex" not in connector:
+            connector.setdefault("topics", topic)
+        running.append(RunningTask(bootstrap, connector))
+        return running[-1]
+
+    yield start_task
+    for task in running:
+        task.close()
+
+
+def times(count: int, error: BaseException) -> Callable[[], None]:
+    """Fails so often."""
+    left = [count]
+
+    def fail() -> None:
+        if left[0]:
+            left[0] -= 1
+            raise error
+
+    return fail
+
+
+def fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
+    produce(bootstrap, topic, [b"x"] * count, partition)
+
+
+def test_ranges_follow_each_other_without_a_gap_and_are_committed(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic, partitions=2)
+    fill(bootstrap, topic, 25)
+    fill(bootstrap, topic, 3, partition=1)
+    task = start(flush_size="10")
+    wait_until("all is loaded", lambda: target.offsets == {TopicPartition(topic, 0): 25, TopicPartition(topic, 1): 3})
+    fill(bootstrap, topic, 5, partition=1)
+    wait_until("what came later is loaded", lambda: target.offsets[TopicPartition(topic, 1)] == 8)
+    task.stop()
+    assert target.spans(topic) == [(0, 10), (10, 20), (20, 25)]
+    spans = target.spans(topic, 1)
+    assert [end for _, end in spans] == [first for first, _ in spans[1:]] + [8]
+    assert committed(bootstrap, f"connect-{topic}", topic, 2) == [25, 8]
+
+
+def test_a_kill_between_load_and_commit_goes_by_what_the_target_has(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    target.keeps_offsets = True
+    target.after = times(1, SystemExit("killed"))
+    assert "SystemExit: killed" in start().trace()
+    assert committed(bootstrap, f"connect-{topic}", topic) == [-1001]
+    fill(bootstrap, topic, 5)
+    task = start()
+    wait_until("the rest is loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [15])
+    task.stop()
+    assert target.spans(topic) == [(0, 10), (10, 15)]
+
+
+def test_a_load_that_is_to_be_tried_again_is_not_doubled_if_it_was_durable(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    target.keeps_offsets = True
+    target.before = times(1, RetriableError("not yet", retry_after=0.01))
+    target.after = times(1, RetriableError("was it done?", retry_after=0.01))
+    task = start()
+    wait_until("it is loaded", lambda: target.loads)
+    fill(bootstrap, topic, 5)
+    wait_until("the rest is loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [15])
+    task.stop()
+    assert target.spans(topic) == [(0, 10), (10, 15)]
+
+
+def test_a_paused_task_loads_nothing(start: Start, target: Target, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    task = start()
+    task.send(messages.Pause())
+    task.wait_for(messages.Paused)
+    fill(bootstrap, topic, 5)
+    task.send(messages.Resume())
+    task.wait_for(messages.Resumed)
+    wait_until("it is loaded", lambda: target.spans(topic) == [(0, 5)])
+    task.stop()
+
+
+def test_topics_and_partitions_that_come_later_are_loaded(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    task = start(topics_regex=rf"{topic}-\d")
+    task.wait_for(messages.Started)
+    create_topic(bootstrap, f"{topic}-1")
+    create_topic(bootstrap, f"{topic}-1-not")
+    fill(bootstrap, f"{topic}-1", 5)
+    fill(bootstrap, f"{topic}-1-not", 5)
+    wait_until("it is loaded", lambda: target.spans(f"{topic}-1") == [(0, 5)])
+    task.send(messages.Drain())
+    task.wait_for(messages.Drained)
+    assert target.spans(f"{topic}-1-not") == []
+
+
+@pytest.mark.parametrize(("reset", "spans"), [("earliest", [(0, 5)]), ("latest", [(3, 5)])])
+def test_a_new_connector_begins_where_auto_offset_reset_says(
+    start: Start, target: Target, bootstrap: str, topic: str, reset: str, spans: list[tuple[int, int]]
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    task = start(**{"consumer.override.auto.offset.reset": reset, "rotate.interval.ms": "3600000"})
+    wait_until("it has begun", lambda: task.seen(messages.Metrics))
+    fill(bootstrap, topic, 2)
+    task.send(messages.Drain())
+    task.wait_for(messages.Drained)
+    assert target.spans(topic) == spans
+
+
+def test_records_that_retention_took_are_told_of(
+    start: Start, target: Target, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    target.keeps_offsets = True
+    target.offsets = {TopicPartition(topic, 0): 4}
+    remove_before(bootstrap, topic, 7)
+    task = start()
+    wait_until("the rest is loaded", lambda: target.spans(topic) == [(7, 10)])
+    task.stop()
+    assert "The records 4 to 6 of TopicPartition" in caplog.text
+
+
+def test_records_that_retention_took_fail_the_task_if_that_is_wanted(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    target.keeps_offsets = True
+    target.offsets = {TopicPartition(topic, 0): 4}
+    remove_before(bootstrap, topic, 7)
+    trace = start(**{"consumer.override.auto.offset.reset": "none"}).trace()
+    assert "were deleted before they were loaded" in trace
+    assert target.loads == []
+
+
+def test_a_topic_that_was_made_again_fails_the_task(start: Start, target: Target, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    target.keeps_offsets = True
+    target.offsets = {TopicPartition(topic, 0): 10}
+    assert "was deleted and made again" in start().trace()
+
+
+def test_ranges_tell_a_topic_from_a_later_one_of_its_name(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    for _ in range(2):
+        task = start()
+        wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+        task.stop()
+        make_again(bootstrap, topic)
+        fill(bootstrap, topic, 3)
+    (first,), (second,) = target.loads
+    assert first == replace(second, topic_id=first.topic_id)
+    assert None not in (first.topic_id, second.topic_id)
+    assert first.topic_id != second.topic_id
+
+
+def test_a_topic_that_is_made_again_behind_the_back_of_a_task_is_noticed(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 3)
+    task = start(poll_interval_ms="3600000")
+    wait_until("they are loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [3])
+    task.send(messages.Pause())
+    task.wait_for(messages.Paused)
+    make_again(bootstrap, topic)
+    fill(bootstrap, topic, 5)
+    # To drain is to look at once which partitions there are.
+    task.send(messages.Drain())
+    task.send(messages.Resume())
+    assert "was deleted and made again" in task.trace()
+    assert target.spans(topic) == [(0, 3)]
+
+
+def make_again(bootstrap: str, topic: str) -> None:
+    """Delete a topic and make another of its name."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+
+    def made() -> bool:
+        try:
+            create_topic(bootstrap, topic)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until("the name is free again", made)
+
+
+def remove_before(bootstrap: str, topic: str, offset: int) -> None:
+    """Delete records as retention does."""
+    partition = ClientPartition(topic, 0, offset)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_records([partition])[partition].result(30)

@@ -1,0 +1,168 @@
+"""Fencing former tasks before new ones start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+import pytest
+
+from equipment.fakes.herding import Place, WorkedInbox
+from worker.herder.cluster.fencing import Fencing, producers_to_fence
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publication import Publication
+from worker.herder.inbox import Request
+from worker.herder.inquiries import Inquiries
+from worker.stores.config.store import MemoryConfigStore, SessionKey
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Inquiry
+from worker.supervisor.supervisor import Answered
+from worker.unit import Unit
+
+TASK = Unit("source", 0)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "tasks", "fenced"), [(None, 3, 0), (1, 1, 0), (1, 2, 1), (3, 1, 3), (3, 3, 3), (0, 2, 0)]
+)
+def test_as_many_are_fenced_as_were_recorded(recorded: int | None, tasks: int, fenced: int) -> None:
+    assert list(producers_to_fence(recorded, tasks)) == list(range(fenced))
+
+
+class FarLeader:
+    """A leader that is asked over the network."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.answers: list[Future[None]] = []
+
+    def post_task_configs(
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
+    ) -> Future[None]:
+        raise AssertionError(f"nobody publishes tasks of {connector} here")
+
+    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
+        self.asked.append((url, connector))
+        self.answers.append(Future())
+        return self.answers[-1]
+
+
+class Cluster:
+    """A fencing with all that stands around it."""
+
+    def __init__(self, *, is_leader: bool, enabled: bool = True) -> None:
+        self.inbox, self.store, self.far = WorkedInbox(), MemoryConfigStore(), FarLeader()
+        place = Place(is_leader=is_leader)
+        leadership = Leadership(place, self.store, self.inbox)
+        self.inquiries: list[tuple[int, Inquiry]] = []
+        self.given_up: list[int] = []
+        self.answering = Inquiries(
+            lambda number, inquiry: self.inquiries.append((number, inquiry)), self.given_up.append
+        )
+        self.place, self.leadership = place, leadership
+        self.fencing = Fencing(
+            {},
+            self.store,
+            place,
+            leadership,
+            self.answering,
+            self.inbox,
+            self.far,
+            lambda name: name.startswith("sink"),
+            enabled=enabled,
+        )
+        leadership.changed()
+        self.inbox.work()
+        for name in ("source", "sink", "unknown"):
+            self.store.put_connector(name, {"name": name}, None)
+            self.store.put_task_configs(name, [{"n": "0"}])
+
+    def fenced(self) -> None:
+        self.answering.answered(Answered(self.inquiries[-1][0], messages.Fenced()))
+        self.inbox.work()
+
+
+def test_only_source_tasks_of_new_task_configs_wait() -> None:
+    cluster = Cluster(is_leader=True)
+    assert cluster.fencing.may_start(Unit("source"))
+    assert cluster.fencing.may_start(Unit("sink", 0))
+    assert not cluster.fencing.may_start(TASK)
+    assert not cluster.fencing.may_start(Unit("unknown", 0)), "it may be a source"
+    assert Cluster(is_leader=True, enabled=False).fencing.may_start(TASK)
+
+
+def test_the_first_tasks_need_no_fencing_but_its_record() -> None:
+    cluster = Cluster(is_leader=True)
+    assert not cluster.fencing.may_start(TASK)
+    cluster.inbox.work()
+    assert cluster.store.fenced_tasks("source") == 1
+    assert cluster.fencing.may_start(TASK)
+    assert not cluster.inquiries
+
+
+def test_former_producers_are_fenced_once_for_all_who_ask() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 3)
+    cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}])
+    requests: list[Request[None]] = [Request(), Request()]
+    for request in requests:
+        cluster.fencing.fence(request, "source")
+    assert [inquiry for _, inquiry in cluster.inquiries] == [messages.FenceProducers({"name": "source"}, {}, [0, 1, 2])]
+    assert not requests[0].done()
+    cluster.fenced()
+    assert all(request.done() and request.exception(0) is None for request in requests)
+    assert cluster.store.fenced_tasks("source") == 2
+    assert cluster.fencing.may_start(Unit("source", 1))
+
+
+def test_tasks_that_change_during_a_round_are_not_recorded() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", [{"n": "0"}])
+    request: Request[None] = Request()
+    cluster.fencing.fence(request, "source")
+    cluster.store.put_task_configs("source", [{"n": "0"}, {"n": "1"}, {"n": "2"}])
+    cluster.fenced()
+    assert "have changed meanwhile" in str(request.exception(0))
+    assert cluster.store.pending_fencing("source")
+
+
+def test_a_leader_that_leads_no_more_fences_nobody() -> None:
+    cluster = Cluster(is_leader=True)
+    cluster.store.put_fenced_tasks("source", 2)
+    cluster.store.put_task_configs("source", [{"n": "0"}])
+    request: Request[None] = Request()
+    cluster.fencing.fence(request, "source")
+    cluster.place.is_leader = False
+    cluster.leadership.changed()
+    assert "ceased to lead" in str(request.exception(0)), "what runs by now may be the next leader's"
+    assert cluster.given_up == [cluster.inquiries[-1][0]]
+    gone: list[str] = []
+    cluster.answering.when_done(lambda: gone.append("its process"))
+    assert gone == []
+    cluster.fenced()
+    assert gone == ["its process"]
+    assert cluster.store.pending_fencing("source")
+
+
+def test_a_follower_asks_the_leader_until_it_is_done() -> None:
+    cluster = Cluster(is_leader=False)
+    assert not cluster.fencing.may_start(TASK)
+    assert not cluster.fencing.may_start(TASK)
+    assert cluster.far.asked == [("http://leader:8083/", "source")]
+    for asked, wait in enumerate((1, 2, 4, 8, 16, 16), start=1):
+        cluster.far.answers[-1].set_exception(OSError("connection refused"))
+        cluster.inbox.work()
+        cluster.inbox.work(seconds=wait * 0.9)
+        assert len(cluster.far.asked) == asked
+        cluster.inbox.work(seconds=wait * 0.2)
+        assert len(cluster.far.asked) == asked + 1
+    cluster.store.put_fenced_tasks("source", 1)
+    cluster.far.answers[-1].set_result(None)
+    cluster.inbox.work()
+    assert cluster.fencing.may_start(TASK)

@@ -1,0 +1,281 @@
+"""What a worker does when the group divides its work anew, over children that are threads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from multiprocessing.connection import Connection
+
+import pytest
+
+from connect.errors import ConnectError
+from connect.plugins import PluginRegistry
+from equipment.fakes.herding import Clock, Place
+from equipment.waiting import wait_until
+from worker.errors import NotAssignedError, NotLeaderError
+from worker.herder.cluster.publication import Publication
+from worker.herder.herder import Herder
+from worker.herder.inbox import Inbox
+from worker.herder.parts import ClusterSettings
+from worker.membership.events import Joined, Lost, Refused
+from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
+from worker.stores.status.store import MemoryStatusStore, State
+from worker.supervisor.lease import Lease
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import decode, encode
+from worker.supervisor.moment import LONG_AGO
+from worker.supervisor.process import ThreadLauncher
+from worker.supervisor.supervisor import Supervisor
+from worker.unit import Unit
+
+DEADLINE = 10.0
+CONNECTOR, TASK = Unit("source"), Unit("source", 0)
+
+
+def child(connection: Connection) -> None:
+    """Starts, says something when a level is set, and stops when it is told to."""
+    first = decode(connection.recv_bytes())
+    with contextlib.suppress(EOFError, OSError):
+        connection.send_bytes(encode(messages.Started("1.0")))
+        if isinstance(first, messages.RunConnector):
+            connection.send_bytes(encode(messages.TaskConfigs([{"n": "0"}])))
+        while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
+            if isinstance(command, messages.SetLogLevel):
+                say_all(connection, isinstance(first, messages.RunConnector))
+
+
+def say_all(connection: Connection, is_connector: bool) -> None:
+    """Say what counts only as long as this process is the one that runs its unit; the metrics come last."""
+    reports = [messages.TaskConfigs([{"n": "1"}])] if is_connector else [messages.ActiveTopics(["late"])]
+    for report in (*reports, messages.Metrics({"connector" if is_connector else "task": 1.0})):
+        connection.send_bytes(encode(report))
+
+
+class OffsetStore(MemoryConfigStore):
+    """A store that knows how far it has read, and reads on when it is asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset, self.end = 5, 5
+
+    def snapshot(self) -> ConfigSnapshot:
+        return ConfigSnapshot(self.offset, super().snapshot().tasks)
+
+    def read_to_end(self) -> Future[None]:
+        self.offset = self.end
+        return super().read_to_end()
+
+
+class FarLeader:
+    """The leader, elsewhere, which answers when the test says."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Future[None]]] = []
+
+    def post_task_configs(
+        self,
+        url: str,
+        connector: str,
+        configs: Sequence[Mapping[str, str]],
+        publication: Publication,
+        key: SessionKey | None,
+    ) -> Future[None]:
+        self.asked.append((connector, Future()))
+        return self.asked[-1][1]
+
+    def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
+        raise AssertionError("nothing is fenced here")
+
+
+class Member:
+    """A worker whose group is the test."""
+
+    def __init__(self) -> None:
+        self.configs, self.statuses, self.place, self.lease = OffsetStore(), MemoryStatusStore(), Place(), Lease()
+        self.leader, self.clock = FarLeader(), Clock()
+        self.place.held, self.place.is_leader, self.place.leader_url = frozenset(), False, None
+        settings = ClusterSettings(
+            leader=self.leader,
+            owners=None,  # type: ignore[arg-type] - nor of the others
+            keys=None,
+            verification_algorithms=(),
+            lease=self.lease,
+            sync_timeout=0.2,
+            unsync_backoff=300.0,
+            exactly_once=False,
+        )
+        self.herder = Herder(
+            {},
+            "here:8083",
+            Inbox(self.clock),
+            self.configs,
+            self.statuses,
+            self.place,
+            lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
+            PluginRegistry([]),
+            None,  # type: ignore[arg-type] - no offsets are asked for here
+            cluster=settings,
+        )
+        self.herder.start()
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until the herder has done what it was told before."""
+        self.herder.ping().result(DEADLINE)
+
+    def join(self, *held: Unit, revoked: tuple[Unit, ...] = (), offset: int = 5, leads: bool = True) -> None:
+        generation = self.place.generation + 1
+        url = "http://here:8083/" if leads else "http://leader:8083/"
+        self.place.tell(
+            Joined(generation, "me", "leader", url, leads, False, offset, frozenset(held), frozenset(revoked), 2, {})
+        )
+        self.settle()
+
+    def create(self) -> None:
+        self.configs.put_connector("source", {"name": "source", "connector.class": "C"}, None)
+        self.configs.put_task_configs("source", [{"n": "0"}])
+
+    def state(self, unit: Unit) -> State | None:
+        self.settle()
+        status = self.statuses.statuses().get(unit)
+        return status.state if status is not None else None
+
+    def wait_for(self, unit: Unit, state: State) -> None:
+        wait_until(f"{unit} is {state}", lambda: self.state(unit) is state)
+
+
+@pytest.fixture
+def member() -> Iterator[Member]:
+    member = Member()
+    member.create()
+    yield member
+    member.herder.close()
+
+
+def test_only_what_is_held_runs_and_what_is_revoked_stops_before_the_next_round(member: Member) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(CONNECTOR, State.RUNNING)
+    member.wait_for(TASK, State.RUNNING)
+    assert member.statuses.statuses()[TASK].generation == member.place.generation
+    member.place.rejoined.clear()
+    member.join(CONNECTOR, revoked=(TASK,))
+    member.wait_for(TASK, State.UNASSIGNED)
+    wait_until("the worker joins again", lambda: member.place.rejoined == [("what was revoked is stopped", None)])
+    assert member.state(CONNECTOR) is State.RUNNING
+
+
+def test_new_connectors_and_tasks_are_divided_anew_once(member: Member) -> None:
+    member.join(CONNECTOR)
+    member.place.rejoined.clear()
+    member.configs.offset = 9
+    member.configs.put_connector("other", {"name": "other"}, None)
+    wait_until("the worker joins again", lambda: member.place.rejoined)
+    assert member.place.rejoined == [("there are other connectors or tasks", 9)]
+    member.place.rejoined.clear()
+    member.configs.put_connector("other", {"name": "other", "changed": "yes"}, None)
+    member.settle()
+    member.settle()
+    assert member.place.rejoined == []
+
+
+def test_an_assignment_of_newer_configurations_waits_until_they_are_read(member: Member) -> None:
+    member.configs.end = 8
+    member.join(CONNECTOR, offset=8)
+    member.wait_for(CONNECTOR, State.RUNNING)
+    assert member.configs.offset == 8
+
+
+def test_a_worker_that_cannot_read_them_stays_away(member: Member) -> None:
+    member.join(CONNECTOR, offset=20)
+    assert member.place.left == []
+    member.clock.now += 1.0
+    wait_until("the worker leaves", lambda: member.place.left == [300.0])
+    assert member.state(CONNECTOR) is None
+
+
+def test_a_worker_that_is_lost_stops_everything_and_says_nothing_of_it(member: Member) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    stopped: Future[None] = Future()
+    member.place.tell(Lost(stopped, 5.0))
+    stopped.result(DEADLINE)
+    assert member.state(TASK) is State.RUNNING, "somebody else may run it by now (invariant I6)"
+    member.join(TASK)
+    wait_until(
+        "the task runs again",
+        lambda: (
+            member.state(TASK) is State.RUNNING
+            and member.statuses.statuses()[TASK].generation == member.place.generation
+        ),
+    )
+
+
+def test_a_worker_whose_lease_is_over_says_nothing(member: Member) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    member.lease.renew(LONG_AGO)
+    member.join(CONNECTOR, revoked=(TASK,))
+    wait_until("the task is gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)
+    assert member.state(TASK) is State.RUNNING
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_over: bool) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    if is_over:
+        member.lease.renew(LONG_AGO)
+    member.herder.set_logger_level("a.plugin", "DEBUG").result(DEADLINE)
+    both = {"connector": 1.0, "task": 1.0}
+    wait_until("they have said all", lambda: member.herder.totals().result(DEADLINE) == both)
+    member.settle()
+    kept = member.configs.connectors()["source"].task_configs
+    assert (kept, member.statuses.topics("source")) == (
+        (({"n": "0"},), []) if is_over else (({"n": "1"},), ["late"])
+    ), "others may run them, and say something else, by now"
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_worker_removes_no_status_after_the_lease(member: Member, is_over: bool) -> None:
+    member.join(CONNECTOR, TASK)
+    member.wait_for(TASK, State.RUNNING)
+    if is_over:
+        member.lease.renew(LONG_AGO)
+    member.configs.remove_connector("source")
+    member.join(revoked=(CONNECTOR, TASK))
+    wait_until("both are gone", lambda: ("what was revoked is stopped", None) in member.place.rejoined)
+    assert (TASK in member.statuses.statuses()) is is_over, "it may have been made again, and run elsewhere, by now"
+
+
+def test_a_worker_that_is_lost_does_not_try_on_to_have_task_configs_kept(member: Member) -> None:
+    member.configs.put_task_configs("source", [])
+    member.join(CONNECTOR, leads=False)
+    wait_until("the leader is asked", lambda: member.leader.asked)
+    stopped: Future[None] = Future()
+    member.place.tell(Lost(stopped, 5.0))
+    stopped.result(DEADLINE)
+    member.join(leads=False)
+    member.leader.asked[0][1].set_exception(ConnectError("no answer"))
+    member.settle()
+    member.clock.now += 100.0
+    member.settle()
+    member.settle()
+    assert len(member.leader.asked) == 1, "whoever runs the connector now says what it wants"
+
+
+def test_writes_are_for_the_leader_and_restarts_for_who_runs_the_unit(member: Member) -> None:
+    member.join(CONNECTOR, leads=False)
+    for refused in (member.herder.delete_connector("source"), member.herder.restart_task("source", 0)):
+        error = refused.exception(DEADLINE)
+        assert isinstance(error, NotLeaderError)
+        assert error.url == "http://leader:8083/"
+    member.join(CONNECTOR, leads=True)
+    error = member.herder.restart_task("source", 0).exception(DEADLINE)
+    assert isinstance(error, NotAssignedError)
+    assert error.url == "http://owner-of-source:8083/"
+
+
+def test_a_worker_that_the_cluster_refuses_ends(member: Member) -> None:
+    member.place.tell(Refused("set another group.id"))
+    assert "set another group.id" in str(member.herder.drained.exception(DEADLINE))

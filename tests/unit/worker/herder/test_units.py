@@ -1,0 +1,156 @@
+"""What runs on a worker, over a supervisor that does nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from equipment.fakes.herding import Place, WorkedInbox
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.publishing import Publishing
+from worker.herder.units import Units
+from worker.stores.config.store import MemoryConfigStore
+from worker.stores.status.store import MemoryStatusStore, State, Status
+from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages.messages import Command, Fail, RunConnector, RunTask
+from worker.supervisor.supervisor import Changed
+from worker.unit import Unit
+
+TASK = Unit("c", 0)
+
+
+class Processes:
+    """A supervisor: what is to be started and stopped is counted, and happens when the test says."""
+
+    def __init__(self) -> None:
+        self.started: list[Unit] = []
+        self.told: list[tuple[Unit, Command]] = []
+
+    def start(self, unit: Unit, command: RunConnector | RunTask) -> None:
+        self.started.append(unit)
+
+    def stop(self, unit: Unit, within: float | None = None) -> None:
+        """The process is about to end."""
+
+    def command(self, unit: Unit, command: Command) -> None:
+        self.told.append((unit, command))
+
+
+class Worker:
+    """The units of a worker with one task, whose process the worker turns away before it runs."""
+
+    def __init__(self) -> None:
+        self.inbox, self.store, self.processes = WorkedInbox(), MemoryConfigStore(), Processes()
+        self.place = place = Place()
+        self.statuses = MemoryStatusStore()
+        leadership = Leadership(place, self.store, self.inbox)
+        publishing = Publishing(self.store, place, leadership, self.inbox, None, lambda *_: None)
+        place.held = frozenset({TASK})
+        self.units = Units(
+            {},
+            "here:1",
+            self.store,
+            self.statuses,
+            place,
+            self.processes,  # type: ignore[arg-type]
+            publishing,
+            self.inbox,
+            lambda _: True,
+            None,
+            self.reconcile,
+        )
+        self.store.put_connector("c", {"name": "c"}, None)
+        self.store.put_task_configs("c", [{"n": "0"}])
+        self.reconcile()
+
+    @property
+    def starts(self) -> int:
+        return len(self.processes.started)
+
+    def reconcile(self) -> None:
+        self.units.reconcile(frozenset())
+
+    def turn_away(self) -> None:
+        self.units.turn_away(TASK)
+        self.become(Phase.GONE)
+        self.reconcile()
+
+    def become(self, phase: Phase) -> None:
+        self.units.heard(Changed(TASK, phase, None, "1.0"))
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    yield Worker()
+
+
+def test_what_is_turned_away_again_and_again_is_started_later_and_later(worker: Worker) -> None:
+    worker.turn_away()
+    assert worker.starts == 2, "the first time something has changed, so it is tried at once"
+    for wait in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0):
+        worker.turn_away()
+        before = worker.starts
+        worker.reconcile()
+        worker.inbox.work(seconds=wait * 0.9)
+        worker.reconcile()
+        assert worker.starts == before
+        worker.inbox.work(seconds=wait * 0.2)
+        assert worker.starts == before + 1
+
+
+def test_what_ends_later_than_its_next_start_is_due_is_started_at_once_then(worker: Worker) -> None:
+    worker.turn_away()
+    worker.units.turn_away(TASK)
+    worker.inbox.work(seconds=10)
+    assert worker.starts == 2
+    worker.become(Phase.GONE)
+    worker.reconcile()
+    assert worker.starts == 3
+
+
+def test_another_configuration_does_not_wait(worker: Worker) -> None:
+    worker.turn_away()
+    worker.turn_away()
+    assert worker.starts == 2
+    worker.store.put_task_configs("c", [{"n": "1"}])
+    worker.reconcile()
+    assert worker.starts == 3
+
+
+def test_what_has_run_begins_anew(worker: Worker) -> None:
+    worker.turn_away()
+    worker.turn_away()
+    worker.inbox.work(seconds=0.5)
+    assert worker.starts == 3
+    worker.become(Phase.RUNNING)
+    worker.turn_away()
+    assert worker.starts == 4
+
+
+def test_a_unit_is_told_to_fail_with_a_reason_while_it_runs(worker: Worker) -> None:
+    worker.units.fail(TASK, "there is a reason")
+    assert worker.processes.told == [(TASK, Fail("there is a reason"))]
+    worker.units.turn_away(TASK)
+    worker.units.fail(TASK, "another reason")
+    assert len(worker.processes.told) == 1
+
+
+@pytest.mark.parametrize(("is_leader", "left"), [(True, {"c|task-0"}), (False, {"c|task-0", "c|task-2"})])
+def test_tasks_that_are_no_more_and_run_nowhere_have_no_status(worker: Worker, is_leader: bool, left: set[str]) -> None:
+    """A follower forgets what it has said itself."""
+    for task, worker_id in ((1, "here:1"), (2, "there:1")):
+        worker.statuses.put(Unit("c", task), Status(State.UNASSIGNED, worker_id, 1))
+    worker.place.is_leader = is_leader
+    worker.units.tasks_changed("c")
+    assert set(map(str, worker.statuses.statuses())) == left
+
+
+def test_the_status_of_a_task_that_ends_here_stays_until_it_has_ended(worker: Worker) -> None:
+    worker.become(Phase.RUNNING)
+    worker.store.put_task_configs("c", [])
+    worker.units.tasks_changed("c")
+    assert TASK in worker.statuses.statuses()
+    worker.reconcile()
+    worker.become(Phase.GONE)
+    assert TASK not in worker.statuses.statuses()

@@ -1,0 +1,98 @@
+"""What is known of tasks that other workers run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+
+from equipment.fakes.herding import Place, WorkedInbox
+from worker.metrics.measurements import Measurements, Values
+from worker.stores.status.store import MemoryStatusStore, State, Status
+from worker.unit import Unit
+
+HERE, THERE = "here:1", "there:2"
+
+
+class FarWorkers:
+    """Other workers, which answer when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answers: list[Future[Mapping[int, Values]]] = []
+
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, Values]]:
+        self.asked.append(f"{url}{connector}")
+        self.answers.append(Future())
+        return self.answers[-1]
+
+
+class Worker:
+    """A worker that runs task 0 of a connector whose task 1 runs elsewhere."""
+
+    def __init__(self) -> None:
+        self.inbox, self.far, self.statuses = WorkedInbox(), FarWorkers(), MemoryStatusStore()
+        self.measurements = Measurements(HERE, self.statuses, Place(), self.inbox, self.far)
+        self.runs(0, HERE)
+        self.runs(1, THERE)
+
+    def runs(self, task: int, worker: str) -> None:
+        """Say who runs a task."""
+        self.statuses.put(Unit("c", task), Status(State.RUNNING, worker, 1))
+
+    def of(self, task: int) -> Values | None:
+        """What is known of it."""
+        unit = Unit("c", task)
+        return self.measurements.of(unit, self.statuses.statuses()[unit])
+
+
+def test_others_are_asked_once_and_shown_as_soon_as_they_have_answered() -> None:
+    worker = Worker()
+    worker.measurements.take(Unit("c", 0), {"n": 1.0})
+    worker.measurements.refresh("c")
+    worker.measurements.refresh("c")
+    assert worker.far.asked == ["http://there:2/c"]
+    assert (worker.of(0), worker.of(1)) == ({"n": 1.0}, None)
+    worker.far.answers[0].set_result({0: {"n": 7.0}, 1: {"n": 2.0}})
+    worker.inbox.work()
+    worker.measurements.refresh("c")
+    assert len(worker.far.asked) == 1, "they were asked a moment ago"
+    assert (worker.of(0), worker.of(1)) == ({"n": 1.0}, {"n": 2.0}), "of its own tasks a worker knows best"
+    assert worker.measurements.totals() == {"n": 1.0}
+
+
+def test_what_was_measured_where_a_task_ran_before_is_not_shown() -> None:
+    worker = Worker()
+    worker.measurements.take(Unit("c", 0), {"n": 1.0})
+    worker.measurements.refresh("c")
+    worker.far.answers[0].set_result({1: {"n": 2.0}})
+    worker.inbox.work()
+    worker.runs(0, THERE)
+    worker.runs(1, "elsewhere:3")
+    assert (worker.of(0), worker.of(1)) == (None, None)
+
+
+def test_who_wants_the_lag_waits_for_the_answers() -> None:
+    worker, seen = Worker(), list[Values | None]()
+    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    worker.inbox.work()
+    assert seen == []
+    worker.far.answers[0].set_result({1: {"n": 2.0}})
+    worker.inbox.work()
+    assert seen == [{"n": 2.0}]
+    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    assert seen == [{"n": 2.0}] * 2, "they were asked a moment ago"
+    worker.inbox.work(seconds=60)
+    assert len(seen) == 2
+
+
+def test_a_worker_that_does_not_answer_is_not_waited_for_and_has_no_numbers() -> None:
+    worker, seen = Worker(), list[Values | None]()
+    worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
+    worker.inbox.work(seconds=5)
+    assert seen == [None]
+    worker.far.answers[0].set_exception(OSError("connection refused"))
+    worker.inbox.work()
+    assert worker.of(1) is None
+    worker.measurements.forget("c")
+    worker.measurements.refresh("c")
+    assert len(worker.far.asked) == 2
