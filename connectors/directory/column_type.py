@@ -1,4 +1,4 @@
-"""The types a column of a CSV file can have, and how the text of a value is read.
+"""The types a column of a CSV file can have: how the text of a value is read, and which type is inferred from texts.
 
 This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White
 space around numbers, dates and times is allowed. Nothing is rounded or cut (I5), but for what a float cannot
@@ -11,16 +11,16 @@ import datetime as dt
 import decimal
 import math
 import re
-import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
 from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.data.numerals import single
 from connect.errors import SchemaError
 
-__all__ = ["DECIMAL_DIGITS", "ColumnType", "column_type"]
+__all__ = ["DECIMAL_DIGITS", "ColumnType", "column_type", "inferred_type"]
 
 DECIMAL_DIGITS: Final = 38
 
@@ -41,6 +41,20 @@ _BOOLEANS: Final = {
 _DECIMAL_TYPE: Final = re.compile(r"decimal\(([0-9]{1,2})\)")
 _EXPONENT_LIMIT: Final = 1000
 _INT64_DIGITS: Final = 19
+_FORMS: Final = tuple(
+    (name, re.compile(form))
+    for name, form in (
+        ("boolean", r"true|false|True|False|TRUE|FALSE"),
+        ("int64", r"0|-?[1-9][0-9]*"),
+        ("float64", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+        ("date", r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+        ("timestamp", r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*"),
+    )
+)
+"""The types that are inferred, in this order, and the texts taken for each: those the type gives back as they were.
+
+0123 is no number, so that no postcode loses its zero.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,26 @@ def column_type(name: str) -> ColumnType:
         schema = decimal_schema(int(scale[1]), optional=True)
         return ColumnType(name, schema, partial(_parse_decimal, int(scale[1])))
     raise SchemaError(f"There is no type {name}: name one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
+
+
+def inferred_type(texts: Iterable[str]) -> ColumnType:
+    """The first type that can read all ``texts``, which are no nulls; string if none can, or there are none."""
+    values = set(texts)
+    if values:
+        for name, form in _FORMS:
+            found = column_type(name)
+            if all(form.fullmatch(value) for value in values) and _reads(found, values):
+                return found
+    return column_type("string")
+
+
+def _reads(found: ColumnType, texts: Iterable[str]) -> bool:
+    try:
+        for text in texts:
+            found.parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse_integer(bits: int, text: str) -> int:
@@ -88,11 +122,11 @@ def _parse_float64(text: str) -> float:
 
 
 def _parse_float32(text: str) -> float:
-    try:
-        single: float = struct.unpack("<f", struct.pack("<f", _parse_float64(text)))[0]
-    except OverflowError as error:
-        raise ValueError("it is too large for a float32") from error
-    return single
+    number = _parse_float64(text)
+    rounded = single(number)
+    if math.isinf(rounded) and not math.isinf(number):
+        raise ValueError("it is too large for a float32")
+    return rounded
 
 
 def _parse_boolean(text: str) -> bool:

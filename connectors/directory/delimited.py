@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from connect.data import Schema
 from connect.errors import DataError
-from connectors.directory.column_type import ColumnType, column_type
+from connectors.directory.column_type import ColumnType, column_type, inferred_type
 from connectors.directory.config import DirectorySourceConfig, FileFormat
-from connectors.directory.inference import inferred_type
 from connectors.directory.layout import Parsed, parse_rows
 from connectors.directory.records import Records, quoted_cutter
 

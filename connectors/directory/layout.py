@@ -1,15 +1,19 @@
-"""What the formats have in common: a layout cuts the bytes of a file into records and reads their values."""
+"""Layouts: how files are cut into records and their values read. Those of text and JSON lines are here as well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+import orjson
 
 from connect.data import Column, Schema, ValueColumn
-from connectors.directory.records import Cutter, Records
+from connectors.directory.records import Cutter, Records, line_cutter
 
-__all__ = ["BadRow", "Layout", "Parsed", "parse_rows"]
+__all__ = ["BadRow", "JsonLines", "Layout", "Parsed", "TextLines", "parse_rows"]
+
+_STRING: Final = Schema.string()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,42 @@ def parse_rows(records: Records, schema: Schema | None, parse: Callable[[int], A
         else:
             good.append(index)
     return Parsed(ValueColumn(values, schema), good if bad else None, bad)
+
+
+class TextLines:
+    """Every line is a string. A line that is not in the encoding is malformed."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self.cut = line_cutter(keep_blank=True)
+
+    def parse(self, records: Records) -> Parsed:
+        """The lines without their ends."""
+        try:
+            text = records.data[: records.consumed].decode(self._encoding)
+        except UnicodeDecodeError:
+            return parse_rows(records, _STRING, lambda index: records.raw(index).decode(self._encoding))
+        lines = text.split("\n")[: len(records)]
+        if "\r" in text:
+            lines = [line.removesuffix("\r") for line in lines]
+        return Parsed(ValueColumn(lines, _STRING))
+
+
+class JsonLines:
+    """Every line that is not blank is a JSON value. Objects become dicts, and there is no schema."""
+
+    def __init__(self, encoding: str, *, is_utf8: bool) -> None:
+        self._encoding = None if is_utf8 else encoding
+        self.cut = line_cutter(keep_blank=False)
+
+    def parse(self, records: Records) -> Parsed:
+        """The values."""
+        if self._encoding is None:
+            try:
+                return Parsed(ValueColumn([orjson.loads(raw) for raw in records.raws()]))
+            except orjson.JSONDecodeError:
+                pass  # Some line is not JSON; reading them one by one tells which.
+        return parse_rows(records, None, lambda index: self._value(records.raw(index)))
+
+    def _value(self, raw: bytes) -> Any:
+        return orjson.loads(raw if self._encoding is None else raw.decode(self._encoding))

@@ -11,8 +11,7 @@ from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectorySourceConfig, FileFormat
 from connectors.directory.content import Content
 from connectors.directory.delimited import Delimited, Dialect
-from connectors.directory.layout import Layout
-from connectors.directory.lines import JsonLines, TextLines
+from connectors.directory.layout import JsonLines, Layout, TextLines
 from connectors.directory.records import Records
 
 __all__ = ["Opened", "file_format", "open_layout"]

@@ -14,12 +14,11 @@ from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults, count_values
-from converters.avro.reading import Reading, choose
+from converters.avro.reading import Reading, Skipping
 from converters.avro.resolution import Members, check_readable, enum_symbols, field_pairs
-from converters.avro.schemaless import read_anything
-from converters.avro.shape import avro_member_name, is_anything, is_map_entry
-from converters.avro.skipping import Skipping
-from converters.avro.source import DEEPEST, Source
+from converters.avro.schemaless import read_schemaless
+from converters.avro.shape import avro_member_name, is_map_entry, is_schemaless
+from converters.avro.source import DEEPEST, Source, choose
 from converters.avro.structure import Structure, check_depth
 from converters.avro.to_connect import only_branch
 from converters.avro.wire import HEADER, MalformedError
@@ -41,7 +40,7 @@ def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, confi
     ``schema`` is the Connect schema of ``reader``. Raises :class:`~connect.errors.SchemaError` when what is written in
     the one cannot be read in the other.
     """
-    if schema is None and not is_anything(writer):
+    if schema is None and not is_schemaless(writer):
         raise SchemaError(f"A value written in {writer.full_name} cannot be read as one without a schema.")
     check_depth(writer)
     read = _Compiler(writer, config).compiled(writer, reader, schema)
@@ -152,7 +151,7 @@ class _Compiler:
 
     def _inline(self, writer: AvroSchema, reader: AvroSchema, schema: Schema | None, target: str) -> None:
         if schema is None:
-            self._source.line(f"{target}, i = read_anything(d, i)")
+            self._source.line(f"{target}, i = read_schemaless(d, i)")
         elif writer.kind == "union":
             self._from_union(writer, reader, schema, target)
         elif reader.kind == "union":
@@ -425,7 +424,7 @@ _NAMES: Final[Mapping[str, object]] = {
     "date_from_days": logical.date_from_days,
     "decimal_from_unscaled": logical.decimal_from_unscaled,
     "deepcopy": copy.deepcopy,
-    "read_anything": read_anything,
+    "read_schemaless": read_schemaless,
     "single": single,
     "time_from_milliseconds": logical.time_from_milliseconds,
     "timestamp_from_milliseconds": logical.timestamp_from_milliseconds,

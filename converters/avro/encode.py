@@ -14,10 +14,9 @@ from converters.avro.coercion import COERCIONS
 from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults
 from converters.avro.names import scrub, scrub_full
-from converters.avro.reading import choose
-from converters.avro.schemaless import write_anything
-from converters.avro.shape import avro_member_name, is_anything, is_avro_map, is_map_entry, is_union, part
-from converters.avro.source import DEEPEST, Source
+from converters.avro.schemaless import write_schemaless
+from converters.avro.shape import avro_member_name, is_avro_map, is_map_entry, is_schemaless, is_union, part
+from converters.avro.source import DEEPEST, Source, choose
 from converters.avro.structure import Structure, check_depth
 from converters.avro.to_connect import ConnectSchemas
 from converters.avro.wire import SMALL, MalformedError, header, varint
@@ -113,9 +112,9 @@ class _Compiler:
         with source.function("write(values, append)"), source.block("for x in values"):
             source.line(f"o = bytearray({source.constant(prefix)})")
             if schema is None:
-                if not is_anything(avro):
+                if not is_schemaless(avro):
                     raise SchemaError(f"A value without a schema cannot be written in {avro.full_name}: give it one.")
-                source.line("write_anything(o, x)")
+                source.line("write_schemaless(o, x)")
             elif avro.kind == "bytes" and schema.type is Type.BYTES:
                 # Java writes bytes that are the whole value without their length.
                 self._plain_bytes(schema, "x")
@@ -437,5 +436,5 @@ _NAMES: Final[dict[str, object]] = {
     "pack_double": struct.Struct("<d").pack,
     "pack_float": struct.Struct("<f").pack,
     "varint": varint,
-    "write_anything": write_anything,
+    "write_schemaless": write_schemaless,
 }

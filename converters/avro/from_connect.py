@@ -23,7 +23,7 @@ from converters.avro.names import (
 from converters.avro.shape import enum_name, fixed_size, is_avro_map, is_union, part
 from converters.avro.structure import Forms, check_depth
 
-__all__ = ["DECIMAL_PRECISION", "anything", "avro_from_connect"]
+__all__ = ["DECIMAL_PRECISION", "avro_from_connect", "schemaless_record"]
 
 DECIMAL_PRECISION: Final = "connect.decimal.precision"
 _FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
@@ -51,14 +51,14 @@ def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSche
     Raises :class:`~connect.errors.SchemaError` when Avro cannot hold the schema, and says what to do.
     """
     if schema is None:
-        return anything()
+        return schemaless_record()
     try:
         return check_depth(_Translation(config).translate(schema))
     except RecursionError as error:
         raise SchemaError(TOO_DEEP) from error
 
 
-def anything() -> AvroSchema:
+def schemaless_record() -> AvroSchema:
     """The record that holds a value of any kind, in the field of that kind."""
     record = AvroSchema("record", ANYTHING)
     entry = AvroSchema("record", MAP_ENTRY, fields=[AvroField("key", record), AvroField("value", record)])

@@ -9,7 +9,7 @@ from typing import Any, Final
 from connect.errors import DataError
 from converters.avro.wire import MalformedError, long_tail, varint
 
-__all__ = ["read_anything", "write_anything"]
+__all__ = ["read_schemaless", "write_schemaless"]
 
 _KINDS: Final = 9
 _DOUBLE: Final = struct.Struct("<d")
@@ -21,7 +21,7 @@ _Read = Callable[[bytes, int], tuple[Any, int]]
 _ReadNested = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def read_anything(data: bytes, place: int, depth: int = 0) -> tuple[Any, int]:
+def read_schemaless(data: bytes, place: int, depth: int = 0) -> tuple[Any, int]:
     """The value at ``place``, and where it ends."""
     if depth > _DEEPEST:
         raise MalformedError(_TOO_DEEP)
@@ -87,7 +87,7 @@ def _array(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
         if not count:
             return items, place
         for _ in range(count):
-            item, place = read_anything(data, place, depth)
+            item, place = read_schemaless(data, place, depth)
             items.append(item)
 
 
@@ -98,8 +98,8 @@ def _map(data: bytes, place: int, depth: int) -> tuple[dict[Any, Any], int]:
         if not count:
             return items, place
         for _ in range(count):
-            key, place = read_anything(data, place, depth)
-            items[key], place = read_anything(data, place, depth)
+            key, place = read_schemaless(data, place, depth)
+            items[key], place = read_schemaless(data, place, depth)
 
 
 def _count(data: bytes, place: int, least: int) -> tuple[int, int]:
@@ -116,7 +116,7 @@ _READERS: Final[tuple[_Read, ...]] = (_boolean, _bytes, _double, _float, _int, _
 _NESTED_READERS: Final[tuple[_ReadNested, ...]] = (_array, _map)
 
 
-def write_anything(out: bytearray, value: Any, depth: int = 0) -> None:
+def write_schemaless(out: bytearray, value: Any, depth: int = 0) -> None:
     """Add the bytes of a value; a :class:`~connect.errors.DataError` if it is of no kind that needs no schema.
 
     A whole number is a ``long``, any other number a ``double``.
@@ -161,6 +161,6 @@ def _set_nested(out: bytearray, kind: int, values: Iterable[Any], count: int, de
     if count:
         out += varint(2 * count)
     for value in values:
-        write_anything(out, value, depth + 1)
+        write_schemaless(out, value, depth + 1)
     out.append(0)
     out += bytes(_KINDS - 1 - kind)

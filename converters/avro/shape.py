@@ -23,15 +23,15 @@ __all__ = [
     "avro_member_name",
     "enum_name",
     "fixed_size",
-    "is_anything",
     "is_avro_map",
     "is_map_entry",
+    "is_schemaless",
     "is_union",
     "member_name",
     "part",
 ]
 
-_ANYTHING_FIELDS = ("boolean", "bytes", "double", "float", "int", "long", "string", "array", "map")
+_SCHEMALESS_FIELDS = ("boolean", "bytes", "double", "float", "int", "long", "string", "array", "map")
 _AVRO_KINDS = {
     Type.INT8: "int",
     Type.INT16: "int",
@@ -86,9 +86,9 @@ def is_map_entry(schema: AvroSchema) -> bool:
     )
 
 
-def is_anything(schema: AvroSchema) -> bool:
+def is_schemaless(schema: AvroSchema) -> bool:
     """Whether this is the record that values without a schema are written as."""
-    return schema.name == ANYTHING and tuple(field.name for field in schema.fields) == _ANYTHING_FIELDS
+    return schema.name == ANYTHING and tuple(field.name for field in schema.fields) == _SCHEMALESS_FIELDS
 
 
 def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> str:

@@ -6,14 +6,16 @@ objects under names made here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-__all__ = ["DEEPEST", "Source"]
+__all__ = ["DEEPEST", "Source", "choose"]
 
 DEEPEST: Final = 12
 """How far blocks are nested in one function: Python allows 20 loops and 100 indentations."""
+_FEW: Final = 8
+"""How many numbers are compared one after the other."""
 
 
 class Source:
@@ -98,3 +100,21 @@ class Source:
         exec(code, self._names)  # noqa: S102 - words of a schema stand in it as literals only, see above
         made: Callable[..., Any] = self._names[name]
         return made
+
+
+def choose(
+    source: Source, variable: str, numbers: Sequence[int], write: Callable[[int], None], otherwise: Callable[[], None]
+) -> None:
+    """Add what does one of several things by a number; where they are many, few numbers are compared."""
+    if len(numbers) > _FEW:
+        middle = len(numbers) // 2
+        with source.block(f"if {variable} < {numbers[middle]}"):
+            choose(source, variable, numbers[:middle], write, otherwise)
+        with source.block("else"):
+            choose(source, variable, numbers[middle:], write, otherwise)
+        return
+    for place, number in enumerate(numbers):
+        with source.block(f"{'el' if place else ''}if {variable} == {number}"):
+            write(number)
+    with source.block("else" if numbers else "if True"):
+        otherwise()

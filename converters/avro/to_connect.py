@@ -13,7 +13,7 @@ from converters.avro.config import AvroDataConfig
 from converters.avro.defaults import Defaults
 from converters.avro.from_connect import DECIMAL_PRECISION
 from converters.avro.names import DEFAULT_NAME, FIXED_SIZE, GENERALIZED_UNION, NAMESPACE, UNION, split
-from converters.avro.shape import avro_member_name, is_anything, is_map_entry
+from converters.avro.shape import avro_member_name, is_map_entry, is_schemaless
 from converters.avro.structure import check_depth
 
 __all__ = ["ConnectSchemas", "connect_from_avro", "only_branch"]
@@ -49,7 +49,7 @@ def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | N
     ``version`` is the version of the schema in its subject, for a schema that does not hold one itself. Raises
     :class:`~connect.errors.SchemaError` when Connect has no such schema.
     """
-    if is_anything(avro):
+    if is_schemaless(avro):
         return None
     return ConnectSchemas(config).translate(check_depth(avro), version=version)
 

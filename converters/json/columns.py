@@ -16,11 +16,10 @@ from typing import Any, Final
 
 from connect.data import Schema, Type, logical
 from connect.errors import DataError
-from converters.json.decode import decoder
-from converters.json.encode import RANGES, DecimalFormat, encoder
+from converters.json.decode import decode_schemaless, decoder
+from converters.json.encode import RANGES, DecimalFormat, encode_float64_column, encode_schemaless, encoder
 from converters.json.errors import DoubtError, InexactError, UnfitError
-from converters.json.schemaless import HIGH, LOW, UNTOUCHED, decode_schemaless, encode_schemaless
-from converters.json.written import encode_float64_column
+from converters.json.untouched import SCHEMALESS
 
 __all__ = ["Change", "column_decoder", "column_encoder", "field_encoders", "has_long_numbers"]
 
@@ -257,7 +256,7 @@ def _map(part: Change) -> Change:
 def _encoded_schemaless(column: Sequence[Any]) -> Sequence[Any]:
     """Values of any types. It changes as little as it can: mostly all values of one field are of one type."""
     kinds = set(map(type, column))
-    if kinds <= UNTOUCHED:
+    if kinds <= SCHEMALESS:
         return column
     change = _BY_KIND.get(kinds.pop()) if len(kinds) == 1 else None
     if change is not None:
@@ -270,7 +269,7 @@ def _encoded_schemaless(column: Sequence[Any]) -> Sequence[Any]:
         left = iter(changed)
         return [None if value is None else next(left) for value in column]
     try:
-        return [value if value.__class__ in UNTOUCHED else encode_schemaless(value) for value in column]
+        return [value if value.__class__ in SCHEMALESS else encode_schemaless(value) for value in column]
     except UnfitError as error:
         raise DoubtError from error
 
@@ -290,7 +289,7 @@ def _schemaless_objects(rows: Sequence[Any]) -> Sequence[Any]:
 
 _schemaless_map: Final = _map(_encoded_schemaless)
 _BY_KIND: Final[Mapping[type, Change]] = {
-    int: _within(LOW, HIGH),
+    int: _within(*RANGES[Type.INT64]),
     float: encode_float64_column,
     dict: _schemaless_objects,
     list: _array(_encoded_schemaless),

@@ -11,12 +11,14 @@ import orjson
 
 from connect.data import ArrowColumn, Column, Schema, SchemaAndValue, StructColumn, ValueColumn
 from connect.errors import ConfigError, DataError
-from converters.json.codec import Codecs, Reader, Writer
+from converters.json.codecs import Codecs
 from converters.json.config import JsonConverterConfig
 from converters.json.envelope import Frame, read_envelope
 from converters.json.errors import DoubtError, InexactError
 from converters.json.nesting import TOO_DEEP
+from converters.json.reader import Reader
 from converters.json.text import parse_exactly, parse_first
+from converters.json.writer import Writer
 from converters.universal import UniversalConverter
 
 __all__ = ["JsonConverter"]

@@ -1,27 +1,34 @@
 """Encoders: from the value of a schema to what orjson writes as Jackson does, put together once a schema.
 
-What orjson writes otherwise (numeric decimals) is handed to it as a ready fragment.
+What orjson writes otherwise (numeric decimals, floats in scientific notation) is handed to it as a ready fragment.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
-from types import NoneType
 from typing import Any, Final
 
 import orjson
 
 from connect.data import Schema, Type, logical
+from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
-from converters.json.schemaless import encode_schemaless
-from converters.json.shapes import Shapes
-from converters.json.written import encode_bytes, encode_float32, encode_float64
+from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
 
-__all__ = ["RANGES", "DecimalFormat", "Encode", "encoder"]
+__all__ = [
+    "RANGES",
+    "DecimalFormat",
+    "Encode",
+    "encode_float64_column",
+    "encode_schemaless",
+    "encoder",
+]
 
 Encode = Callable[[Any], Any]
 """Gives what orjson is to write for a value. Raises ``UnfitError`` when the value is not what the schema says."""
@@ -40,6 +47,10 @@ RANGES: Final = {
     Type.INT32: (-(2**31), 2**31 - 1),
     Type.INT64: (-(2**63), 2**63 - 1),
 }
+_LOW, _HIGH = RANGES[Type.INT64]
+_EXACT_IN_DOUBLE: Final = 2**53
+_DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool}
+"""The types of values that orjson can be given as they are, without a look at the value."""
 
 
 def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Encode:
@@ -69,7 +80,7 @@ def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: Decima
         encode = _struct(
             schema,
             [
-                (field.name, untouched(field.schema, replace_null=replace_null), of(field.schema))
+                (field.name, untouched_types(field.schema, _DIRECT, replace_null=replace_null), of(field.schema))
                 for field in schema.fields
             ],
         )
@@ -93,15 +104,6 @@ def _nullable(schema: Schema, encode: Encode, replace_null: bool) -> Encode:
             ) from None
 
     return encode_any
-
-
-def untouched(schema: Schema, *, replace_null: bool) -> frozenset[type]:
-    """The types of values of a schema that orjson can be given as they are, without a look at the value."""
-    direct: dict[Type, set[type]] = {Type.STRING: {str}, Type.BOOLEAN: {bool}}
-    kinds = set() if schema.name in logical.LOGICAL_NAMES else direct.get(schema.type, set())
-    if schema.optional and (schema.default is None or not replace_null):
-        kinds.add(NoneType)
-    return frozenset(kinds)
 
 
 # -- scalars -----------------------------------------------------------------------------------------------------
@@ -132,6 +134,57 @@ def _string(value: Any) -> Any:
     raise WrongTypeError
 
 
+def _float64(value: Any) -> Any:
+    """What orjson is to write for a float: the float itself where Java, too, writes it in plain decimals."""
+    number = value if value.__class__ is float else _number(value)
+    if 1e-3 <= number < 1e7 or -1e7 < number <= -1e-3 or number == 0:
+        return float(number)
+    text = double_text(number)
+    return orjson.Fragment(text.encode()) if math.isfinite(number) else text
+
+
+def encode_float64_column(column: Sequence[Any]) -> Sequence[Any]:
+    """What orjson is to write for many floats; the column itself if all of them are written in plain decimals."""
+    sizes = list(map(abs, column))
+    # A NaN, which min and max may miss, makes the sum one.
+    if not math.isnan(sum(sizes)) and max(sizes) < 1e7 and min(filter(None, sizes), default=1.0) >= 1e-3:
+        return column
+    return list(map(_float64, column))
+
+
+def _float32(value: Any) -> Any:
+    """What orjson is to write for a float of single precision."""
+    number = _number(value)
+    rounded = single(number)
+    if not math.isfinite(rounded):
+        if math.isfinite(number):
+            raise WrongTypeError("it is too large for single precision")
+        return float_text(rounded)
+    short = float(f"{rounded:.6g}")
+    if single(short) == rounded and 1e-3 <= abs(short) < 1e7:
+        return short  # what is written of this double is what Java writes of the single
+    return orjson.Fragment(float_text(rounded).encode())
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > _EXACT_IN_DOUBLE:
+            raise WrongTypeError("it may not be held exactly; make it a float to have it rounded")
+        return float(value)
+    raise WrongTypeError
+
+
+def _bytes(value: Any) -> str:
+    """The base64 text of bytes."""
+    if isinstance(value, memoryview):
+        value = value.tobytes()
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    raise WrongTypeError
+
+
 # -- logical types -----------------------------------------------------------------------------------------------
 
 
@@ -148,7 +201,7 @@ def _decimal(schema: Schema, decimal_format: DecimalFormat) -> Encode:
         if not isinstance(value, Decimal):
             raise WrongTypeError
         try:
-            return encode_bytes(logical.unscaled_from_decimal(value, scale))
+            return _bytes(logical.unscaled_from_decimal(value, scale))
         except (DataError, ArithmeticError) as error:
             raise UnfitError(str(error)) from error
 
@@ -220,7 +273,7 @@ def _map(schema: Schema, encode_key: Encode, encode_item: Encode) -> Encode:
 
 def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode]]) -> Encode:
     names = schema.field_names
-    shapes = Shapes(members)
+    work = StructWork(members)
 
     def encode(value: Any) -> Any:
         if value.__class__ is not dict or tuple(value) != names:
@@ -228,7 +281,7 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
         encoded = value
         name = ""
         try:
-            for name, encode_field in shapes[tuple(map(type, value.values()))]:
+            for name, encode_field in work[tuple(map(type, value.values()))]:
                 before = value[name]
                 after = encode_field(before)
                 if after is not before:
@@ -260,12 +313,71 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
     return encode
 
 
+# -- without a schema --------------------------------------------------------------------------------------------
+
+
+def encode_schemaless(value: Any) -> Any:
+    """What orjson is to write for a value without a schema; ``UnfitError`` if it is of none of JSON's types.
+
+    A map with a key that is no string becomes an array of pairs. The value stays as it is.
+    """
+    kind = value.__class__
+    if kind in SCHEMALESS:
+        return value
+    if kind is float:
+        return _float64(value)
+    if kind is not dict and kind is not list:
+        return _encode_unusual(value)
+    parts, of_places = (value.items(), str) if kind is dict else (enumerate(value), int)
+    encoded = value
+    place: Any = None
+    try:
+        for place, item in parts:
+            if place.__class__ is not of_places:
+                return _encode_unusual(value)
+            kind = item.__class__
+            if kind in SCHEMALESS or (kind is int and _LOW <= item <= _HIGH) or (kind is float and 1e-3 <= item < 1e7):
+                continue
+            # One frame a level: so many there may be.
+            after = encode_schemaless(item)
+            if after is not item:
+                if encoded is value:
+                    encoded = value.copy()
+                encoded[place] = after
+    except UnfitError as error:
+        error.within(place_of(place))
+        raise
+    return encoded
+
+
+def _encode_unusual(value: Any) -> Any:
+    """Subclasses, other implementations of Python's interfaces, and what has no counterpart in JSON."""
+    match value:
+        case str():
+            return str(value)
+        case int():
+            if not _LOW <= value <= _HIGH:
+                raise UnfitError("the whole number does not fit 64 bits")
+            return int(value)
+        case float():
+            return _float64(value)
+        case Mapping():
+            pairs = [[encode_schemaless(key), encode_schemaless(item)] for key, item in value.items()]
+            return dict(pairs) if all(isinstance(key, str) for key in value) else pairs
+        case bytes() | bytearray() | memoryview():
+            return _bytes(value)
+        case Sequence():
+            return encode_schemaless(list(value))
+        case _:
+            raise UnfitError(f"Python class {type(value).__name__} does not have corresponding schema type.")
+
+
 _SCALARS: Final[dict[Type, Encode]] = {
-    Type.FLOAT32: encode_float32,
-    Type.FLOAT64: encode_float64,
+    Type.FLOAT32: _float32,
+    Type.FLOAT64: _float64,
     Type.BOOLEAN: _boolean,
     Type.STRING: _string,
-    Type.BYTES: encode_bytes,
+    Type.BYTES: _bytes,
 }
 _BY_NAME: Final[dict[str | None, Encode]] = {
     logical.DATE_NAME: _date,

@@ -13,7 +13,7 @@ from converters.json.nesting import check_depth
 from converters.json.text import WHITE_SPACE, Parse, exactly
 
 if TYPE_CHECKING:
-    from converters.json.codec import Reader
+    from converters.json.reader import Reader
 
 __all__ = ["NOT_AN_ENVELOPE", "Envelope", "Frame", "read_envelope"]
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from connect.data import Field, Schema, Type
 from connect.errors import DataError
+from converters.json.decode import wrapped
 from converters.json.nesting import MOST_SCHEMA_DEPTH, SCHEMA_TOO_DEEP
-from converters.json.scalars import wrapped
 
 __all__ = ["schema_from_json", "schema_to_json"]
 

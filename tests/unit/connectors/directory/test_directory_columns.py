@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from connect.errors import SchemaError
 from connectors.directory import DirectorySourceConfig
-from connectors.directory.column_type import column_type
+from connectors.directory.column_type import column_type, inferred_type
 from connectors.directory.columns import ColumnReader
 from connectors.directory.config import FileFormat
 from connectors.directory.delimited import Delimited, Dialect
-from connectors.directory.inference import inferred_type
 from connectors.directory.layout import parse_rows
 from connectors.directory.records import Records
 

@@ -1,0 +1,109 @@
+"""Reads payloads of one schema, as few of them with exact numbers as need it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from connect.data import Schema
+from connect.errors import DataError
+from converters.json.columns import Change, column_decoder, has_long_numbers
+from converters.json.decode import Decode, decoder
+from converters.json.errors import DoubtError, InexactError
+from converters.json.nesting import SURE_BYTES, check_depth, check_depths
+from converters.json.text import is_brief
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from converters.json.arrow import ArrowReader
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """How payloads of one schema are read.
+
+    orjson gives floats where the text may say more. As long as none stands where that matters, nothing else is needed.
+    From then on the text is looked at: if its numbers are brief, the floats tell what they were. If not, the payload is
+    read exactly.
+    """
+
+    __slots__ = (
+        "_arrow_reader",
+        "_decode",
+        "_decode_brief",
+        "_decode_brief_column",
+        "_decode_column",
+        "_replace_null",
+        "schema",
+    )
+
+    def __init__(self, schema: Schema | None, replace_null: bool) -> None:
+        self.schema = schema
+        self._replace_null = replace_null
+        self._arrow_reader: ArrowReader | None = None
+        self._decode: Decode = decoder(schema, replace_null=replace_null)
+        self._decode_column: Change = column_decoder(schema, replace_null=replace_null)
+        self._decode_brief: Decode | None = None
+        self._decode_brief_column: Change | None = None
+
+    def read(self, payload: bytes) -> Any:
+        """The value of JSON text that is as it should be.
+
+        ``InexactError`` and orjson's error ask for an exact reading, a :class:`~connect.errors.DataError` is final.
+        """
+        node = orjson.loads(payload)
+        if len(payload) > SURE_BYTES:
+            check_depth(payload)
+        if self.schema is None:
+            return self._decode(node) if has_long_numbers(payload) else node
+        if self._decode_brief is not None and is_brief(payload):
+            return self._decode_brief(node)
+        try:
+            return self._decode(node)
+        except InexactError:
+            if self._decode_brief is not None or not is_brief(payload):
+                raise
+        self._decode_brief = decoder(self.schema, replace_null=self._replace_null, brief=True)
+        return self._decode_brief(orjson.loads(payload))
+
+    def decode(self, node: Any) -> Any:
+        """The value of JSON that was read exactly; a :class:`~connect.errors.DataError` if there is none."""
+        return self._decode(node)
+
+    def read_column(self, payloads: Sequence[bytes]) -> Sequence[Any]:
+        """The values of many JSON texts; ``DoubtError`` when they have to be read one by one."""
+        nodes = _parsed(payloads)
+        if self.schema is None:
+            return self._decode_column(nodes) if has_long_numbers(b"\n".join(payloads)) else nodes
+        if self._decode_brief_column is not None and is_brief(b"\n".join(payloads)):
+            return self._decode_brief_column(nodes)
+        try:
+            return self._decode_column(nodes)
+        except DoubtError:
+            if self._decode_brief_column is not None or not is_brief(b"\n".join(payloads)):
+                raise
+        self._decode_brief_column = column_decoder(self.schema, replace_null=self._replace_null, brief=True)
+        return self._decode_brief_column(_parsed(payloads))
+
+    def read_arrow(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
+        """The values of many JSON texts in Arrow; ``DoubtError`` when they have to be read one by one."""
+        if self._arrow_reader is None:
+            from converters.json.arrow import ArrowReader  # noqa: PLC0415 - pyarrow is optional
+
+            if self.schema is None or not ArrowReader.can_read(self.schema):
+                raise DoubtError
+            self._arrow_reader = ArrowReader(self.schema, replace_null=self._replace_null)
+        return self._arrow_reader.read(payloads)
+
+
+def _parsed(payloads: Sequence[bytes]) -> list[Any]:
+    try:
+        nodes = list(map(orjson.loads, payloads))
+        check_depths(payloads)
+    except (orjson.JSONDecodeError, DataError) as error:
+        raise DoubtError from error
+    return nodes
