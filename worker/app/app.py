@@ -39,7 +39,7 @@ from worker.kafka.clients.clients import admin, internal_properties
 from worker.kafka.clients.retries import until_answered
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics.clients import WriteLimit
+from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.log import hide_in_log
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership

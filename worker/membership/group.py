@@ -169,7 +169,7 @@ class GroupMember:
 
     def _new_coordinator(self) -> Coordinator:
         # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
-        from worker.kafka.clients.python_client import python_client_settings  # noqa: PLC0415
+        from worker.kafka.clients.kafka_python import python_client_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
         config = self._config

@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient
 from worker.kafka.clients import clients
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.topics.admin import TopicCreator, create, describe
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics.topics import TopicCreator, create, describe
 from worker.runtime.assembly import Assembly
 
 __all__ = ["Clients"]

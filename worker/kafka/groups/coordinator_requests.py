@@ -17,7 +17,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition
 
 from connect.errors import ConnectError
-from worker.kafka.clients.python_client import python_client_settings, quieten
+from worker.kafka.clients.kafka_python import python_client_settings, quieten
 from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]

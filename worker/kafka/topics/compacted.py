@@ -23,7 +23,17 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from connect.errors import ConnectError, RetriableError
 from worker.kafka.clients import clients
 from worker.kafka.settings.kind import ClientProperties
-from worker.kafka.topics.clients import WriteLimit, asking, closed, grown, late, passes, reading, unsure, writing
+from worker.kafka.topics.compacted_clients import (
+    WriteLimit,
+    asking,
+    closed,
+    grown,
+    late,
+    passes,
+    reading,
+    unsure,
+    writing,
+)
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 

@@ -13,8 +13,8 @@ from connect.errors import ConnectError
 from worker.kafka.clients import clients
 from worker.kafka.clients.retries import until_answered
 from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics.admin import TopicDescription, ensure_compacted
 from worker.kafka.topics.creation import NewTopic
-from worker.kafka.topics.topics import TopicDescription, ensure_compacted
 
 __all__ = ["ensure_internal_topic", "topic_settings"]
 

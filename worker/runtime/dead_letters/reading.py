@@ -15,7 +15,7 @@ from connect.errors import ConnectError
 from worker.errors import BadRequestError
 from worker.kafka.clients import clients as kafka_clients
 from worker.kafka.clients.clients import sink_group_id
-from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly

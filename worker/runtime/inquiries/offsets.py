@@ -15,7 +15,7 @@ from connect.errors import ConnectError
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.kafka.clients import clients
-from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

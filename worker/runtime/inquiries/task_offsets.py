@@ -23,7 +23,7 @@ from typing import Final
 
 from connect.errors import ConnectError
 from worker.kafka.clients import clients as kafka
-from worker.kafka.topics.topics import describe
+from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.source.guarantee import create_offsets_topic

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from connect.source import SourceTask, TransactionContext
 from worker.kafka.clients import clients as kafka
+from worker.kafka.topics.admin import ensure_compacted
 from worker.kafka.topics.creation import NewTopic
-from worker.kafka.topics.topics import ensure_compacted
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 ASK = """
 import sys
 from worker.kafka.clients import clients
-from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.groups.offsets import ConsumerGroup
 properties = clients.admin_properties({"bootstrap.servers": sys.argv[1]}, {"name": "c"})
 print(ConsumerGroup(clients.admin(properties), properties, sys.argv[2]).offsets())
 """

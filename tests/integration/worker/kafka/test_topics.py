@@ -11,9 +11,9 @@ from connect.errors import ConfigError, ConnectError
 from equipment.waiting import wait_until
 from worker.kafka.clients import clients
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics import topics
+from worker.kafka.topics import admin as topics
+from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics.topics import Creation, TopicCreator, TopicDescription
 
 GROUPS = TopicCreationGroups.parse(
     {

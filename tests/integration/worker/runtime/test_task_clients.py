@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Message
 
 from worker.kafka.clients import clients
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics import topics
+from worker.kafka.topics import admin as topics
 from worker.kafka.topics.creation import NewTopic
 
 
