@@ -23,7 +23,7 @@ from worker.kafka.clients.log import UNREACHABLE, ConnectionFailures
 from worker.kafka.settings.keys import CLIENT_KEYS, Ignored
 from worker.kafka.settings.kind import ClientKind, ClientProperties
 from worker.kafka.settings.native_keys import is_native_key
-from worker.kafka.settings.override_policy import refused_overrides
+from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 
 __all__ = [

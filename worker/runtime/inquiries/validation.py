@@ -13,7 +13,7 @@ from connect.plugins import PluginKind, UnlistedPluginError
 from worker.config.restarts import RestartConfig
 from worker.config.spark_policy import refused_spark_keys
 from worker.kafka.clients import clients
-from worker.kafka.settings.override_policy import refused_overrides
+from worker.kafka.settings.overrides import refused_overrides
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.inquiries.preflight import exactly_once_errors

@@ -8,7 +8,7 @@ from connect.config.errors import keys_of
 from connect.errors import ConfigError
 from worker.kafka.clients import clients
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.override_policy import check_overrides, policy_name, refused_overrides
+from worker.kafka.settings.overrides import check_overrides, policy_name, refused_overrides
 
 CONNECTOR = {
     "name": "c",
