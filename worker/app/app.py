@@ -35,8 +35,8 @@ from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.parts import ClusterSettings
-from worker.kafka.clients.clients import admin, internal_properties
-from worker.kafka.clients.retries import until_answered
+from worker.kafka.clients.librdkafka import admin, until_answered
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted_clients import WriteLimit

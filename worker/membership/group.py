@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from worker.config.worker import DistributedConfig
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 from worker.membership.events import (
     Event,

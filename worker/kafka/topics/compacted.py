@@ -21,7 +21,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
@@ -109,10 +109,10 @@ class CompactedTopic:
         self._on_record = on_record
         self._limit = limit or WriteLimit(math.inf, lambda _: True)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._consumer = clients.consumer(reading(consumer), self._report)
+        self._consumer = librdkafka.consumer(reading(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
-        self._ends_consumer = clients.consumer(asking(consumer), self._report_others)
-        self._producer = clients.producer(writing(producer, self._limit.seconds), self._report_others)
+        self._ends_consumer = librdkafka.consumer(asking(consumer), self._report_others)
+        self._producer = librdkafka.producer(writing(producer, self._limit.seconds), self._report_others)
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
@@ -435,7 +435,7 @@ class CompactedTopic:
         if not passes(error):
             if error.code() not in self._complained:
                 self._complained.add(error.code())
-                clients.log_error(error)
+                librdkafka.log_error(error)
         elif not self._unreachable and error.code() != KafkaError._TRANSPORT:
             self._unreachable = True
             logger.warning("Topic '%s' cannot be reached (%s); it is tried on", self._topic, error.str())

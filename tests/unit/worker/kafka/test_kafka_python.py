@@ -16,7 +16,7 @@ import pytest
 
 from connect.errors import ConfigError
 from equipment.brokers.certificates import Authority
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
