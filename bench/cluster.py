@@ -25,7 +25,7 @@ from confluent_kafka import Producer
 from distributed_worker import DistributedWorker, Memory, until
 from waitress import create_server
 
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import HOST
 from worker.stores.config import records as config_records
 from worker.stores.config.store import TargetState

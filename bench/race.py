@@ -35,7 +35,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from process_tree import ProcessTree
 
 from equipment.workers.java_connect import DEFAULT_JVM, JavaConnect, JavaConnectJars, resolve_java_connect
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 Props = Mapping[str, str]
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect.bulk import OffsetRange
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 PARTITIONS = 4
 SCHEMA = {

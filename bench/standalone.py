@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 _BIN = Path(sys.executable).parent
 _TASK = re.compile(r"^\[(\S+ \S+)\] .*process (\d+) runs bench-\S*\|task-0", re.MULTILINE)

@@ -15,11 +15,11 @@ from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.workers.standalone import StandaloneWorker
-from worker.embedded.broker import broker as broker_module
-from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+from worker.embedded.broker import server as broker_module
+from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.registry.application import application_jar
 from worker.embedded.registry.launch import LEAST_JAVA
-from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
+from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "demo"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterator
 from typing import Final
 
 from codebase import PACKAGES, Module, is_below, modules
@@ -14,11 +16,14 @@ LAYERS: Final = {
     "worker": {"connect", "worker"},
     "rest": {"connect", "worker", "rest"},
 }
-SEE_EVERYTHING: Final = ("worker/app/app.py", "worker/cli/main.py")
-"""Beside these, modules of click commands do: they are part of the command line."""
+SEE_REST: Final = ("worker/app", "worker/cli")
+"""These folders put the program together: they alone import across the layers."""
+
+SHARED_BY_FAMILIES: Final = "connectors/storage"
+"""What several families of connectors use."""
 
 DOORS: Final = {
-    "click": ["worker"],
+    "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
     "confluent_kafka": ["worker/app/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
@@ -45,7 +50,30 @@ def test_imports_point_one_way() -> None:
         f"{module}:{line} imports {name}; {module.package} may import {', '.join(sorted(LAYERS[module.package]))}"
         for module in modules()
         for line, name in module.imports()
-        if _top(name) in PACKAGES and _top(name) not in LAYERS[module.package] and not _sees_everything(module)
+        if _top(name) in PACKAGES and _top(name) not in LAYERS[module.package] and not is_below(module.path, *SEE_REST)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_only_the_program_sees_rest() -> None:
+    """The REST API speaks to the worker, never the other way round."""
+    wrong = [
+        f"{module}:{line} imports {name}; only {' and '.join(SEE_REST)} import rest"
+        for module in modules()
+        for line, name in _all_imports(module)
+        if _top(name) == "rest" and module.package != "rest" and not is_below(module.path, *SEE_REST)
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_no_connector_family_imports_another() -> None:
+    wrong = [
+        f"{module}:{line} imports {name}; put what two families share into {SHARED_BY_FAMILIES}"
+        for module in modules()
+        if module.package == "connectors"
+        for line, name in _all_imports(module)
+        if (other := _family(name)) is not None
+        if other != _family(module.name) and not is_below(name.replace(".", "/"), SHARED_BY_FAMILIES)
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 
@@ -71,14 +99,26 @@ def test_the_kit_is_not_part_of_production_code() -> None:
     assert not wrong, "\n" + "\n".join(wrong)
 
 
+def _all_imports(module: Module) -> Iterator[tuple[int, str]]:
+    """What a module imports, for type checkers too."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "connectors":
+            yield from ((node.lineno, f"connectors.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, node.module or "."
+
+
+def _family(name: str) -> str | None:
+    """The family of connectors that a module belongs to."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "connectors" and len(parts) > 1 else None
+
+
 def _top(name: str) -> str:
     return name.partition(".")[0]
 
 
 def _is_library(name: str) -> bool:
     return _top(name) not in PACKAGES and _top(name) not in sys.stdlib_module_names
-
-
-def _sees_everything(module: Module) -> bool:
-    has_commands = any(_top(name) == "click" for _, name in module.imports())
-    return module.path in SEE_EVERYTHING or (module.package == "worker" and has_commands)

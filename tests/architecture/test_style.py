@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
 from codebase import PACKAGES, ROOT, modules
 
 LONGEST: Final = 600
+MOST_MODULES: Final = 25
 DATA_TABLES: Final = {"worker/kafka/settings/keys.py"}
 _LEFT_FOR_LATER: Final = re.compile(r"\b(?:TODO|FIXME)\b")
 _WRITTEN: Final = {".py", ".md", ".toml", ".html", ".js", ".css"}
@@ -18,6 +20,12 @@ def test_modules_are_short() -> None:
     lengths = {module.path: len(module.text.splitlines()) for module in modules() if module.path not in DATA_TABLES}
     long = [f"{path}: {length} lines" for path, length in lengths.items() if length > LONGEST]
     assert not long, f"No module is longer than {LONGEST} lines; divide:\n" + "\n".join(long)
+
+
+def test_folders_are_small() -> None:
+    counts = Counter(str(Path(module.path).parent) for module in modules() if not module.path.endswith("__init__.py"))
+    large = [f"{folder}: {count} modules" for folder, count in counts.items() if count > MOST_MODULES]
+    assert not large, f"No folder has more than {MOST_MODULES} modules; divide:\n" + "\n".join(large)
 
 
 def test_nothing_is_left_for_later() -> None:

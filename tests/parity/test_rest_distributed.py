@@ -14,7 +14,7 @@ from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=DISTRIBUTED_BY_CALL)
 

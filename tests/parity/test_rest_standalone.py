@@ -12,7 +12,7 @@ from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
 
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 CALLS: Final = calls("standalone.jsonl", differences=BY_CALL)
 

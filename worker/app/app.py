@@ -27,7 +27,7 @@ from worker.app.stop_signals import StoppedError, StopSignals
 from worker.config.child_providers import worker_values
 from worker.config.connector_files import read_connector
 from worker.config.own_files import WORKER_FILE
-from worker.config.unknown_keys import misspelled
+from worker.config.unknown_keys import suggest_known_keys
 from worker.config.worker import DistributedConfig, StandaloneConfig, WorkerConfig
 from worker.herder.cluster.leadership import KeyRotation
 from worker.herder.connectors.connectors import TopicTracking
@@ -35,11 +35,11 @@ from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.parts import ClusterSettings
-from worker.kafka.clients.clients import admin, internal_properties
-from worker.kafka.clients.retries import until_answered
+from worker.kafka.clients.librdkafka import admin, until_answered
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics.clients import WriteLimit
+from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.log import hide_in_log
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
@@ -328,7 +328,7 @@ def _status(done: Future[Outcome]) -> int:
 def _warn(config: WorkerConfig) -> None:
     """Tell of keys that have no effect because they are written wrong."""
     own = {key.name for key in type(config).definitions()}
-    for warning in misspelled(config.originals, own.union(*CLIENT_KEYS.values())):
+    for warning in suggest_known_keys(config.originals, own.union(*CLIENT_KEYS.values())):
         logger.warning("%s", warning)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
-from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.broker.settings import DEFAULT_HEAP
 
 __all__ = ["broker"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from worker.cli.options import asking, client_of, columns, url_option
+from worker.cli.options import client_of, columns, refusals_shown, url_option
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -34,7 +34,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
     """List what is in the dead letter queue of the connector NAME."""
     client = client_of(url)
     rows: list[tuple[object, ...]] = []
-    with asking(client, name):
+    with refusals_shown(client, name):
         for page in _pages(client, name, limit, after):
             rows += [_row(record, page["replayed"]) for record in page["records"]]
     click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows))
@@ -54,11 +54,11 @@ def show(name: str, record: str, url: str) -> None:
     place: dict[str, str | int] = {"limit": 1}
     if offset or partition:
         place["after"] = f"{partition}:{offset - 1}" if offset else f"{partition - 1}:{2**63 - 2}"
-    with asking(client, name):
+    with refusals_shown(client, name):
         records = client.get(name, "dlq", **place)["records"]
     if not records or (records[0]["partition"], records[0]["offset"]) != (partition, offset):
         raise click.ClickException(f"There is no record {record} of connector {name} in its dead letter queue.")
-    click.echo(_shown(records[0]))
+    click.echo(_detailed(records[0]))
 
 
 @dlq.command()
@@ -88,7 +88,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
     client = client_of(url)
     replayed, failed = 0, 0
     absent = {numbers[:2] for numbers in map(_numbers, chosen) if numbers[2] is None}
-    with asking(client, name):
+    with refusals_shown(client, name):
         while following is not None:
             done = client.post(name, "dlq/replay", following)
             replayed, failed = replayed + len(done["replayed"]), failed + len(done["failed"])
@@ -130,7 +130,7 @@ def _row(record: dict[str, Any], replayed: dict[str, int]) -> tuple[object, ...]
     )
 
 
-def _shown(record: dict[str, Any]) -> str:
+def _detailed(record: dict[str, Any]) -> str:
     lines = [f"record     {record['partition']}:{record['offset']}"]
     lines += [f"{part:<10} {_text(record[part])}" for part in ("key", "value")]
     lines += [f"header     {header['key']}: {_text(header['value'])}" for header in record["headers"]]

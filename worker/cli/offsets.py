@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from worker.cli.options import asking, client_of, columns, url_option
+from worker.cli.options import client_of, columns, refusals_shown, url_option
 
 __all__ = ["offsets"]
 
@@ -24,7 +24,7 @@ def offsets() -> None:
 def show(name: str, url: str) -> None:
     """Show the offsets of the connector NAME, and how far it is behind."""
     client = client_of(url)
-    with asking(client, name):
+    with refusals_shown(client, name):
         lag = client.get(name, "lag")
         kept = client.get(name, "offsets")["offsets"] if lag["type"] != "sink" else []
     if lag["type"] == "sink":
@@ -81,7 +81,7 @@ def reset(
     if topics:
         body["topics"] = _topics(topics)
     client = client_of(url)
-    with asking(client, name):
+    with refusals_shown(client, name):
         planned = client.post(name, "offsets/reset", body, dry_run="true")
         click.echo(_changes(planned))
         if dry_run:
@@ -102,7 +102,7 @@ def reset(
 def export_offsets(name: str, file: IO[str], url: str) -> None:
     """Write the offsets of the connector NAME as JSON, in the form that ``import`` and PATCH read."""
     client = client_of(url)
-    with asking(client, name):
+    with refusals_shown(client, name):
         kept = client.get(name, "offsets")
     file.write(json.dumps(kept, indent=2) + "\n")
 
@@ -123,7 +123,7 @@ def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
     if not yes:
         click.confirm(f"Set {len(document['offsets'])} offsets of connector {name}?", abort=True)
     client = client_of(url)
-    with asking(client, name):
+    with refusals_shown(client, name):
         click.echo(client.patch(name, "offsets", {"offsets": document["offsets"]})["message"])
 
 

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from rest.client import RestClient
 
-__all__ = ["asking", "client_of", "columns", "url_option"]
+__all__ = ["client_of", "columns", "refusals_shown", "url_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -41,7 +41,7 @@ def client_of(url: str) -> RestClient:
 
 
 @contextmanager
-def asking(client: RestClient, connector: str) -> Iterator[None]:
+def refusals_shown(client: RestClient, connector: str) -> Iterator[None]:
     """Tell what the worker refuses as a command does, and what to type if the connector has to be stopped first."""
     from rest.client import RestError  # noqa: PLC0415
 

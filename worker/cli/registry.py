@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
-from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig, Storage
+from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig, Storage
 from worker.embedded.registry.settings import DEFAULT_HEAP
 
 __all__ = ["registry"]

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["misspelled"]
+__all__ = ["suggest_known_keys"]
 
 _LIKENESS: Final = 0.88
 """So that ``batch.sise`` asks for ``batch.size``, and what a plugin passes on, such as ``spark.*``, for nothing."""
 
 
-def misspelled(keys: Collection[str], known: set[str]) -> Iterator[str]:
+def suggest_known_keys(keys: Collection[str], known: set[str]) -> Iterator[str]:
     """What to say of each key that is none of the known ones and much like one of them that is not given."""
     missing = known.difference(keys)
     for key in keys:

@@ -28,8 +28,7 @@ from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
-from worker.kafka.settings.override_dangers import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY
-from worker.kafka.settings.override_policy import known_policy
+from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 
 __all__ = ["DistributedConfig", "StandaloneConfig", "WorkerConfig"]
 

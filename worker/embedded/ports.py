@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import socket
 
-from connect.errors import ConnectError
+from connect.errors import ConfigError, ConnectError
 
-__all__ = ["HOST", "any_port", "is_free"]
+__all__ = ["HOST", "any_port", "choose_port", "is_free"]
 
 HOST = "127.0.0.1"
 
@@ -37,3 +37,18 @@ def any_port(taken: int) -> int:
     raise ConnectError(
         f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries; give the port to use."
     )
+
+
+def choose_port(wanted: int | None, last: int | None, default: int) -> int:
+    """A port that is free now.
+
+    ``wanted`` is a port that must be had, 0 for any, ``None`` for the ``default`` if it is free. The ``last`` port of
+    the same server comes first, unless one must be had.
+    """
+    if wanted:
+        if not is_free(wanted):
+            raise ConfigError("port", wanted, "in use by another process; stop it or give port 0")
+        return wanted
+    if last is not None and is_free(last):
+        return last
+    return default if wanted is None and is_free(default) else any_port(taken=0)

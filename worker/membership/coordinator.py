@@ -20,7 +20,7 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
-from worker.kafka.clients.python_client import quieten
+from worker.kafka.clients.kafka_python import quieten
 from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
 from worker.supervisor.moment import Clock, Moment

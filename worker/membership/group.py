@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from worker.config.worker import DistributedConfig
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 from worker.membership.events import (
     Event,
@@ -169,12 +169,12 @@ class GroupMember:
 
     def _new_coordinator(self) -> Coordinator:
         # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
-        from worker.kafka.clients.python_client import python_client_settings  # noqa: PLC0415
+        from worker.kafka.clients.kafka_python import kafka_python_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
         config = self._config
         return Coordinator(
-            python_client_settings(internal_properties(self._props, ClientKind.ADMIN, "membership")),
+            kafka_python_settings(internal_properties(self._props, ClientKind.ADMIN, "membership")),
             GroupSettings(
                 config.group_id,
                 config.group_instance_id,

@@ -11,12 +11,12 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.topics.admin import TopicCreator, create, describe
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics.topics import TopicCreator, create, describe
 from worker.runtime.assembly import Assembly
 
 __all__ = ["Clients"]
@@ -55,22 +55,22 @@ class Clients:
 
     def source_producer(self) -> Producer:
         """The producer of a source task."""
-        properties = clients.source_producer_properties(self._worker, self._props, self._task)
-        return clients.producer(_told(properties))
+        properties = roles.source_producer_properties(self._worker, self._props, self._task)
+        return librdkafka.producer(_told(properties))
 
     def transactional_producer(self) -> tuple[Producer, float]:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
-        properties = clients.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
+        properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-        return clients.producer(_told(properties)), timeout / 1000
+        return librdkafka.producer(_told(properties)), timeout / 1000
 
     def dlq_producer(self) -> Producer:
         """The producer of a sink task's dead letter queue."""
-        return clients.producer(_told(clients.dlq_producer_properties(self._worker, self._props, self._task)))
+        return librdkafka.producer(_told(roles.dlq_producer_properties(self._worker, self._props, self._task)))
 
     def dlq_topic(self, topic: NewTopic) -> None:
         """Create the topic of the dead letter queue, unless it is there."""
-        client = clients.admin(clients.dlq_admin_properties(self._worker, self._props, self._task))
+        client = librdkafka.admin(roles.dlq_admin_properties(self._worker, self._props, self._task))
         if describe(client, topic.name) is None:
             create(client, topic)
 
@@ -78,7 +78,7 @@ class Clients:
         """The consumer of a sink task. It says when it is at the end of a partition."""
         properties = self._sink_consumer_properties
         with_ends = {**properties.properties, "enable.partition.eof": True}
-        return clients.consumer(_told(replace(properties, properties=with_ends)))
+        return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
 
     def topic_creator(self) -> TopicCreator:
         """What creates the topics of a source task, by ``topic.creation.*``."""
@@ -87,13 +87,13 @@ class Clients:
 
     def batch_limits(self) -> BatchLimits:
         """What knows which topics take less at once than a source's producer sends."""
-        producer = clients.source_producer_properties(self._worker, self._props, self._task)
+        producer = roles.source_producer_properties(self._worker, self._props, self._task)
         return BatchLimits(self.admin, int(producer.properties.get("batch.size", _BATCH_SIZE)))
 
     @cached_property
     def admin(self) -> AdminClient:
         """The admin client of a task."""
-        return clients.admin(clients.admin_properties(self._worker, self._props, self._task))
+        return librdkafka.admin(roles.admin_properties(self._worker, self._props, self._task))
 
     @property
     def sink_is_cooperative(self) -> bool:
@@ -131,7 +131,7 @@ class Clients:
 
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
-        return clients.sink_consumer_properties(self._worker, self._props, self._task)
+        return roles.sink_consumer_properties(self._worker, self._props, self._task)
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

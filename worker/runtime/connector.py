@@ -11,7 +11,7 @@ from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
 from connect.providers import has_reference, restore_references
-from worker.config.unknown_keys import misspelled
+from worker.config.unknown_keys import suggest_known_keys
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Control, ErrorRaised, Link
 from worker.runtime.inquiries.connector_keys import known_keys
@@ -65,7 +65,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     control = Control(link)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
-    for warning in (*misspelled(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
+    for warning in (*suggest_known_keys(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
     assembly.check_spark()
     reader = offset_reader(assembly, control, None) if assembly.is_source else None

@@ -12,11 +12,9 @@ from pathlib import Path
 from connect.jvm.java import find_java
 from equipment.brokers.proxy import Proxy
 from equipment.waiting import wait_until
-from worker.embedded.broker.folder import broker_folder
-from worker.embedded.broker.ports import Ports
-from worker.embedded.broker.probe import is_ready
-from worker.embedded.broker.settings import render_properties, server_properties
-from worker.embedded.broker.storage import format_storage
+from worker.embedded.broker.folder import broker_folder, format_storage
+from worker.embedded.broker.launch import is_ready
+from worker.embedded.broker.settings import Ports, render_properties, server_properties
 from worker.embedded.ports import HOST, any_port
 
 __all__ = ["ProxiedBroker"]

@@ -20,7 +20,7 @@ from connect.data import Schema, SchemaAndValue, ValueColumn, date_schema, decim
 from connect.errors import DataError, RetriableError
 from converters.avro import AvroConverter
 from worker.cli.registry import registry as registry_command
-from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
+from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
 ORDER = Schema.struct(
     {

@@ -35,5 +35,5 @@ def test_the_command_line_imports_a_command_s_module_with_the_command() -> None:
         "confluent_kafka",
         "flask",
         "requests",
-        "worker.embedded.broker.broker",
+        "worker.embedded.broker.server",
     }

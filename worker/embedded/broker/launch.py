@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +14,15 @@ from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from worker.embedded.broker.archive import class_archive
-from worker.embedded.broker.folder import BrokerFolder, BrokerState
-from worker.embedded.broker.ports import choose_ports
-from worker.embedded.broker.probe import is_ready
-from worker.embedded.broker.settings import BrokerConfig, is_plaintext, render_properties, server_properties
-from worker.embedded.broker.storage import format_storage
+from worker.embedded.broker.folder import BrokerFolder, BrokerState, format_storage
+from worker.embedded.broker.settings import BrokerConfig, Ports, is_plaintext, render_properties, server_properties
+from worker.embedded.ports import HOST, any_port, choose_port, is_free
 from worker.embedded.process import launch_daemon, server_mark, tail
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
-__all__ = ["becomes_ready", "launch_broker"]
+__all__ = ["DEFAULT_PORT", "becomes_ready", "choose_ports", "is_ready", "launch_broker"]
+
+DEFAULT_PORT = 9092
 
 _JARS = Path(__file__).with_name("broker.jars")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -32,6 +34,9 @@ _JVM_FLAGS = (
     "-XX:+ExitOnOutOfMemoryError",
 )
 _PORT_TRIES = 3
+_PROBE_SECONDS = 1.0
+_METADATA, _VERSION, _CORRELATION = 3, 4, 1
+_LARGEST_ANSWER = 1 << 20
 
 
 def launch_broker(
@@ -68,6 +73,26 @@ def becomes_ready(state: BrokerState, folder: BrokerFolder, config: BrokerConfig
     )
 
 
+def choose_ports(wanted: int | None, last: Ports | None) -> Ports:
+    """The two ports that are free now: for clients as :func:`~worker.embedded.ports.choose_port` says."""
+    broker = choose_port(wanted, None if last is None else last.broker, DEFAULT_PORT)
+    if last is not None and last.controller != broker and is_free(last.controller):
+        return Ports(broker, last.controller)
+    return Ports(broker, any_port(taken=broker))
+
+
+def is_ready(port: int, *, plaintext: bool = True) -> bool:
+    """Whether the broker on ``port`` lists itself as alive, or accepts connections if not ``plaintext``.
+
+    It is asked with one hand-made Metadata request.
+    """
+    try:
+        with socket.create_connection((HOST, port), _PROBE_SECONDS) as connection:
+            return not plaintext or _count_brokers(connection) > 0
+    except OSError:
+        return False
+
+
 def _launch(
     config: BrokerConfig, folder: BrokerFolder, last: BrokerState | None, environ: Mapping[str, str]
 ) -> BrokerState:
@@ -97,3 +122,25 @@ def _launch(
 
 def _lost_its_port(folder: BrokerFolder) -> bool:
     return "Address already in use" in tail(folder.log, lines=200)
+
+
+def _count_brokers(connection: socket.socket) -> int:
+    header = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION, -1)
+    no_topics_and_create_none = struct.pack(">ib", 0, 0)
+    request = header + no_topics_and_create_none
+    connection.sendall(struct.pack(">i", len(request)) + request)
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    if not 12 <= size <= _LARGEST_ANSWER:
+        raise ConnectionError(f"an answer of {size} bytes is not a Kafka broker's")
+    _correlation, _throttle, brokers = struct.unpack_from(">iii", _receive(connection, size))
+    return int(brokers)
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    answer = bytearray()
+    while len(answer) < size:
+        part = connection.recv(size - len(answer))
+        if not part:
+            raise ConnectionError("the connection was closed")
+        answer += part
+    return bytes(answer)

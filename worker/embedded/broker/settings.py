@@ -1,4 +1,4 @@
-"""The server properties of an embedded broker: a single KRaft node on loopback, small and quick."""
+"""How an embedded broker is run: a single KRaft node on loopback, small and quick."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from pathlib import Path
 
 from connect.errors import ConfigError
 from connect.jvm.home import sluice_home
-from worker.embedded.broker.ports import HOST, Ports
-from worker.embedded.broker.storage import NODE_ID
+from worker.embedded.ports import HOST
 
-__all__ = ["DEFAULT_HEAP", "BrokerConfig", "is_plaintext", "render_properties", "server_properties"]
+__all__ = [
+    "DEFAULT_HEAP",
+    "NODE_ID",
+    "BrokerConfig",
+    "Ports",
+    "is_plaintext",
+    "render_properties",
+    "server_properties",
+]
 
 DEFAULT_HEAP = "256m"
+NODE_ID = 1
 
 _LARGEST_PORT = 65535
 _HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
@@ -84,6 +92,19 @@ class BrokerConfig:
             raise ConfigError("heap", self.heap, "not a size; give one such as 256m or 1g")
         if self.port is not None and not 0 <= self.port <= _LARGEST_PORT:
             raise ConfigError("port", self.port, f"not between 0 and {_LARGEST_PORT}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where clients connect, and where the broker finds its own controller."""
+
+    broker: int
+    controller: int
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address that clients are given."""
+        return f"{HOST}:{self.broker}"
 
 
 def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dict[str, str]:

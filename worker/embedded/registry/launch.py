@@ -5,10 +5,10 @@ from __future__ import annotations
 import http.client
 from collections.abc import Mapping
 
-from connect.errors import ConfigError, ConnectError
+from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
-from worker.embedded.ports import HOST, any_port, is_free
+from worker.embedded.ports import HOST, any_port, choose_port
 from worker.embedded.process import launch_daemon, server_mark, tail
 from worker.embedded.registry.application import application_jar, registry_archive
 from worker.embedded.registry.folder import RegistryFolder, RegistryState
@@ -65,7 +65,7 @@ def _launch(
 ) -> RegistryState:
     java = find_java(LEAST_JAVA, environ=environ)
     application = application_jar(java, sluice_home(environ).absolute(), environ)
-    port = _port(config.port, last)
+    port = choose_port(config.port, None if last is None else last.port, DEFAULT_PORT)
     folder.data.mkdir(parents=True, exist_ok=True)
     folder.rotate_log()
     command = [
@@ -77,16 +77,6 @@ def _launch(
     state = RegistryState(pid, port, registry_archive().version, config.storage)
     folder.write_state(state)
     return state
-
-
-def _port(wanted: int | None, last: RegistryState | None) -> int:
-    if wanted:
-        if not is_free(wanted):
-            raise ConfigError("port", wanted, "in use by another process; stop it or give port 0")
-        return wanted
-    if last is not None and is_free(last.port):
-        return last.port
-    return DEFAULT_PORT if wanted is None and is_free(DEFAULT_PORT) else any_port(taken=0)
 
 
 def _answers(port: int) -> bool:

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError
 from worker.errors import FencedError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["FencingProducer"]
@@ -121,7 +121,7 @@ class FencingProducer:
         self._write(records)
 
     def _new_producer(self) -> Producer:
-        producer = clients.producer(self._properties)
+        producer = librdkafka.producer(self._properties)
         try:
             producer.init_transactions(self._timeout)
         except KafkaException as error:

@@ -17,7 +17,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition
 
 from connect.errors import ConnectError
-from worker.kafka.clients.python_client import python_client_settings, quieten
+from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]
@@ -77,7 +77,7 @@ def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[
 @contextmanager
 def _admin(client: ClientProperties) -> Iterator[KafkaAdminClient]:
     quieten()
-    admin = KafkaAdminClient(**python_client_settings(client))
+    admin = KafkaAdminClient(**kafka_python_settings(client))
     try:
         yield admin
     finally:

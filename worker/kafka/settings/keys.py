@@ -11,12 +11,12 @@ from worker.kafka.settings.kind import ClientKind
 __all__ = [
     "CLIENT_KEYS",
     "IGNORED_PREFIXES",
-    "ByWorker",
+    "Combined",
     "Decision",
+    "HandledByWorker",
     "Ignored",
     "Mapped",
     "Refused",
-    "Together",
 ]
 
 
@@ -30,7 +30,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Combined:
     """Given to librdkafka as ``names``, decided together with other settings as ``note`` tells."""
 
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class ByWorker:
+class HandledByWorker:
     """librdkafka has no such setting; the worker's own loops act on it."""
 
     note: str
@@ -59,7 +59,7 @@ class Refused:
     harmless: frozenset[str] = frozenset(("",))
 
 
-Decision = Mapped | Together | ByWorker | Ignored | Refused
+Decision = Mapped | Combined | HandledByWorker | Ignored | Refused
 
 _CONVERTERS_MAKE_BYTES = Ignored("keys and values are bytes here: key.converter and value.converter make them")
 _NO_JVM_METRICS = Ignored("there are no Java metrics: the worker reports its clients' metrics itself")
@@ -132,14 +132,14 @@ _ANY_CLIENT: dict[str, Decision] = {
 }
 
 _SASL: dict[str, Decision] = {
-    "sasl.mechanism": Together(("sasl.mechanisms",), "GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"),
-    "sasl.jaas.config": Together(
+    "sasl.mechanism": Combined(("sasl.mechanisms",), "GSSAPI, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"),
+    "sasl.jaas.config": Combined(
         ("sasl.username", "sasl.password", "sasl.kerberos.principal", "sasl.kerberos.keytab"),
         "read for PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule and Krb5LoginModule",
     ),
-    "sasl.kerberos.service.name": Together(("sasl.kerberos.service.name",), _KERBEROS),
-    "sasl.kerberos.kinit.cmd": Together(("sasl.kerberos.kinit.cmd",), f"the program, as in Java; {_KERBEROS}"),
-    "sasl.kerberos.min.time.before.relogin": Together(("sasl.kerberos.min.time.before.relogin",), _KERBEROS),
+    "sasl.kerberos.service.name": Combined(("sasl.kerberos.service.name",), _KERBEROS),
+    "sasl.kerberos.kinit.cmd": Combined(("sasl.kerberos.kinit.cmd",), f"the program, as in Java; {_KERBEROS}"),
+    "sasl.kerberos.min.time.before.relogin": Combined(("sasl.kerberos.min.time.before.relogin",), _KERBEROS),
     "sasl.kerberos.ticket.renew.window.factor": _KINIT_BY_TIMER,
     "sasl.kerberos.ticket.renew.jitter": _KINIT_BY_TIMER,
     "sasl.login.refresh.window.factor": _TOKEN_REFRESH,
@@ -167,16 +167,16 @@ _SASL: dict[str, Decision] = {
             )
         ),
     ),
-    "sasl.oauthbearer.token.endpoint.url": Together(
+    "sasl.oauthbearer.token.endpoint.url": Combined(
         ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.method"), _OIDC
     ),
-    "sasl.oauthbearer.client.credentials.client.id": Together(("sasl.oauthbearer.client.id",), _OIDC),
-    "sasl.oauthbearer.client.credentials.client.secret": Together(("sasl.oauthbearer.client.secret",), _OIDC),
-    "sasl.oauthbearer.scope": Together(("sasl.oauthbearer.scope",), _OIDC),
-    "sasl.oauthbearer.sub.claim.name": Together(("sasl.oauthbearer.sub.claim.name",), _OIDC),
+    "sasl.oauthbearer.client.credentials.client.id": Combined(("sasl.oauthbearer.client.id",), _OIDC),
+    "sasl.oauthbearer.client.credentials.client.secret": Combined(("sasl.oauthbearer.client.secret",), _OIDC),
+    "sasl.oauthbearer.scope": Combined(("sasl.oauthbearer.scope",), _OIDC),
+    "sasl.oauthbearer.sub.claim.name": Combined(("sasl.oauthbearer.sub.claim.name",), _OIDC),
     "sasl.oauthbearer.scope.claim.name": _TOKEN_CHECKED_BY_BROKER,
-    "sasl.oauthbearer.header.urlencode": Together((), f"only false; {_OIDC}"),
-    "sasl.oauthbearer.jwt.retriever.class": Together(
+    "sasl.oauthbearer.header.urlencode": Combined((), f"only false; {_OIDC}"),
+    "sasl.oauthbearer.jwt.retriever.class": Combined(
         ("sasl.oauthbearer.grant.type",),
         "the default, ClientCredentialsJwtRetriever or JwtBearerJwtRetriever",
     ),
@@ -188,11 +188,11 @@ _SASL: dict[str, Decision] = {
     "sasl.oauthbearer.clock.skew.seconds": _TOKEN_CHECKED_BY_BROKER,
     "sasl.oauthbearer.expected.audience": _TOKEN_CHECKED_BY_BROKER,
     "sasl.oauthbearer.expected.issuer": _TOKEN_CHECKED_BY_BROKER,
-    "sasl.oauthbearer.assertion.template.file": Together(("sasl.oauthbearer.assertion.jwt.template.file",), _ASSERTION),
+    "sasl.oauthbearer.assertion.template.file": Combined(("sasl.oauthbearer.assertion.jwt.template.file",), _ASSERTION),
 }
 
 _JWT_ASSERTION: dict[str, Decision] = {
-    f"sasl.oauthbearer.assertion.{name}": Together((f"sasl.oauthbearer.assertion.{name}",), _ASSERTION)
+    f"sasl.oauthbearer.assertion.{name}": Combined((f"sasl.oauthbearer.assertion.{name}",), _ASSERTION)
     for name in (
         "algorithm",
         "claim.aud",
@@ -210,24 +210,24 @@ _JWT_ASSERTION: dict[str, Decision] = {
 _STORE_TYPE = "JKS, PKCS12 or PEM; left out, the content of the file tells"
 
 _SSL: dict[str, Decision] = {
-    "ssl.truststore.type": Together((), _STORE_TYPE),
-    "ssl.truststore.location": Together(
+    "ssl.truststore.type": Combined((), _STORE_TYPE),
+    "ssl.truststore.location": Combined(
         ("ssl.ca.location", "ssl.ca.pem"),
         f"a JKS or PKCS12 store, or a PEM file, with certificates that are signed by themselves; {_TLS}",
     ),
-    "ssl.truststore.certificates": Together(("ssl.ca.pem",), _TLS),
-    "ssl.truststore.password": Together((), "of a JKS or PKCS12 store"),
-    "ssl.keystore.type": Together((), _STORE_TYPE),
-    "ssl.keystore.location": Together(
+    "ssl.truststore.certificates": Combined(("ssl.ca.pem",), _TLS),
+    "ssl.truststore.password": Combined((), "of a JKS or PKCS12 store"),
+    "ssl.keystore.type": Combined((), _STORE_TYPE),
+    "ssl.keystore.location": Combined(
         ("ssl.key.location", "ssl.certificate.location", "ssl.key.pem", "ssl.certificate.pem"),
         f"a JKS or PKCS12 store, or a PEM file with key and certificates; {_TLS}",
     ),
-    "ssl.keystore.password": Together((), "of a JKS or PKCS12 store"),
-    "ssl.keystore.key": Together(("ssl.key.pem",), _TLS),
-    "ssl.keystore.certificate.chain": Together(("ssl.certificate.pem",), _TLS),
-    "ssl.key.password": Together(("ssl.key.password",), _TLS),
-    "ssl.endpoint.identification.algorithm": Together(("ssl.endpoint.identification.algorithm",), "empty becomes none"),
-    "ssl.cipher.suites": Together(("ssl.cipher.suites",), "Java's names or OpenSSL's; those of TLS 1.3 are always on"),
+    "ssl.keystore.password": Combined((), "of a JKS or PKCS12 store"),
+    "ssl.keystore.key": Combined(("ssl.key.pem",), _TLS),
+    "ssl.keystore.certificate.chain": Combined(("ssl.certificate.pem",), _TLS),
+    "ssl.key.password": Combined(("ssl.key.password",), _TLS),
+    "ssl.endpoint.identification.algorithm": Combined(("ssl.endpoint.identification.algorithm",), "empty becomes none"),
+    "ssl.cipher.suites": Combined(("ssl.cipher.suites",), "Java's names or OpenSSL's; those of TLS 1.3 are always on"),
     "ssl.enabled.protocols": Ignored("OpenSSL takes the newest of TLSv1.2 and TLSv1.3 that the broker has"),
     "ssl.protocol": Ignored("OpenSSL takes the newest of TLSv1.2 and TLSv1.3 that the broker has"),
     "ssl.provider": _NO_JVM_TLS,
@@ -246,9 +246,9 @@ _PRODUCER: dict[str, Decision] = {
     "compression.type": _same(
         "compression.codec", one_of({name: name for name in ("none", "gzip", "snappy", "lz4", "zstd")})
     ),
-    "compression.gzip.level": Together(("compression.level",), "with compression.type=gzip"),
-    "compression.lz4.level": Together(("compression.level",), "with compression.type=lz4; above 12 becomes 12"),
-    "compression.zstd.level": Together(
+    "compression.gzip.level": Combined(("compression.level",), "with compression.type=gzip"),
+    "compression.lz4.level": Combined(("compression.level",), "with compression.type=lz4; above 12 becomes 12"),
+    "compression.zstd.level": Combined(
         ("compression.level",), "with compression.type=zstd; below 1 becomes 1, above 12 becomes 12"
     ),
     "delivery.timeout.ms": _same(
@@ -263,14 +263,14 @@ _PRODUCER: dict[str, Decision] = {
     "key.serializer": _CONVERTERS_MAKE_BYTES,
     "value.serializer": _CONVERTERS_MAKE_BYTES,
     "linger.ms": _same("queue.buffering.max.ms", integer(0, 900_000)),
-    "max.block.ms": ByWorker("how long sending may wait for room in the producer's buffer"),
+    "max.block.ms": HandledByWorker("how long sending may wait for room in the producer's buffer"),
     "max.in.flight.requests.per.connection": _same(
         "max.in.flight.requests.per.connection", integer(1, 1_000_000, at_least=1)
     ),
     "max.request.size": _same("message.max.bytes", integer(1000, 1_000_000_000)),
     "metadata.max.idle.ms": Ignored("librdkafka forgets an unused topic by itself"),
-    "partitioner.class": Together(("partitioner",), "left out or Java's default: murmur2_random"),
-    "partitioner.ignore.keys": Together(("partitioner",), "true: random"),
+    "partitioner.class": Combined(("partitioner",), "left out or Java's default: murmur2_random"),
+    "partitioner.ignore.keys": Combined(("partitioner",), "true: random"),
     "partitioner.adaptive.partitioning.enable": Ignored("librdkafka does not prefer fast brokers"),
     "partitioner.availability.timeout.ms": Ignored("librdkafka does not prefer fast brokers"),
     "request.timeout.ms": Mapped(
@@ -279,7 +279,7 @@ _PRODUCER: dict[str, Decision] = {
         "at most transaction.timeout.ms in a transaction",
     ),
     "retries": _same("message.send.max.retries", integer(0, INT_MAX)),
-    "transactional.id": Together(("transactional.id",), "not empty"),
+    "transactional.id": Combined(("transactional.id",), "not empty"),
     "transaction.timeout.ms": _same("transaction.timeout.ms", integer(1000, INT_MAX)),
     "transaction.two.phase.commit.enable": Refused(
         "Two-phase commit is not supported: remove the key", frozenset(("", "false"))
@@ -298,17 +298,17 @@ _CONSUMER: dict[str, Decision] = {
     ),
     "check.crcs": _same("check.crcs", boolean),
     "client.rack": _same("client.rack"),
-    "default.api.timeout.ms": ByWorker("how long a call to the broker may take"),
+    "default.api.timeout.ms": HandledByWorker("how long a call to the broker may take"),
     "enable.auto.commit": _same("enable.auto.commit", boolean),
-    "exclude.internal.topics": Together(("topic.blacklist",), "true: __consumer_offsets and the like"),
+    "exclude.internal.topics": Combined(("topic.blacklist",), "true: __consumer_offsets and the like"),
     "fetch.max.bytes": _same("fetch.max.bytes", integer(1000, 2_147_483_135)),
     "fetch.max.wait.ms": _same("fetch.wait.max.ms", integer(0, 300_000)),
     "fetch.min.bytes": _same("fetch.min.bytes", integer(1, 100_000_000)),
-    "group.id": Together(("group.id",), "not empty"),
-    "group.instance.id": Together(("group.instance.id",), "not empty"),
+    "group.id": Combined(("group.id",), "not empty"),
+    "group.instance.id": Combined(("group.instance.id",), "not empty"),
     "group.protocol": _same("group.protocol", one_of({"classic": "classic", "consumer": "consumer"})),
-    "group.remote.assignor": Together(("group.remote.assignor",), "with group.protocol=consumer"),
-    "heartbeat.interval.ms": Together(("heartbeat.interval.ms",), "with group.protocol=classic"),
+    "group.remote.assignor": Combined(("group.remote.assignor",), "with group.protocol=consumer"),
+    "heartbeat.interval.ms": Combined(("heartbeat.interval.ms",), "with group.protocol=classic"),
     "interceptor.classes": Ignored("a Java interceptor cannot run here: use a transformation"),
     "internal.throw.on.fetch.stable.offset.unsupported": Ignored("internal to the Java client"),
     "isolation.level": _same(
@@ -319,13 +319,13 @@ _CONSUMER: dict[str, Decision] = {
     "value.deserializer": _CONVERTERS_MAKE_BYTES,
     "max.partition.fetch.bytes": _same("fetch.message.max.bytes", integer(1, 1_000_000_000)),
     "max.poll.interval.ms": _same("max.poll.interval.ms", integer(1, 86_400_000, at_least=1)),
-    "max.poll.records": ByWorker("the most records handed to a task at once"),
-    "partition.assignment.strategy": Together(
+    "max.poll.records": HandledByWorker("the most records handed to a task at once"),
+    "partition.assignment.strategy": Combined(
         ("partition.assignment.strategy",),
         "with group.protocol=classic; cooperative-sticky beside an eager assignor is left out, "
         "as such a group is eager in Java too",
     ),
-    "session.timeout.ms": Together(
+    "session.timeout.ms": Combined(
         ("session.timeout.ms",),
         "with group.protocol=classic; left out, it is at most max.poll.interval.ms",
     ),
@@ -335,7 +335,7 @@ _CONSUMER: dict[str, Decision] = {
 
 _ADMIN: dict[str, Decision] = {
     "bootstrap.controllers": Refused("Controllers are not talked to directly: set bootstrap.servers"),
-    "default.api.timeout.ms": ByWorker("how long a call to the broker may take"),
+    "default.api.timeout.ms": HandledByWorker("how long a call to the broker may take"),
     "retries": Ignored("a call is tried again until default.api.timeout.ms is over"),
 }
 

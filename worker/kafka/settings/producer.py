@@ -8,7 +8,6 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from worker.kafka.settings.conversion import boolean, parse_integer
 from worker.kafka.settings.kind import PropertyValue
-from worker.kafka.settings.partitioner import partitioner_property
 
 __all__ = ["check_producer", "producer_properties"]
 
@@ -24,10 +23,25 @@ _LEVELS = {
     "zstd": ("compression.zstd.level", -131_072, 22),
 }
 
+_PARTITIONER_CLASS = "partitioner.class"
+_IGNORE_KEYS = "partitioner.ignore.keys"
+
+# librdkafka's name for what Java's default partitioner does: a key is hashed by murmur2, a record without a key goes to
+# a random partition that is kept for a moment ("sticky"). No record passes through Python for it.
+_JAVA_PARTITIONER = "murmur2_random"
+
+_IGNORING_KEYS = "random"
+
+_JAVA_CLASSES = {
+    "": _JAVA_PARTITIONER,
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": _JAVA_PARTITIONER,
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": _IGNORING_KEYS,
+}
+
 
 def producer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
     """Return the properties that several Java settings of a producer decide together."""
-    properties: dict[str, PropertyValue] = {"partitioner": partitioner_property(java)}
+    properties: dict[str, PropertyValue] = {"partitioner": _partitioner(java)}
     level = _compression_level(java)
     if level is not None:
         properties["compression.level"] = level
@@ -36,6 +50,21 @@ def producer_properties(java: Mapping[str, str]) -> dict[str, PropertyValue]:
             raise ConfigError("transactional.id", "", "String must be non-empty")
         properties["transactional.id"] = java["transactional.id"].strip()
     return properties
+
+
+def _partitioner(java: Mapping[str, str]) -> str:
+    """librdkafka's ``partitioner``: records without a partition go where Java's producer puts them."""
+    name = java.get(_PARTITIONER_CLASS, "").strip()
+    if name not in _JAVA_CLASSES:
+        raise ConfigError(
+            _PARTITIONER_CLASS,
+            name,
+            "A Java partitioner cannot run here: leave the key out to place records as Java's default "
+            "partitioner does, set partitioner=random to spread them, or set the partition of each record",
+        )
+    if boolean(_IGNORE_KEYS, java.get(_IGNORE_KEYS, "false")):
+        return _IGNORING_KEYS
+    return _JAVA_CLASSES[name]
 
 
 def _compression_level(java: Mapping[str, str]) -> int | None:

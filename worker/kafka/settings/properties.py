@@ -11,7 +11,15 @@ from worker.kafka.auth.sasl import check_kerberos, sasl_properties
 from worker.kafka.auth.ssl import ssl_properties
 from worker.kafka.settings.consumer import check_consumer, consumer_properties
 from worker.kafka.settings.conversion import parse_integer
-from worker.kafka.settings.keys import CLIENT_KEYS, IGNORED_PREFIXES, ByWorker, Ignored, Mapped, Refused, Together
+from worker.kafka.settings.keys import (
+    CLIENT_KEYS,
+    IGNORED_PREFIXES,
+    Combined,
+    HandledByWorker,
+    Ignored,
+    Mapped,
+    Refused,
+)
 from worker.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
 from worker.kafka.settings.native_keys import REFUSED_NATIVE_KEYS, canonical_native_key, is_native_key
 from worker.kafka.settings.producer import check_producer, producer_properties
@@ -65,7 +73,7 @@ def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientPr
     _fit_reconnect_backoff(properties)
     return ClientProperties(
         MappingProxyType(properties),
-        MappingProxyType({key: java[key] for key in java if isinstance(CLIENT_KEYS[kind].get(key), ByWorker)}),
+        MappingProxyType({key: java[key] for key in java if isinstance(CLIENT_KEYS[kind].get(key), HandledByWorker)}),
         MappingProxyType(_ignored(java, kind)),
     )
 
@@ -93,7 +101,7 @@ def _is_other_name(key: str, other: str, kind: ClientKind) -> bool:
 
 def _property_names(key: str, kind: ClientKind) -> tuple[str, ...]:
     decision = CLIENT_KEYS[kind].get(key)
-    if isinstance(decision, Mapped | Together):
+    if isinstance(decision, Mapped | Combined):
         return decision.names
     return (canonical_native_key(key),) if decision is None and is_native_key(key, kind) else ()
 
@@ -107,7 +115,7 @@ def _converted(java: Mapping[str, str], kind: ClientKind) -> dict[str, PropertyV
                 properties |= dict.fromkeys(names, convert(key, value))
             case Refused(remedy, harmless) if value.strip().lower() not in {allowed.lower() for allowed in harmless}:
                 raise ConfigRuleError(f"Configuration {key} cannot be used. {remedy}", key)
-            case Refused() | Together() | ByWorker() | Ignored() | None:
+            case Refused() | Combined() | HandledByWorker() | Ignored() | None:
                 pass
             case _:
                 assert_never(decision)

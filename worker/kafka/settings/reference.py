@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from worker.kafka.settings.keys import CLIENT_KEYS, ByWorker, Decision, Ignored, Mapped, Refused, Together
+from worker.kafka.settings.keys import CLIENT_KEYS, Combined, Decision, HandledByWorker, Ignored, Mapped, Refused
 from worker.kafka.settings.kind import ClientKind
 
 __all__ = ["client_properties_page"]
@@ -54,9 +54,9 @@ def _told(decision: Decision | None) -> tuple[str, ...]:
     match decision:
         case Mapped(names, _, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note
-        case Together(names, note):
+        case Combined(names, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note
-        case ByWorker(note):
+        case HandledByWorker(note):
             return "worker", "", note
         case Ignored(reason):
             return "ignored", "", reason

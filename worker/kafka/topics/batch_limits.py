@@ -7,7 +7,7 @@ import logging
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError
-from worker.kafka.topics.topics import describe_settings
+from worker.kafka.topics.admin import describe_settings
 
 __all__ = ["BatchLimits"]
 

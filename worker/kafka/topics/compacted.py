@@ -21,9 +21,19 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientProperties
-from worker.kafka.topics.clients import WriteLimit, asking, closed, grown, late, passes, reading, unsure, writing
+from worker.kafka.topics.compacted_clients import (
+    WriteLimit,
+    closed_error,
+    ends_reader_properties,
+    is_transient,
+    late_error,
+    reader_properties,
+    unread_partition_error,
+    write_limit_error,
+    writer_properties,
+)
 
 __all__ = ["CompactedTopic", "TopicRecord"]
 
@@ -99,10 +109,10 @@ class CompactedTopic:
         self._on_record = on_record
         self._limit = limit or WriteLimit(math.inf, lambda _: True)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._consumer = clients.consumer(reading(consumer), self._report)
+        self._consumer = librdkafka.consumer(reader_properties(consumer), self._report)
         # A connection that waits for records answers nothing else for half a second, so another one asks for the ends.
-        self._ends_consumer = clients.consumer(asking(consumer), self._report_others)
-        self._producer = clients.producer(writing(producer, self._limit.seconds), self._report_others)
+        self._ends_consumer = librdkafka.consumer(ends_reader_properties(consumer), self._report_others)
+        self._producer = librdkafka.producer(writer_properties(producer, self._limit.seconds), self._report_others)
         self._thread = threading.Thread(target=self._loop, name=f"topic-{topic}", daemon=True)
         self._fetcher = threading.Thread(target=self._fetch, name=f"topic-{topic}-fetch", daemon=True)
         self._room = threading.Semaphore(_BATCHES_UNDER_WAY)
@@ -157,7 +167,7 @@ class CompactedTopic:
             self._consumer.assign(self._where(ends))
         while not self._is_read(ends):
             if time.monotonic() >= deadline:
-                raise late(self._topic, "could not be read to its end")
+                raise late_error(self._topic, "could not be read to its end")
             self._take(self._fetched())
             while not self._inbox.empty():
                 self._inbox.get()()
@@ -281,7 +291,7 @@ class CompactedTopic:
 
     def _begin_write(self, write: _Write, records: list[tuple[bytes, bytes | None]]) -> None:
         if not self._open:
-            write.future.set_exception(closed(self._topic))
+            write.future.set_exception(closed_error(self._topic))
             return
         self._writes.add(write)
         self._unsent.extend((write, key, value) for key, value in records)
@@ -289,7 +299,7 @@ class CompactedTopic:
 
     def _begin_read(self, read: _Read) -> None:
         if not self._open:
-            read.future.set_exception(closed(self._topic))
+            read.future.set_exception(closed_error(self._topic))
             return
         self._reads.add(read)
         if not self._unreachable:
@@ -300,7 +310,7 @@ class CompactedTopic:
             write, key, value = self._unsent[0]
             if not self._limit.lasts(self._limit.seconds):
                 self._writes.discard(write)
-                _fail(write.future, unsure(self._topic))
+                _fail(write.future, write_limit_error(self._topic))
             if write not in self._writes:
                 # It was given up. Written now, it could come after what was written because it had failed.
                 self._unsent.popleft()
@@ -325,11 +335,11 @@ class CompactedTopic:
         write.seen_at[partition] = max(offset + 1, write.seen_at.get(partition, 0))
         if write.read_back and partition not in self._partitions:
             self._writes.discard(write)
-            _fail(write.future, grown(self._topic))
+            _fail(write.future, unread_partition_error(self._topic))
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
-        kind = RetriableError if passes(error) else ConnectError
+        kind = RetriableError if is_transient(error) else ConnectError
         failed = kind(f"Topic '{self._topic}' could not be written to: {error.str()}")
         failed.__cause__ = KafkaException(error)
         _fail(write.future, failed)
@@ -368,7 +378,7 @@ class CompactedTopic:
         try:
             ends = self._offsets(self._ends_consumer, OFFSET_END, self._partitions, _ASK_SECONDS)
         except KafkaException as error:
-            if not passes(error.args[0]):
+            if not is_transient(error.args[0]):
                 self._complain(error.args[0])
             self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
             return
@@ -385,14 +395,14 @@ class CompactedTopic:
                 _complete(write.future)
             elif now >= write.deadline:
                 self._writes.discard(write)
-                _fail(write.future, late(self._topic, "did not take a record"))
+                _fail(write.future, late_error(self._topic, "did not take a record"))
         for read in list(self._reads):
             if read.ends is not None and self._is_read(read.ends):
                 self._reads.discard(read)
                 _complete(read.future)
             elif now >= read.deadline:
                 self._reads.discard(read)
-                _fail(read.future, late(self._topic, "could not be read to its end"))
+                _fail(read.future, late_error(self._topic, "could not be read to its end"))
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
         return all(self._position.get(partition, -1) >= end for partition, end in ends.items())
@@ -404,11 +414,11 @@ class CompactedTopic:
         self._open = False
         for write in list(self._writes):
             if write.unacknowledged:
-                _fail(write.future, closed(self._topic))
+                _fail(write.future, closed_error(self._topic))
             else:
                 _complete(write.future)
         for read in self._reads:
-            _fail(read.future, closed(self._topic))
+            _fail(read.future, closed_error(self._topic))
         self._writes.clear()
         self._reads.clear()
 
@@ -418,14 +428,14 @@ class CompactedTopic:
 
     def _report_others(self, error: KafkaError) -> None:
         """Of three clients that lose the brokers one tells."""
-        if not passes(error):
+        if not is_transient(error):
             self._report(error)
 
     def _complain(self, error: KafkaError) -> None:
-        if not passes(error):
+        if not is_transient(error):
             if error.code() not in self._complained:
                 self._complained.add(error.code())
-                clients.log_error(error)
+                librdkafka.log_error(error)
         elif not self._unreachable and error.code() != KafkaError._TRANSPORT:
             self._unreachable = True
             logger.warning("Topic '%s' cannot be reached (%s); it is tried on", self._topic, error.str())

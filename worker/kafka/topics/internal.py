@@ -10,11 +10,11 @@ from confluent_kafka import KafkaError, KafkaException
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
-from worker.kafka.clients import clients
-from worker.kafka.clients.retries import until_answered
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients.librdkafka import until_answered
 from worker.kafka.settings.kind import ClientKind
+from worker.kafka.topics.admin import TopicDescription, ensure_compacted
 from worker.kafka.topics.creation import NewTopic
-from worker.kafka.topics.topics import TopicDescription, ensure_compacted
 
 __all__ = ["ensure_internal_topic", "topic_settings"]
 
@@ -43,7 +43,7 @@ def ensure_internal_topic(
     """
     key = f"{prefix}topic"
     topic = NewTopic(worker[key], partitions, replication_factor, topic_settings(worker, prefix))
-    admin = clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "shared-admin"))
+    admin = librdkafka.admin(roles.internal_properties(worker, ClientKind.ADMIN, "shared-admin"))
     try:
         return until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
     except ConnectError as error:

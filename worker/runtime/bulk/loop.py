@@ -27,7 +27,7 @@ from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from worker.config.connector import SinkConnectorConfig
-from worker.kafka.topics.topics import topic_ids
+from worker.kafka.topics.admin import topic_ids
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.plan import plan_ranges
 from worker.runtime.clients import Clients

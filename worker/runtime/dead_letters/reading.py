@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
-from worker.kafka.clients import clients as kafka_clients
-from worker.kafka.clients.clients import sink_group_id
-from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients.roles import sink_group_id
+from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
@@ -110,11 +110,11 @@ class ErrantQueue:
 
     @cached_property
     def _admin(self) -> Any:
-        return kafka_clients.admin(self._admin_properties)
+        return librdkafka.admin(self._admin_properties)
 
     @property
     def _admin_properties(self) -> ClientProperties:
-        return kafka_clients.dlq_admin_properties(self._assembly.worker_props, self._assembly.props, 0)
+        return roles.dlq_admin_properties(self._assembly.worker_props, self._assembly.props, 0)
 
     @property
     def _group(self) -> ConsumerGroup:

@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.errors import ConnectError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.runtime.assembly import Assembly
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -28,9 +28,9 @@ def fence_producers(inquiry: messages.FenceProducers, redaction: Redaction) -> m
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
 
     def fence(task: int) -> None:
-        properties = clients.source_producer_properties(assembly.worker_props, assembly.props, task, exactly_once=True)
+        properties = roles.source_producer_properties(assembly.worker_props, assembly.props, task, exactly_once=True)
         try:
-            clients.producer(properties).init_transactions(_TIMEOUT)
+            librdkafka.producer(properties).init_transactions(_TIMEOUT)
         except KafkaException as error:
             raise ConnectError(
                 f"The former producer of task {task} cannot be fenced: {error.args[0].str()}. The worker needs the "

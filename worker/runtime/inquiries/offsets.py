@@ -14,8 +14,8 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
-from worker.kafka.clients import clients
-from worker.kafka.groups.consumer_groups import ConsumerGroup
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -199,12 +199,12 @@ def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) 
 
 
 def _admin(assembly: Assembly) -> AdminClient:
-    return clients.admin(clients.admin_properties(assembly.worker_props, assembly.props))
+    return librdkafka.admin(roles.admin_properties(assembly.worker_props, assembly.props))
 
 
 def _group(assembly: Assembly, admin: AdminClient) -> ConsumerGroup:
-    consumer = clients.sink_consumer_properties(assembly.worker_props, assembly.props, 0)
-    client = clients.admin_properties(assembly.worker_props, assembly.props)
+    consumer = roles.sink_consumer_properties(assembly.worker_props, assembly.props, 0)
+    client = roles.admin_properties(assembly.worker_props, assembly.props)
     return ConsumerGroup(admin, client, str(consumer.properties["group.id"]))
 
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from connect.errors import ConnectError
-from worker.kafka.clients import clients as kafka
-from worker.kafka.topics.topics import describe
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.source.guarantee import create_offsets_topic
@@ -104,8 +104,8 @@ def _opened(assembly: Assembly, topic: str) -> Iterator[TopicOffsetStore]:
     worker, props = assembly.worker_props, assembly.props
     store = TopicOffsetStore(
         topic,
-        kafka.source_offsets_consumer_properties(worker, props, None, exactly_once=assembly.supports_exactly_once),
-        kafka.source_producer_properties(worker, props, _FIRST),
+        roles.source_offsets_consumer_properties(worker, props, None, exactly_once=assembly.supports_exactly_once),
+        roles.source_producer_properties(worker, props, _FIRST),
     )
     try:
         store.start()
@@ -115,4 +115,4 @@ def _opened(assembly: Assembly, topic: str) -> Iterator[TopicOffsetStore]:
 
 
 def _is_there(assembly: Assembly, topic: str) -> bool:
-    return describe(kafka.admin(kafka.admin_properties(assembly.worker_props, assembly.props)), topic) is not None
+    return describe(librdkafka.admin(roles.admin_properties(assembly.worker_props, assembly.props)), topic) is not None

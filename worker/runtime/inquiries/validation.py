@@ -12,8 +12,8 @@ from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind, UnlistedPluginError
 from worker.config.restarts import RestartConfig
 from worker.config.spark_policy import refused_spark_keys
-from worker.kafka.clients import clients
-from worker.kafka.settings.override_policy import refused_overrides
+from worker.kafka.clients import roles
+from worker.kafka.settings.overrides import refused_overrides
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
 from worker.runtime.inquiries.preflight import exactly_once_errors
@@ -137,8 +137,8 @@ def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     """What a connector overrides of its clients and no client can be made of: else its tasks would find it."""
     worker, props = assembly.worker_props, {"name": "", **assembly.props}
-    own = clients.source_producer_properties if assembly.is_source else clients.sink_consumer_properties
-    for settle in (own, clients.admin_properties):
+    own = roles.source_producer_properties if assembly.is_source else roles.sink_consumer_properties
+    for settle in (own, roles.admin_properties):
         try:
             settle(worker, props, 0)
         except ConfigError as error:

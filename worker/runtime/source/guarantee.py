@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from connect.source import SourceTask, TransactionContext
-from worker.kafka.clients import clients as kafka
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.topics.admin import ensure_compacted
 from worker.kafka.topics.creation import NewTopic
-from worker.kafka.topics.topics import ensure_compacted
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -168,10 +168,10 @@ def _topic_reader(
     assembly: Assembly, topic: str, task: int | None, end_lost: Callable[[Sequence[int]], None] | None
 ) -> TopicOffsetReader:
     worker, props = assembly.worker_props, assembly.props
-    consumer = kafka.source_offsets_consumer_properties(
+    consumer = roles.source_offsets_consumer_properties(
         worker, props, task, exactly_once=assembly.supports_exactly_once
     )
-    producer = kafka.source_producer_properties(worker, props, task or 0)
+    producer = roles.source_producer_properties(worker, props, task or 0)
     return TopicOffsetReader(topic, assembly.config.name, consumer, producer, end_lost)
 
 
@@ -183,7 +183,7 @@ def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> No
         new_topic = NewTopic(
             topic, distributed.offset_storage_partitions, distributed.offset_storage_replication_factor
         )
-    admin = kafka.admin(kafka.admin_properties(assembly.worker_props, assembly.props, task))
+    admin = librdkafka.admin(roles.admin_properties(assembly.worker_props, assembly.props, task))
     ensure_compacted(admin, new_topic, key="offsets.storage.topic", purpose="source connector offsets")
 
 

@@ -18,11 +18,11 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, DataError, RetriableError
 from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, FencedError
-from worker.kafka.clients.clients import internal_properties
 from worker.kafka.clients.fencing_producer import FencingProducer
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics.clients import WriteLimit, is_too_large
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
+from worker.kafka.topics.compacted_clients import WriteLimit, is_too_large
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.stores.config import records
 from worker.stores.config.state import ConfigState

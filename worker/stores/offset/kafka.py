@@ -16,10 +16,10 @@ import orjson
 
 from connect.errors import DataError
 from worker.config.worker import DistributedConfig
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind, ClientProperties
-from worker.kafka.topics.clients import WriteLimit
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
+from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.stores.offset.store import OffsetKey, OffsetStore
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from connect.errors import DataError, RetriableError
 from worker.config.worker import DistributedConfig
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.kafka.topics.internal import ensure_internal_topic

@@ -15,7 +15,7 @@ from equipment.brokers.key_stores import KEY_PASSWORD, PASSWORD, write_stores
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 

@@ -17,12 +17,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from connect.errors import ConfigError, ConnectError
 from worker.cli.broker import broker as broker_command
-from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 
 LEASE = """
 import sys
 from pathlib import Path
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 with EmbeddedBroker(BrokerConfig(folder=Path(sys.argv[1]), port=0)).lease() as info:
     print(info.pid, info.bootstrap_servers, flush=True)
     sys.stdin.read()

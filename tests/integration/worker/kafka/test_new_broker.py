@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 ASK = """
 import sys
-from worker.kafka.clients import clients
-from worker.kafka.groups.consumer_groups import ConsumerGroup
-properties = clients.admin_properties({"bootstrap.servers": sys.argv[1]}, {"name": "c"})
-print(ConsumerGroup(clients.admin(properties), properties, sys.argv[2]).offsets())
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.groups.offsets import ConsumerGroup
+properties = roles.admin_properties({"bootstrap.servers": sys.argv[1]}, {"name": "c"})
+print(ConsumerGroup(librdkafka.admin(properties), properties, sys.argv[2]).offsets())
 """
 
 

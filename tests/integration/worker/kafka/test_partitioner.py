@@ -7,9 +7,9 @@ import time
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics import topics
+from worker.kafka.topics import admin as topics
 from worker.kafka.topics.creation import NewTopic
 
 PARTITIONS = 7
@@ -36,7 +36,7 @@ JAVA_MURMUR2 = {
 @pytest.fixture
 def partitioned(bootstrap: str, topic: str) -> str:
     worker = {"bootstrap.servers": bootstrap}
-    admin = clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "tests"))
+    admin = librdkafka.admin(roles.internal_properties(worker, ClientKind.ADMIN, "tests"))
     topics.create(admin, NewTopic(topic, partitions=PARTITIONS, replication_factor=1))
     return topic
 
@@ -44,7 +44,7 @@ def partitioned(bootstrap: str, topic: str) -> str:
 @pytest.fixture
 def producer(bootstrap: str, topic: str) -> Producer:
     worker = {"bootstrap.servers": bootstrap}
-    return clients.producer(clients.source_producer_properties(worker, {"name": topic}, 0))
+    return librdkafka.producer(roles.source_producer_properties(worker, {"name": topic}, 0))
 
 
 def produced(producer: Producer, topic: str, key: bytes | None) -> int:

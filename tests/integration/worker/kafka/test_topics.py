@@ -9,11 +9,11 @@ from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
 from equipment.waiting import wait_until
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics import topics
+from worker.kafka.topics import admin as topics
+from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics.topics import Creation, TopicCreator, TopicDescription
 
 GROUPS = TopicCreationGroups.parse(
     {
@@ -27,7 +27,7 @@ GROUPS = TopicCreationGroups.parse(
 @pytest.fixture
 def admin(bootstrap: str) -> AdminClient:
     worker = {"bootstrap.servers": bootstrap}
-    return clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "tests"))
+    return librdkafka.admin(roles.internal_properties(worker, ClientKind.ADMIN, "tests"))
 
 
 def compacted(topic: str, **settings: str) -> NewTopic:

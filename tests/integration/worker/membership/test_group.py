@@ -21,7 +21,7 @@ from kafka.admin import MemberToRemove
 
 from equipment.waiting import wait_until
 from equipment.workers.members import Configs, MemberWorker, distributed_props
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.stores.config.store import ConfigSnapshot
 from worker.supervisor.moment import LONG_AGO, Moment
 from worker.unit import Unit

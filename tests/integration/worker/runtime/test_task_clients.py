@@ -7,16 +7,16 @@ import time
 import pytest
 from confluent_kafka import Consumer, KafkaException, Message
 
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics import topics
+from worker.kafka.topics import admin as topics
 from worker.kafka.topics.creation import NewTopic
 
 
 @pytest.fixture
 def worker(bootstrap: str, topic: str) -> dict[str, str]:
     worker = {"bootstrap.servers": bootstrap, "group.id": f"cluster-{topic}"}
-    admin = clients.admin(clients.internal_properties(worker, ClientKind.ADMIN, "tests"))
+    admin = librdkafka.admin(roles.internal_properties(worker, ClientKind.ADMIN, "tests"))
     topics.create(admin, NewTopic(topic, partitions=1, replication_factor=1))
     return worker
 
@@ -32,11 +32,11 @@ def read(consumer: Consumer, count: int) -> list[Message]:
 
 def test_what_a_source_writes_a_sink_reads_in_order(worker: dict[str, str], topic: str) -> None:
     connector = {"name": topic, "producer.override.compression.type": "lz4"}
-    producer = clients.producer(clients.source_producer_properties(worker, connector, 0))
+    producer = librdkafka.producer(roles.source_producer_properties(worker, connector, 0))
     for number in range(1000):
         producer.produce(topic, value=b"%d" % number, key=b"k")
     assert producer.flush(60) == 0
-    consumer = clients.consumer(clients.sink_consumer_properties(worker, connector, 0))
+    consumer = librdkafka.consumer(roles.sink_consumer_properties(worker, connector, 0))
     try:
         consumer.subscribe([topic])
         assert [message.value() for message in read(consumer, 1000)] == [b"%d" % n for n in range(1000)]
@@ -46,11 +46,11 @@ def test_what_a_source_writes_a_sink_reads_in_order(worker: dict[str, str], topi
 
 def test_a_sink_commits_nothing_by_itself(worker: dict[str, str], topic: str) -> None:
     connector = {"name": topic}
-    producer = clients.producer(clients.source_producer_properties(worker, connector, 0))
+    producer = librdkafka.producer(roles.source_producer_properties(worker, connector, 0))
     producer.produce(topic, value=b"v")
     assert producer.flush(60) == 0
     for _ in range(2):
-        consumer = clients.consumer(clients.sink_consumer_properties(worker, connector, 0))
+        consumer = librdkafka.consumer(roles.sink_consumer_properties(worker, connector, 0))
         consumer.subscribe([topic])
         assert [message.value() for message in read(consumer, 1)] == [b"v"]
         consumer.close()
@@ -58,7 +58,7 @@ def test_a_sink_commits_nothing_by_itself(worker: dict[str, str], topic: str) ->
 
 def test_a_pattern_does_not_match_internal_topics(worker: dict[str, str], topic: str) -> None:
     connector = {"name": topic, "topics.regex": f"(__consumer_offsets|{topic})"}
-    consumer = clients.consumer(clients.sink_consumer_properties(worker, connector, 0))
+    consumer = librdkafka.consumer(roles.sink_consumer_properties(worker, connector, 0))
     try:
         consumer.subscribe([f"^{connector['topics.regex']}$"])
         deadline = time.monotonic() + 60
@@ -71,8 +71,8 @@ def test_a_pattern_does_not_match_internal_topics(worker: dict[str, str], topic:
 
 
 def test_a_second_exactly_once_producer_of_a_task_fences_the_first(worker: dict[str, str], topic: str) -> None:
-    properties = clients.source_producer_properties(worker, {"name": topic}, 0, exactly_once=True)
-    first, second = clients.producer(properties), clients.producer(properties)
+    properties = roles.source_producer_properties(worker, {"name": topic}, 0, exactly_once=True)
+    first, second = librdkafka.producer(properties), librdkafka.producer(properties)
     first.init_transactions(60)
     first.begin_transaction()
     first.produce(topic, value=b"zombie")
@@ -83,7 +83,7 @@ def test_a_second_exactly_once_producer_of_a_task_fences_the_first(worker: dict[
     with pytest.raises(KafkaException):
         first.commit_transaction(60)
     connector = {"name": topic, "consumer.override.isolation.level": "read_committed"}
-    consumer = clients.consumer(clients.sink_consumer_properties(worker, connector, 0))
+    consumer = librdkafka.consumer(roles.sink_consumer_properties(worker, connector, 0))
     try:
         consumer.subscribe([topic])
         assert [message.value() for message in read(consumer, 1)] == [b"alive"]

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from connect.errors import ConnectError, RetriableError
 from equipment.brokers.topics import create_topic
 from equipment.waiting import wait_until
-from worker.embedded.broker.broker import BrokerConfig, EmbeddedBroker
-from worker.kafka.clients.clients import internal_properties
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 

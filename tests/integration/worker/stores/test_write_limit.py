@@ -14,7 +14,7 @@ from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import read_topic
 from equipment.fakes.inbox import Inbox
 from worker.config.worker import DistributedConfig
-from worker.kafka.topics.clients import WriteLimit
+from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.stores.config.kafka import KafkaConfigStore
 from worker.stores.config.store import TargetState
 from worker.stores.offset.kafka import KafkaOffsetStore

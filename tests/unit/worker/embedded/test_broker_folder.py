@@ -6,9 +6,8 @@ import pytest
 
 from connect.jvm.java import Java
 from worker.embedded.broker.archive import class_archive, keep_archive
-from worker.embedded.broker.folder import BrokerState, broker_folder
-from worker.embedded.broker.ports import Ports
-from worker.embedded.broker.storage import format_storage
+from worker.embedded.broker.folder import BrokerState, broker_folder, format_storage
+from worker.embedded.broker.settings import Ports
 
 
 def test_the_state_reads_back_as_written(tmp_path: Path) -> None:

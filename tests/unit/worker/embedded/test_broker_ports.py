@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from connect.errors import ConfigError
-from worker.embedded.broker.ports import HOST, Ports, choose_ports, is_free
+from worker.embedded.broker.launch import choose_ports
+from worker.embedded.broker.settings import Ports
+from worker.embedded.ports import HOST, is_free
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from worker.embedded.broker.ports import Ports
-from worker.embedded.broker.settings import BrokerConfig, is_plaintext, render_properties, server_properties
+from worker.embedded.broker.settings import BrokerConfig, Ports, is_plaintext, render_properties, server_properties
 
 PORTS = Ports(19092, 19093)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka
 from worker.kafka.settings.keys import CLIENT_KEYS, Ignored, Mapped
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.settings.native_keys import ALIASES, is_native_key, native_keys
@@ -42,11 +42,11 @@ def build(kind: ClientKind, java: dict[str, str]) -> None:
     properties = librdkafka_properties(base | java, kind)
     match kind:
         case ClientKind.PRODUCER:
-            clients.producer(properties)
+            librdkafka.producer(properties)
         case ClientKind.CONSUMER:
-            clients.consumer(properties).close()
+            librdkafka.consumer(properties).close()
         case ClientKind.ADMIN:
-            clients.admin(properties)
+            librdkafka.admin(properties)
 
 
 @pytest.mark.parametrize("kind", list(ClientKind))

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connect.errors import ConfigError
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.kind import ClientKind, ClientProperties
 from worker.kafka.settings.properties import librdkafka_properties
 
@@ -26,11 +26,11 @@ CONNECTOR = {"name": "orders", "tasks.max": "1"}
 
 
 def source(worker: dict[str, str] | None = None, connector: dict[str, str] | None = None) -> ClientProperties:
-    return clients.source_producer_properties(WORKER | (worker or {}), CONNECTOR | (connector or {}), 2)
+    return roles.source_producer_properties(WORKER | (worker or {}), CONNECTOR | (connector or {}), 2)
 
 
 def sink(worker: dict[str, str] | None = None, connector: dict[str, str] | None = None) -> ClientProperties:
-    return clients.sink_consumer_properties(WORKER | (worker or {}), CONNECTOR | (connector or {}), 2)
+    return roles.sink_consumer_properties(WORKER | (worker or {}), CONNECTOR | (connector or {}), 2)
 
 
 def test_a_source_producer_by_default() -> None:
@@ -111,11 +111,11 @@ def test_the_user_s_word_on_requests_in_flight_stands() -> None:
 
 def test_an_exactly_once_producer_is_transactional_whatever_the_user_says() -> None:
     connector = CONNECTOR | {"producer.override.enable.idempotence": "false"}
-    decided = clients.source_producer_properties(WORKER, connector, 2, exactly_once=True)
+    decided = roles.source_producer_properties(WORKER, connector, 2, exactly_once=True)
     assert decided.properties["transactional.id"] == "cluster-orders-2"
     assert decided.properties["enable.idempotence"] is True
     assert decided.ignored == {"enable.idempotence": "the worker always sets it to true"}
-    clients.producer(decided)
+    librdkafka.producer(decided)
 
 
 def test_a_sink_s_offsets_are_committed_by_the_worker_only() -> None:
@@ -125,13 +125,13 @@ def test_a_sink_s_offsets_are_committed_by_the_worker_only() -> None:
 
 
 def test_a_dead_letter_queue_producer_is_a_source_producer_with_another_name() -> None:
-    properties = clients.dlq_producer_properties(WORKER, CONNECTOR, 2).properties
+    properties = roles.dlq_producer_properties(WORKER, CONNECTOR, 2).properties
     assert properties == source().properties | {"client.id": "connector-dlq-producer-orders-2"}
 
 
 def test_an_admin_client_inherits_the_worker_s_own_settings() -> None:
     worker = WORKER | {"admin.retry.backoff.max.ms": "900", "producer.linger.ms": "1"}
-    decided = clients.admin_properties(worker, CONNECTOR | {"admin.override.client.rack": "r"}, 2)
+    decided = roles.admin_properties(worker, CONNECTOR | {"admin.override.client.rack": "r"}, 2)
     assert (
         decided.properties.items()
         >= {
@@ -142,14 +142,14 @@ def test_an_admin_client_inherits_the_worker_s_own_settings() -> None:
         }.items()
     )
     assert decided.ignored == {}
-    assert clients.admin_properties(worker, CONNECTOR).properties["client.id"] == ("connector-adminclient-orders")
-    assert clients.dlq_admin_properties(worker, CONNECTOR, 2).properties["client.id"] == (
+    assert roles.admin_properties(worker, CONNECTOR).properties["client.id"] == ("connector-adminclient-orders")
+    assert roles.dlq_admin_properties(worker, CONNECTOR, 2).properties["client.id"] == (
         "connector-dlq-adminclient-orders-2"
     )
 
 
 def test_a_source_task_reads_its_offsets_outside_of_any_group() -> None:
-    decided = clients.source_offsets_consumer_properties(WORKER, CONNECTOR, 2, exactly_once=True)
+    decided = roles.source_offsets_consumer_properties(WORKER, CONNECTOR, 2, exactly_once=True)
     assert (
         decided.properties.items()
         >= {
@@ -173,19 +173,17 @@ def test_a_source_task_reads_its_offsets_outside_of_any_group() -> None:
 def test_the_worker_s_own_clients_are_named_after_its_group(worker: dict[str, str], client_id: str) -> None:
     worker = {"bootstrap.servers": NOWHERE} | worker
     for kind in ClientKind:
-        properties = clients.internal_properties(worker, kind, "offsets").properties
+        properties = roles.internal_properties(worker, kind, "offsets").properties
         assert properties["client.id"] == client_id
 
 
 def test_the_worker_s_own_clients_take_its_settings_without_a_prefix() -> None:
-    produced = clients.internal_properties(WORKER | {"acks": "1"}, ClientKind.PRODUCER, "configs")
+    produced = roles.internal_properties(WORKER | {"acks": "1"}, ClientKind.PRODUCER, "configs")
     assert produced.properties["retry.backoff.ms"] == 70
     assert produced.properties["request.required.acks"] == "all"
     assert produced.properties["max.in.flight.requests.per.connection"] == 1
     assert produced.properties["enable.idempotence"] is True
-    consumed = clients.internal_properties(
-        WORKER, ClientKind.CONSUMER, "configs", {"isolation.level": "read_committed"}
-    )
+    consumed = roles.internal_properties(WORKER, ClientKind.CONSUMER, "configs", {"isolation.level": "read_committed"})
     assert consumed.properties["isolation.level"] == "read_committed"
     assert consumed.properties["group.id"] == "cluster-configs"
     assert "session.timeout.ms" not in consumed.properties
@@ -193,32 +191,32 @@ def test_the_worker_s_own_clients_take_its_settings_without_a_prefix() -> None:
 
 @pytest.mark.parametrize("kind", list(ClientKind))
 def test_every_role_is_accepted_by_librdkafka(kind: ClientKind) -> None:
-    worker = clients.internal_properties(WORKER, kind, "configs")
+    worker = roles.internal_properties(WORKER, kind, "configs")
     match kind:
         case ClientKind.PRODUCER:
             for properties in (source(), worker):
-                clients.producer(properties)
+                librdkafka.producer(properties)
         case ClientKind.CONSUMER:
             for properties in (
                 sink(connector={"topics.regex": ".*"}),
                 worker,
-                clients.source_offsets_consumer_properties(WORKER, CONNECTOR, None),
+                roles.source_offsets_consumer_properties(WORKER, CONNECTOR, None),
             ):
-                clients.consumer(properties).close()
+                librdkafka.consumer(properties).close()
         case ClientKind.ADMIN:
-            for properties in (clients.admin_properties(WORKER, CONNECTOR), worker):
-                clients.admin(properties)
+            for properties in (roles.admin_properties(WORKER, CONNECTOR), worker):
+                librdkafka.admin(properties)
 
 
 def test_a_client_without_brokers_is_refused() -> None:
     with pytest.raises(ConfigError, match=r'"bootstrap.servers"'):
-        clients.producer(librdkafka_properties({"bootstrap.servers": " "}, ClientKind.PRODUCER))
+        librdkafka.producer(librdkafka_properties({"bootstrap.servers": " "}, ClientKind.PRODUCER))
 
 
 def test_what_librdkafka_refuses_is_a_config_error_that_names_the_property() -> None:
     java = {"bootstrap.servers": NOWHERE, "statistics.interval.ms": "-4"}
     with pytest.raises(ConfigError, match=r"statistics.interval.ms") as caught:
-        clients.producer(librdkafka_properties(java, ClientKind.PRODUCER))
+        librdkafka.producer(librdkafka_properties(java, ClientKind.PRODUCER))
     assert caught.value.key == "statistics.interval.ms"
 
 
@@ -227,8 +225,8 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
 ) -> None:
     failed = threading.Event()
     properties = librdkafka_properties({"bootstrap.servers": NOWHERE}, ClientKind.ADMIN)
-    admin = clients.admin(properties, on_error=lambda _error: failed.set())
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.clients"):
+    admin = librdkafka.admin(properties, on_error=lambda _error: failed.set())
+    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.librdkafka"):
         while not failed.is_set():
             admin.poll(0.1)
         admin.poll(0.1)
@@ -245,8 +243,8 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     ],
 )
 def test_an_error_is_logged_by_its_weight(caplog: pytest.LogCaptureFixture, error: KafkaError, level: int) -> None:
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.clients"):
-        clients.log_error(error)
+    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.librdkafka"):
+        librdkafka.log_error(error)
     assert [record.levelno for record in caplog.records] == [level]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from connect.errors import ConfigError
 from worker.kafka.auth.sasl import sasl_properties
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.settings.properties import librdkafka_properties
 
@@ -70,7 +70,7 @@ def java(mechanism: str, jaas: str = "", **more: str) -> dict[str, str]:
 def test_settings_become_librdkafka_s_and_are_accepted(settings: dict[str, str], expected: dict[str, str]) -> None:
     assert sasl_properties(settings) == expected
     bootstrap = {"bootstrap.servers": "127.0.0.1:1"}
-    clients.producer(librdkafka_properties(bootstrap | settings, ClientKind.PRODUCER))
+    librdkafka.producer(librdkafka_properties(bootstrap | settings, ClientKind.PRODUCER))
 
 
 def test_a_signed_assertion_in_place_of_a_secret() -> None:
@@ -184,4 +184,4 @@ def test_what_is_missing_or_wrong_is_told_without_secrets(settings: dict[str, st
 def test_a_client_without_kerberos_says_what_to_install() -> None:
     settings = java("GSSAPI", f"{KERBEROS} useTicketCache=true;", **{"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(ConfigError, match="Install a client with Kerberos"):
-        clients.admin(librdkafka_properties(settings, ClientKind.ADMIN))
+        librdkafka.admin(librdkafka_properties(settings, ClientKind.ADMIN))

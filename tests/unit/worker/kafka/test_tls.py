@@ -9,7 +9,7 @@ import pytest
 from connect.errors import ConfigError
 from connect.tls.pem import normalized_pem
 from worker.kafka.auth.ssl import OPENSSL_CIPHERS, ssl_properties
-from worker.kafka.clients import clients
+from worker.kafka.clients import librdkafka, roles
 from worker.kafka.settings.kind import ClientKind
 from worker.kafka.settings.properties import librdkafka_properties
 
@@ -109,7 +109,7 @@ def on_one_line(pem: str) -> str:
 def test_settings_become_librdkafka_s_and_are_accepted(java: dict[str, str], expected: dict[str, str]) -> None:
     properties = ssl_properties(SSL | java)
     assert expected.items() <= properties.items()
-    clients.producer(librdkafka_properties(SSL | java, ClientKind.PRODUCER))
+    librdkafka.producer(librdkafka_properties(SSL | java, ClientKind.PRODUCER))
 
 
 def test_without_tls_nothing_is_read() -> None:
@@ -184,7 +184,7 @@ def test_a_wrong_store_password_is_not_repeated() -> None:
         "ssl.keystore.password": "s3cret",
     }
     with pytest.raises(ConfigError) as caught:
-        clients.producer(librdkafka_properties(java, ClientKind.PRODUCER))
+        librdkafka.producer(librdkafka_properties(java, ClientKind.PRODUCER))
     assert caught.value.key == "ssl.keystore.password"
     assert "s3cret" not in str(caught.value)
 
@@ -197,15 +197,15 @@ def test_a_store_of_the_worker_reaches_its_own_clients() -> None:
         "ssl.keystore.password": "changeit",
         "ssl.key.password": "of-the-key",
     }
-    properties = clients.internal_properties(worker, ClientKind.CONSUMER, "configs")
+    properties = roles.internal_properties(worker, ClientKind.CONSUMER, "configs")
     assert properties.properties["ssl.ca.pem"] == CERTIFICATE
     assert properties.properties["ssl.key.pem"] == KEY
     assert KEY.splitlines()[1] not in repr(properties)
-    clients.consumer(properties).close()
+    librdkafka.consumer(properties).close()
 
 
 def test_what_is_said_by_librdkafka_s_name_covers_a_store() -> None:
     worker = SSL | {"ssl.truststore.location": "/absent.jks", "group.id": "g"}
     connector = {"name": "c", "consumer.override.ssl.ca.pem": CERTIFICATE}
     override = worker | {"consumer.security.protocol": "SSL", "consumer.ssl.truststore.location": "/absent.jks"}
-    assert clients.sink_consumer_properties(override, connector, 0).properties["ssl.ca.pem"] == CERTIFICATE
+    assert roles.sink_consumer_properties(override, connector, 0).properties["ssl.ca.pem"] == CERTIFICATE

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.clients.retries import until_answered
-from worker.kafka.topics import topics
+from worker.kafka.clients.librdkafka import until_answered
+from worker.kafka.topics import admin as topics
+from worker.kafka.topics.admin import Creation, TopicCreator
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
-from worker.kafka.topics.topics import Creation, TopicCreator
 
 GROUPS = TopicCreationGroups.parse(
     {"topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "1"}

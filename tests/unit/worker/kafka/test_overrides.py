@@ -6,9 +6,9 @@ import pytest
 
 from connect.config.errors import keys_of
 from connect.errors import ConfigError
-from worker.kafka.clients import clients
+from worker.kafka.clients import roles
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.override_policy import check_overrides, policy_name, refused_overrides
+from worker.kafka.settings.overrides import check_overrides, policy_name, refused_overrides
 
 CONNECTOR = {
     "name": "c",
@@ -98,9 +98,9 @@ DANGERS = [
     ("sasl.jaas.config", f"{JAAS} required username=u password=s3cret", "not terminated by semi-colon"),
 ]
 MAKERS = {
-    "producer": [clients.source_producer_properties, clients.dlq_producer_properties],
-    "consumer": [clients.sink_consumer_properties, clients.source_offsets_consumer_properties],
-    "admin": [clients.admin_properties, clients.dlq_admin_properties],
+    "producer": [roles.source_producer_properties, roles.dlq_producer_properties],
+    "consumer": [roles.sink_consumer_properties, roles.source_offsets_consumer_properties],
+    "admin": [roles.admin_properties, roles.dlq_admin_properties],
 }
 
 
@@ -149,7 +149,7 @@ def test_the_worker_s_own_settings_need_no_list() -> None:
         "producer.sasl.oauthbearer.client.credentials.client.id": "i",
         "producer.sasl.oauthbearer.client.credentials.client.secret": "s",
     }
-    properties = clients.source_producer_properties(worker, {"name": "c"}, 0).properties
+    properties = roles.source_producer_properties(worker, {"name": "c"}, 0).properties
     assert properties["sasl.oauthbearer.token.endpoint.url"] == URL
 
 
@@ -173,7 +173,7 @@ def test_the_policy_is_asked_when_a_client_is_made(kind: str) -> None:
 @pytest.mark.parametrize("value", ["a$(touch /tmp/x)", 'a" || touch /tmp/x', "a`id`", "a;id", "a\nid", "a'b", "a\\b"])
 def test_a_name_for_kerberos_is_no_command(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match="characters that a shell would take for more than a name") as refused:
-        clients.source_producer_properties(WORKER, {"name": "c", f"producer.override.{name}": value}, 0)
+        roles.source_producer_properties(WORKER, {"name": "c", f"producer.override.{name}": value}, 0)
     assert keys_of(refused.value) == (f"producer.override.{name}",)
 
 
@@ -186,5 +186,5 @@ def test_a_retriever_of_tokens_is_one_of_java_s() -> None:
     }
     connector = {"name": "c", **{f"producer.override.{name}": value for name, value in overrides.items()}}
     with pytest.raises(ConfigError, match="A Java class cannot run here: use one of DefaultJwtRetriever") as refused:
-        clients.source_producer_properties(WORKER | {URLS: URL}, connector, 0)
+        roles.source_producer_properties(WORKER | {URLS: URL}, connector, 0)
     assert keys_of(refused.value) == ("producer.override.sasl.oauthbearer.jwt.retriever.class",)

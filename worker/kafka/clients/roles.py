@@ -1,4 +1,4 @@
-"""Kafka clients as Connect makes them: the layers of their settings, and the clients themselves.
+"""The settings of each client that Connect makes, by its role: a source task's producer, a sink task's consumer...
 
 From low to high: Java's defaults and ours, Connect's settings for the role, the worker's ``producer.`` (or
 ``consumer.``, ``admin.``) settings, the connector's ``producer.override.`` settings, what is forced.
@@ -6,47 +6,31 @@ From low to high: Java's defaults and ours, Connect's settings for the role, the
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
-
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from connect.config.errors import ConfigRuleError, keys_of
-from connect.config.password import HIDDEN
 from connect.errors import ConfigError
-from worker.kafka.clients.log import UNREACHABLE, ConnectionFailures
 from worker.kafka.settings.keys import CLIENT_KEYS, Ignored
 from worker.kafka.settings.kind import ClientKind, ClientProperties
 from worker.kafka.settings.native_keys import is_native_key
-from worker.kafka.settings.override_policy import refused_overrides
+from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 
 __all__ = [
-    "admin",
     "admin_properties",
     "client_id_base",
-    "consumer",
     "dlq_admin_properties",
     "dlq_producer_properties",
     "internal_properties",
-    "log_error",
-    "producer",
     "sink_consumer_properties",
     "sink_group_id",
     "source_offsets_consumer_properties",
     "source_producer_properties",
     "transactional_id",
 ]
-
-logger = logging.getLogger(__name__)
-logger.addFilter(ConnectionFailures())
-
-ErrorCallback = Callable[[KafkaError], None]
 
 _OUR_DEFAULTS: Mapping[ClientKind, Mapping[str, str]] = MappingProxyType(
     {
@@ -77,17 +61,6 @@ _LONG_MAX = str(2**63 - 1)
 _WORKER_GROUP_KEYS = frozenset(("group.id", "session.timeout.ms", "heartbeat.interval.ms"))
 
 _WORKER_PREFIXES = tuple(kind.worker_prefix for kind in ClientKind)
-
-_SECRET_PROPERTIES = (
-    "sasl.password",
-    "ssl.key.password",
-    "ssl.keystore.password",
-    "ssl.key.pem",
-    "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.config",
-    "sasl.oauthbearer.assertion.private.key.passphrase",
-    "sasl.oauthbearer.assertion.private.key.pem",
-)
 
 
 def sink_group_id(connector_name: str) -> str:
@@ -287,66 +260,3 @@ def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) ->
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-
-
-def producer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Producer:
-    """Make a producer. ``on_error`` is called from ``poll``; without it errors are logged."""
-    try:
-        return Producer(_configuration(properties, on_error))
-    except (KafkaException, ValueError, TypeError) as error:
-        raise _refused(error, properties) from None  # I8: the original may hold a secret
-
-
-def consumer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Consumer:
-    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``; without it errors are logged."""
-    try:
-        return Consumer(_configuration(properties, on_error))
-    except (KafkaException, ValueError, TypeError) as error:
-        raise _refused(error, properties) from None  # I8: the original may hold a secret
-
-
-def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -> AdminClient:
-    """Make an admin client. ``on_error`` is called from ``poll``; without it errors are logged."""
-    try:
-        return AdminClient(_configuration(properties, on_error))
-    except (KafkaException, ValueError, TypeError) as error:
-        raise _refused(error, properties) from None  # I8: the original may hold a secret
-
-
-def log_error(error: KafkaError) -> None:
-    """Log what a client reports outside of any call; it goes on by itself unless the error is fatal."""
-    if error.fatal():
-        logger.error("Kafka client failed for good: %s", error.str())
-    elif error.code() == KafkaError._TRANSPORT:
-        logger.debug("Kafka client lost a connection: %s", error.str())
-    elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-        logger.warning(UNREACHABLE)
-    else:
-        logger.warning("Kafka client: %s", error.str())
-
-
-def _configuration(properties: ClientProperties, on_error: ErrorCallback | None) -> dict[str, Any]:
-    if not str(properties.properties.get("metadata.broker.list", "")).strip():
-        raise ConfigRuleError(
-            'Missing required configuration "bootstrap.servers" which has no default value.',
-            "bootstrap.servers",
-        )
-    return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
-
-
-def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:
-    cause = error.args[0] if error.args else error
-    text = (cause.str() if isinstance(cause, KafkaError) else str(cause)).strip()
-    for name in _SECRET_PROPERTIES:
-        secret = str(properties.properties.get(name, ""))
-        text = text.replace(secret, HIDDEN) if secret else text
-    if "GSSAPI" in text:
-        text += (
-            ". Install a client with Kerberos (pip install --no-binary confluent-kafka confluent-kafka, on a "
-            "machine with librdkafka and libsasl2), or use another sasl.mechanism"
-        )
-    named = re.search(r"[`\"]([a-z][a-z_]*(?:\.[a-z_]+)+)[`\"]", text)
-    return ConfigRuleError(
-        f"The Kafka client cannot be made from its settings: {text}",
-        named[1] if named else "security.protocol",
-    )

@@ -16,7 +16,7 @@ import pytest
 
 from connect.errors import ConfigError
 from equipment.brokers.certificates import Authority
-from worker.kafka.clients.clients import internal_properties
+from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -27,10 +27,10 @@ STORES = Path(__file__).with_name("data")
 
 
 def settings(**keys: str) -> dict[str, Any]:
-    from worker.kafka.clients.python_client import python_client_settings  # noqa: PLC0415 - under the filter of warnings
+    from worker.kafka.clients.kafka_python import kafka_python_settings  # noqa: PLC0415 - under the filter of warnings
 
     worker = WORKER | {key.replace("_", "."): value for key, value in keys.items()}
-    return python_client_settings(internal_properties(worker, ClientKind.ADMIN, "membership"))
+    return kafka_python_settings(internal_properties(worker, ClientKind.ADMIN, "membership"))
 
 
 def test_plain_settings() -> None:

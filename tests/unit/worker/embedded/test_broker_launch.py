@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from worker.embedded.broker.ports import HOST
-from worker.embedded.broker.probe import is_ready
+from worker.embedded.broker.launch import is_ready
+from worker.embedded.ports import HOST
 
 
 @contextmanager

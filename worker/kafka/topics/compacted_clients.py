@@ -12,7 +12,18 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.errors import ConnectError, RetriableError
 from worker.kafka.settings.kind import ClientProperties, PropertyValue
 
-__all__ = ["WriteLimit", "asking", "closed", "grown", "is_too_large", "late", "passes", "reading", "unsure", "writing"]
+__all__ = [
+    "WriteLimit",
+    "closed_error",
+    "ends_reader_properties",
+    "is_too_large",
+    "is_transient",
+    "late_error",
+    "reader_properties",
+    "unread_partition_error",
+    "write_limit_error",
+    "writer_properties",
+]
 
 _ISOLATION: Final = "isolation.level"
 
@@ -63,27 +74,27 @@ class WriteLimit:
     lasts: Callable[[float], bool]
 
 
-def reading(consumer: ClientProperties) -> ClientProperties:
+def reader_properties(consumer: ClientProperties) -> ClientProperties:
     """Of what reads the topic."""
     return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
 
 
-def asking(consumer: ClientProperties) -> ClientProperties:
+def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
     """Of what asks where the topic ends.
 
     What is committed ends with the last complete transaction; one that is under way has to be waited for.
     """
-    properties = reading(consumer).properties
+    properties = reader_properties(consumer).properties
     return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
 
 
-def writing(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
+def writer_properties(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
     """Of what writes to the topic; a record that was not delivered ``within`` so many seconds never is."""
     limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
     return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 
 
-def passes(error: KafkaError) -> bool:
+def is_transient(error: KafkaError) -> bool:
     """Whether an error is to be waited out."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
@@ -97,22 +108,22 @@ def is_too_large(error: BaseException | None) -> bool:
     return False
 
 
-def closed(topic: str) -> ConnectError:
+def closed_error(topic: str) -> ConnectError:
     """What fails with the end of its topic."""
     return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
 
 
-def grown(topic: str) -> ConnectError:
+def unread_partition_error(topic: str) -> ConnectError:
     """What was written to a partition that nobody here reads."""
     return ConnectError(f"Topic '{topic}' has got more partitions since this worker was started; restart the worker")
 
 
-def late(topic: str, what: str) -> RetriableError:
+def late_error(topic: str, what: str) -> RetriableError:
     """What has taken too long."""
     return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
 
 
-def unsure(topic: str) -> RetriableError:
+def write_limit_error(topic: str) -> RetriableError:
     """What is beyond the limit."""
     return RetriableError(
         f"Nothing is written to topic '{topic}': this worker has not heard of its cluster for a while, and another may "

@@ -19,7 +19,7 @@ from connect.tls.pem import file_in_memory
 from worker.kafka.auth.oauth import token_provider
 from worker.kafka.settings.kind import ClientProperties
 
-__all__ = ["python_client_settings", "quieten"]
+__all__ = ["kafka_python_settings", "quieten"]
 
 _UNDERSTOOD: Final = frozenset(
     (
@@ -47,7 +47,7 @@ def quieten() -> None:
         library.setLevel(logging.CRITICAL)
 
 
-def python_client_settings(client: ClientProperties) -> dict[str, Any]:
+def kafka_python_settings(client: ClientProperties) -> dict[str, Any]:
     """The settings of a client; they hold secrets."""
     properties = {key: str(value) for key, value in client.properties.items()}
     protocol = properties.get("security.protocol", "plaintext").upper()

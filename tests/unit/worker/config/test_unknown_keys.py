@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.config.unknown_keys import misspelled
+from worker.config.unknown_keys import suggest_known_keys
 from worker.config.worker import StandaloneConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import known_keys
@@ -31,7 +31,7 @@ CONNECTOR = {
 
 def warnings(**props: str) -> list[str]:
     given = CONNECTOR | {key.replace("__", "."): value for key, value in props.items()}
-    return list(misspelled(given, known_keys(Assembly.resolve(WORKER, given, Redaction()))))
+    return list(suggest_known_keys(given, known_keys(Assembly.resolve(WORKER, given, Redaction()))))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_a_converter_that_is_not_there_is_said_of_elsewhere() -> None:
 
 def test_keys_of_a_worker_are_those_of_its_mode() -> None:
     known = {key.name for key in StandaloneConfig.definitions()}
-    assert list(misspelled(["offset.storage.topic", "ofset.flush.interval.ms"], known)) == [
+    assert list(suggest_known_keys(["offset.storage.topic", "ofset.flush.interval.ms"], known)) == [
         "The key ofset.flush.interval.ms is not known. Is offset.flush.interval.ms meant?"
     ]
