@@ -180,7 +180,7 @@ class _Process(_Piped):
         self._status = self._pidfd = None
         self.pipe.close()
         if self._code is not None and self._code < 0:
-            return f"was ended by {_signal_name(-self._code)} without having said why"
+            return f"was killed by {_signal_name(-self._code)} without having said why"
         status = "unknown" if self._code is None else self._code
         return f"exited with status {status} without having said why"
 

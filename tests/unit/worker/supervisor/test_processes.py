@@ -153,10 +153,24 @@ def test_a_plugin_that_exits_has_failed(world: World) -> None:
     assert world.change().trace == "The process of c|task-0 exited with status 0 without having said why."
 
 
+@pytest.mark.parametrize(
+    ("does", "how"),
+    [
+        ("exit", "exited with status 0 without having said why"),
+        ("crash", "was killed by SIGSEGV without having said why"),
+        ("close_and_linger", "closed its pipe, and was killed"),
+    ],
+)
+def test_an_inquiry_without_an_answer_tells_how_its_process_ended(world: World, does: str, how: str) -> None:
+    world.supervisor.inquire(1, messages.ValidateConfig({"does": does}, {}))
+    answered = wait_until("it is answered", lambda: _answered(world.notices.get(timeout=DEADLINE)))
+    assert answered == Answered(1, messages.Failed(f"The process ended without an answer: it {how}."))
+
+
 def test_a_death_is_noticed_although_a_grandchild_holds_the_pipe(world: World) -> None:
     world.start("leave_a_grandchild")
     change = world.wait_for(Phase.FAILED)
-    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert change.trace == "The process of c|task-0 was killed by SIGKILL without having said why."
     assert not runs(int(world.file.read_text())), "the grandchild is gone, too"
     world.supervisor.stop(TASK)
     world.wait_for(Phase.GONE)
@@ -186,7 +200,7 @@ def test_what_a_plugin_started_ends_when_its_unit_is_killed(world: World, does: 
     world.wait_for(Phase.RUNNING)
     world.supervisor.kill(TASK)
     change = world.wait_for(Phase.FAILED)
-    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert change.trace == "The process of c|task-0 was killed by SIGKILL without having said why."
     assert not runs(int(world.file.read_text()))
 
 
