@@ -22,14 +22,14 @@ from requests.adapters import HTTPAdapter
 
 from rest.http.errors import error_answer
 from rest.http.paths import raw_path
-from rest.server.places import THREADS, Place
+from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
 from worker.herder.cluster.publication import PUBLICATION_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 __all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
 
-MOST_FORWARDS: Final = THREADS[Place.OTHER] // 2
+MOST_FORWARDS: Final = THREADS[RequestKind.OTHER] // 2
 """How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs is not to
 have all of them, for what this worker can answer by itself it is to answer at any time."""
 

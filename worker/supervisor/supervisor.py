@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
-from worker.supervisor.child_log import log_record
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
-from worker.supervisor.process import Child, Launcher, ready_children
+from worker.supervisor.process import Child, Launcher, log_record, ready_children
 from worker.unit import Unit
 
 __all__ = [

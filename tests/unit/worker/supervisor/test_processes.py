@@ -20,7 +20,7 @@ import pytest
 from equipment.scripts import children
 from equipment.waiting import wait_until
 from equipment.workers.standalone import runs
-from worker.supervisor.fork_server import fork_server
+from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command
@@ -39,10 +39,10 @@ import logging, sys
 from queue import SimpleQueue
 from equipment.scripts import children
 from worker.supervisor.messages import messages
-from worker.supervisor.fork_server import fork_server
+from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.moment import Moment
+from worker.supervisor.clock import Moment
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
@@ -63,7 +63,7 @@ while notices.get().phase is not Phase.RUNNING:
 supervisor.command(unit, messages.Pause())
 while does.endswith("worker") and notices.get().phase is not Phase.PAUSED:
     pass
-print(started[0], fork_server().pid, flush=True)
+print(started[0], fork_client().pid, flush=True)
 sys.stdin.readline()
 lease.renew(Moment.now())
 sys.stdin.readline()
@@ -226,7 +226,7 @@ def test_a_unit_is_a_process_group_that_no_terminal_reaches(world: World, caplog
     with caplog.at_level(logging.INFO):
         world.start("well")
         world.wait_for(Phase.RUNNING)
-    pid, server = pid_of(TASK, caplog), fork_server().pid
+    pid, server = pid_of(TASK, caplog), fork_client().pid
     assert server is not None
     assert os.getsid(pid) == os.getpgid(pid) == pid
     assert os.getsid(server) == server != os.getsid(0)
@@ -235,7 +235,7 @@ def test_a_unit_is_a_process_group_that_no_terminal_reaches(world: World, caplog
 def test_without_its_fork_server_a_unit_goes_on_and_others_are_started(world: World) -> None:
     world.start("start_a_daemon")
     world.wait_for(Phase.RUNNING)
-    daemon, server = int(world.file.read_text()), fork_server().pid
+    daemon, server = int(world.file.read_text()), fork_client().pid
     assert server is not None
     os.kill(server, signal.SIGKILL)
     wait_until("the fork server is gone", lambda: not runs(server))
@@ -243,7 +243,7 @@ def test_without_its_fork_server_a_unit_goes_on_and_others_are_started(world: Wo
     for task in (1, 2):
         world.start("well", Unit("c", task))
         world.wait_for(Phase.RUNNING, Unit("c", task))
-    assert fork_server().pid != server
+    assert fork_client().pid != server
     assert runs(daemon)
     world.supervisor.kill(TASK)
     world.wait_for(Phase.FAILED)
@@ -424,7 +424,7 @@ def _published(notice: Notice) -> Published | None:
 def test_the_fork_server_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:
     """A file sink could have put it there."""
     (tmp_path / "json.py").write_text("open('ran', 'w')\n")
-    code = "from worker.supervisor.fork_server import fork_server as f; f().start(); f().close()"
+    code = "from worker.supervisor.fork_client import fork_client as f; f().start(); f().close()"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environ, check=True, timeout=DEADLINE)
     assert not (tmp_path / "ran").exists()
