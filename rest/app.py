@@ -9,10 +9,9 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
-from rest.http.body import check_accept, check_content_type
+from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
-from rest.http.json_answers import JsonAnswers
 from rest.http.paths import EscapedName, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding

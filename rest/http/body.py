@@ -1,4 +1,4 @@
-"""What a request says: its JSON body and its parameters, read so that a mistake is told to who made it."""
+"""JSON bodies and parameters of requests, read so that a mistake is told to whoever made it; JSON bodies of answers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flask import request
+import orjson
+from flask import Response, request
+from flask.json.provider import DefaultJSONProvider
 from werkzeug.exceptions import NotAcceptable, UnsupportedMediaType
 
 from worker.errors import BadRequestError
 
-__all__ = ["check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
+__all__ = ["JsonAnswers", "check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
 
 _JSON: Final = "application/json"
 _ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
@@ -72,6 +74,14 @@ def flag(name: str) -> bool:
     return request.args.get(name, "").lower() == "true"
 
 
+class JsonAnswers(DefaultJSONProvider):
+    """Writes what resources give back; in UTF-8 and compact, as Kafka Connect does."""
+
+    def response(self, *args: Any, **members: Any) -> Response:
+        """The answer that a value is."""
+        return Response(_encoded(self._prepare_response_obj(args, members)), mimetype=self.mimetype)
+
+
 def _text(key: str, value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
@@ -96,3 +106,11 @@ def _check_characters(document: object) -> None:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        # An integer that has more than 64 bits, as an offset may, or half a surrogate pair.
+        return json.dumps(value, separators=(",", ":")).encode()

@@ -22,14 +22,14 @@ from requests.adapters import HTTPAdapter
 
 from rest.http.errors import error_answer
 from rest.http.paths import raw_path
-from rest.server.places import THREADS, Place
+from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
 from worker.herder.cluster.publication import PUBLICATION_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 __all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
 
-MOST_FORWARDS: Final = THREADS[Place.OTHER] // 2
+MOST_FORWARDS: Final = THREADS[RequestKind.OTHER] // 2
 """How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs is not to
 have all of them, for what this worker can answer by itself it is to answer at any time."""
 
@@ -72,9 +72,8 @@ class Peers:
             content = answer.content
         except (requests.RequestException, OSError) as error:
             at = urlsplit(url)
-            raise ForwardingError(
-                f"IO Error trying to forward REST request: {_reason(error)} ({at.scheme}://{at.netloc}/)"
-            ) from error
+            reason = f"{_reason(error)} ({at.scheme}://{at.netloc}/). {_advice(error)}"
+            raise ForwardingError(f"IO Error trying to forward REST request: {reason}") from error
         return PeerAnswer(
             answer.status_code, content, answer.headers.get("Content-Type"), answer.headers.get("Location")
         )
@@ -163,13 +162,29 @@ def _relayed(answer: PeerAnswer) -> Response:
 
 
 def _reason(error: BaseException) -> str:
-    """What the operating system or TLS said, without the request that requests repeats."""
-    innermost: BaseException | None = error
+    """The reason that the operating system or TLS gave, without the request that requests repeats."""
     reason = type(error).__name__
-    while innermost is not None:
-        if isinstance(innermost, ssl.SSLError):
-            reason = innermost.reason or reason
-        elif isinstance(innermost, OSError) and innermost.strerror:
-            reason = innermost.strerror
-        innermost = innermost.__cause__ or innermost.__context__
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError):
+            reason = cause.reason or reason
+        elif isinstance(cause, OSError) and cause.strerror:
+            reason = cause.strerror
     return "no answer in time" if isinstance(error, requests.ReadTimeout) else reason
+
+
+def _advice(error: BaseException) -> str:
+    """What to do next: a request that never reached the other worker may simply be sent again."""
+    if isinstance(error, requests.exceptions.SSLError):
+        return "See that the workers trust each other's certificates"
+    if isinstance(error, requests.ConnectTimeout) or any(
+        isinstance(it, ConnectionRefusedError) for it in _causes(error)
+    ):
+        return "That worker does not listen, so nothing was done: ask again once the cluster has noticed"
+    return "That worker may have done it: look before you ask again"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

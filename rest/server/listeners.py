@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from connect.config.errors import ConfigRuleError
+from connect.config.url import shown_url
 from connect.errors import ConfigError
 from worker.config.worker import WorkerConfig
 
@@ -22,7 +23,11 @@ _MOST_PORT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One listener: ``host`` is empty for every interface; ``port`` is 0 for any that is free, until it listens."""
+    """One address to listen at.
+
+    ``url`` is shown, without a user and a password that may be in it; ``host`` is empty for every interface; ``port``
+    is 0 for any free port, until it listens.
+    """
 
     url: str
     scheme: str
@@ -93,13 +98,17 @@ def _advertised_port(config: WorkerConfig, own: int | None, scheme: str, listene
 
 
 def _listener(key: str, url: str) -> Listener:
+    shown = shown_url(url)
     try:
         split = urlsplit(url)
         port = split.port
-    except ValueError as error:
-        raise ConfigError(key, url, f"Not a URL: {error}. Write it as http://localhost:8083") from error
+    except ValueError:
+        # The reason quotes what it does not understand, which may be a password: it is neither told nor chained.
+        raise ConfigError(
+            key, shown, f"Not a URL with a port of at most {_MOST_PORT}. Write it as http://localhost:8083"
+        ) from None
     if split.scheme.lower() not in _SCHEMES:
-        raise ConfigError(key, url, "A listener begins with http:// or https://")
+        raise ConfigError(key, shown, "A listener begins with http:// or https://")
     if port is None:
-        raise ConfigError(key, url, "A listener names its port, as in http://localhost:8083")
-    return Listener(url, split.scheme.lower(), split.hostname or "", port)
+        raise ConfigError(key, shown, "A listener names its port, as in http://localhost:8083")
+    return Listener(shown, split.scheme.lower(), split.hostname or "", port)

@@ -1,4 +1,4 @@
-"""The web server of the REST API: Waitress, one server a listener, with TLS, deadlines and places kept for requests."""
+"""The web server of the REST API: Waitress, one server a listener, with TLS, deadlines and threads for each kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from connect.errors import ConnectError
 from rest.server.channels import Channel, TlsChannel
 from rest.server.limits import LIMITS, Limits
 from rest.server.listeners import Address, Listener, advertised, parse_listeners
-from rest.server.places import Places
+from rest.server.threads import RequestThreads
 from rest.server.tls import TlsSettings
 from worker.config.worker import WorkerConfig
 
@@ -69,10 +69,12 @@ class RestServer:
         wants_tls = any(listener.scheme == "https" for listener in self._listeners)
         context = (tls or TlsSettings({})).server_context() if wants_tls else None
         bound = _bound(self._listeners, key)
-        self._places = Places()
+        self._request_threads = RequestThreads()
         self._map: dict[int, Any] = {}
         self._servers = [
-            _Server(self._answer, self._map, sock, self._places, limits, context if url.scheme == "https" else None)
+            _Server(
+                self._answer, self._map, sock, self._request_threads, limits, context if url.scheme == "https" else None
+            )
             for url, sock in zip(self._listeners, bound, strict=True)
         ]
         self._thread = threading.Thread(target=self._serve, name="rest", daemon=True)
@@ -112,7 +114,7 @@ class RestServer:
         if self._stage is not _Stage.SERVING:
             return
         self._enter(_Stage.CLOSING)
-        self._places.shutdown(_CLOSE_SECONDS)
+        self._request_threads.shutdown(_CLOSE_SECONDS)
         self._enter(_Stage.CLOSED)
         self._thread.join(_FLUSH_SECONDS)
 
@@ -157,7 +159,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         app: Any,
         channels: dict[int, Any],
         sock: socket.socket,
-        places: Places,
+        threads: RequestThreads,
         limits: Limits,
         tls: ssl.SSLContext | None,
     ) -> None:
@@ -166,7 +168,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         sockinfo = (sock.family, sock.type, sock.proto, sock.getsockname())
         adjustments = _adjustments(limits, "http" if tls is None else "https")
         super().__init__(
-            app, channels, _sock=sock, dispatcher=places, adj=adjustments, sockinfo=sockinfo, bind_socket=False
+            app, channels, _sock=sock, dispatcher=threads, adj=adjustments, sockinfo=sockinfo, bind_socket=False
         )
 
     def handle_accept(self) -> None:

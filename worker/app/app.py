@@ -42,8 +42,7 @@ from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.log import hide_in_log
 from worker.membership.group import GroupMember
-from worker.membership.membership import GroupMembership
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import GroupMembership, SoloMembership
 from worker.metrics.progress import ProgressLog
 from worker.runtime.entry import main as child_main
 from worker.security.redaction import Redaction

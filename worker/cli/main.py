@@ -85,11 +85,11 @@ def distributed(worker_properties: Path) -> None:
 
 def _begin() -> None:
     """What takes long and can go on beside the imports."""
-    from worker.supervisor.fork_server import fork_server  # noqa: PLC0415 - see above
+    from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
     try:
-        fork_server().start()
+        fork_client().start()
     except OSError as error:
         remedy = "Is the machine out of memory, or at its limit of processes?"
         click.echo(f"The worker could not start, nor any process of it: {error}. {remedy}", err=True)

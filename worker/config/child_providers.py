@@ -21,9 +21,8 @@ from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.entry import main as child_main
 from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.security.redaction import Redaction
-from worker.supervisor.child_log import log_record
 from worker.supervisor.messages import messages
-from worker.supervisor.process import Child, ForkServerLauncher, Launcher, ready_children
+from worker.supervisor.process import Child, ForkServerLauncher, Launcher, log_record, ready_children
 
 __all__ = ["ChildProvider", "worker_values"]
 

@@ -23,7 +23,7 @@ from connect.errors import DataError
 from worker.kafka.clients.kafka_python import quieten
 from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
-from worker.supervisor.moment import Clock, Moment
+from worker.supervisor.clock import Clock, Moment
 
 __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 

@@ -43,7 +43,7 @@ from worker.membership.protocol import (
     offered,
 )
 from worker.stores.config.store import ConfigSnapshot
-from worker.supervisor.moment import LONG_AGO, Clock, Moment
+from worker.supervisor.clock import LONG_AGO, Clock, Moment
 from worker.unit import Unit
 
 if TYPE_CHECKING:

@@ -10,7 +10,18 @@ from worker.membership.events import Event, Joined, Lost, Refused
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
-__all__ = ["Event", "GroupMembership", "Joined", "Lost", "Member", "Membership", "Refused", "Snapshot", "Tell"]
+__all__ = [
+    "Event",
+    "GroupMembership",
+    "Joined",
+    "Lost",
+    "Member",
+    "Membership",
+    "Refused",
+    "Snapshot",
+    "SoloMembership",
+    "Tell",
+]
 
 Tell: TypeAlias = Callable[[Event], None]
 """Is given what happens in the group, in the member's thread."""
@@ -161,3 +172,39 @@ class GroupMembership:
             return True
         known = (joined.reported, joined.owners, joined.held)
         return any(unit.connector == connector and unit.is_task for units in known for unit in units)
+
+
+class SoloMembership:
+    """Always the leader, with everything assigned; see :class:`Membership`."""
+
+    is_leader = True
+    generation = 0
+    leader_url = None
+    rebalancing = False
+
+    def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
+        """All of them."""
+        return frozenset(units)
+
+    def owner_url(self, _unit: Unit) -> str | None:
+        """No other worker needs to be asked."""
+        return None
+
+    def may_run_tasks(self, _connector: str) -> bool:
+        """There is no other worker."""
+        return False
+
+    def start(self, _tell: Tell, _snapshot: Snapshot) -> None:
+        """There is nobody to join."""
+
+    def happened(self, _event: Joined | Lost) -> None:
+        """Nothing happens."""
+
+    def rejoin(self, _reason: str, _config_offset: int | None = None) -> None:
+        """There is nobody to divide the work with."""
+
+    def leave(self, _for_seconds: float | None) -> None:
+        """There is nobody to leave."""
+
+    def close(self) -> None:
+        """There is nobody to leave."""

@@ -1,146 +1,172 @@
-"""The process from which all connectors and tasks of a worker are forked. It has the imports done, and no threads."""
+"""What runs in the fork server: it forks children when its worker asks, and sees to it that nothing of them is left.
+
+It has no threads, and no socket with a name that somebody could remove: its worker made the pair. Crash points: when
+the worker is gone, everything below this process is killed, even a child that hangs; when this process is gone, its
+children go on, for each looks after its worker itself, and the worker looks after what they have started.
+"""
 
 from __future__ import annotations
 
-import atexit
-import contextlib
+import importlib
 import json
-import logging
+import multiprocessing
 import os
+import selectors
+import signal
 import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
-from worker.supervisor.forker import LONGEST
+from worker.supervisor.descendants import adopt_orphans, end_orphans
 
-__all__ = ["ForkServer", "Forked", "fork_server"]
+__all__ = ["LONGEST", "main"]
 
-logger = logging.getLogger(__name__)
+LONGEST: Final = 64 * 1024
+"""The bytes of the longest request or answer."""
 
-_PRELOAD: Final = (
-    *("worker.runtime.child", "worker.runtime.entry", "confluent_kafka", "orjson"),
-    # What nearly every task converts with; shared by all of them when it is there before they are.
-    *("converters.json", "converters.string", "converters.simple_header"),
-    "worker.supervisor.frozen",
-)
-_CODE: Final = """
-import json, sys
-descriptor, preload, sys.path[:] = json.loads(sys.argv[1])
-from worker.supervisor.forker import main
-main(descriptor, preload)
-"""
-_ANSWERED: Final = 60.0
-_ENDED: Final = 10.0
-_DESCRIPTORS: Final = 2
+_LOOK: Final = 0.02
+_GRACE: Final = 2.0
+_GIVEN_UP: Final = 5.0
+_LAST_DESCRIPTOR: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Forked:
-    """A child: its process, a descriptor of it, and one to read its exit status from once nothing is left of it.
-
-    The latter ends without a status when the fork server has ended first.
-    """
-
-    pid: int
-    pidfd: int
+@dataclass(slots=True)
+class _Child:
+    process: ForkProcess
+    sentinel: int
     status: int
+    ended: float = 0.0
+    code: int = 0
 
 
-class ForkServer:
-    """Starts the fork server, and again when it is gone. May be used from any thread."""
+def main(descriptor: int, preload: Sequence[str]) -> None:
+    """Import what children need, and serve the worker at the other end of a socket until it is gone."""
+    # A service manager sends its signals to every process; only the worker decides what they mean.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave_to_worker)
+    adopt_orphans()
+    for module in preload:
+        importlib.import_module(module)
+    _ForkServer(socket.socket(fileno=descriptor)).serve()
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
 
-    @property
-    def pid(self) -> int | None:
-        """The process that was last seen alive."""
-        return None if self._process is None else self._process.pid
+def _leave_to_worker(_number: int, _frame: object) -> None:
+    """Do nothing. Unlike ``SIG_IGN`` this is not passed on to the programs that a plugin starts."""
 
-    def start(self) -> None:
-        """Start it now, so that its imports are made while this process makes its own. It ends with this process."""
-        with self._lock:
-            self._running()
 
-    def fork(self, main: Callable[..., None], pipe: int, lease: str | None, label: str) -> Forked:
-        """Have a child call ``main``, a function of a module, with this pipe and lease.
+class _ForkServer:
+    def __init__(self, worker: socket.socket) -> None:
+        self._worker = worker
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(worker, selectors.EVENT_READ)
+        self._living: dict[int, _Child] = {}
+        self._ended: list[_Child] = []
+        self._given_up: set[int] = set()
 
-        Raises :class:`EOFError` if the fork server turns out to be gone, which starts anew with the next child: that
-        is to be given another pipe, for this one may have a child. Raises ``OSError`` if there can be no child.
-        """
-        request = {"main": f"{main.__module__}:{main.__qualname__}", "lease": lease, "label": label}
-        with self._lock:
-            connection = self._running()
-            try:
-                socket.send_fds(connection, [json.dumps(request).encode()], [pipe])
-                data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, _DESCRIPTORS)
-            except (ConnectionError, TimeoutError) as error:
-                self._end()
-                raise EOFError(f"the fork server does not answer: {error!r}") from error
-            if not data:
-                self._end()
-                raise EOFError("the fork server has ended")
-        return _forked(json.loads(data), descriptors)
+    def serve(self) -> None:
+        with suppress(ConnectionError, EOFError):
+            while True:
+                for key, _ in self._selector.select(_LOOK if self._ended else None):
+                    if key.data is None:
+                        self._answer()
+                    else:
+                        self._reap(key.data)
+                if self._ended:
+                    self._bury()
+        self._kill_all()
 
-    def close(self) -> None:
-        """End it, and with it every child that is left."""
-        with self._lock:
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
-            if self._process is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_ENDED)
+    def _answer(self) -> None:
+        """Fork the child that the worker asks for, and tell how to watch it."""
+        data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 1)
+        if not data:
+            raise EOFError
+        passed: list[int] = []
+        try:
+            (pipe,) = descriptors
+            reader, writer = os.pipe()
+            descriptors.append(reader)
+            child = self._fork(json.loads(data), pipe, writer)
+            answer: dict[str, Any] = {"pid": child.process.pid}
+            passed = [child.sentinel, reader]
+        except (OSError, ValueError) as error:
+            answer = {"error": f"the fork server could not fork: {error!r}"}
+        try:
+            socket.send_fds(self._worker, [json.dumps(answer).encode()], passed)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
-    def _running(self) -> socket.socket:
-        if self._process is not None and self._process.poll() is not None:
-            logger.warning("The fork server ended with status %s and is started anew", self._process.returncode)
-            self._end()
-        if self._socket is None:
-            self._socket = self._start()
-        return self._socket
-
-    def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            command = [sys.executable, "-P", "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
-            # In a session of its own, where no terminal reaches it.
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+    def _fork(self, request: dict[str, Any], pipe: int, status: int) -> _Child:
+        try:
+            process = multiprocessing.get_context("fork").Process(
+                target=_run, args=(request["main"], pipe, request["lease"]), name=request["label"]
             )
-        ours.settimeout(_ANSWERED)
-        return ours
+            process.start()
+            assert process.pid is not None
+            # If there is no descriptor for it, it finds its pipe closed.
+            child = _Child(process, os.pidfd_open(process.pid), status)
+        except OSError:
+            os.close(status)
+            raise
+        self._living[process.pid] = child
+        self._selector.register(child.sentinel, selectors.EVENT_READ, child)
+        return child
 
-    def _end(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def _reap(self, child: _Child) -> None:
+        child.process.join()
+        self._selector.unregister(child.sentinel)
+        os.close(child.sentinel)
+        del self._living[child.process.pid or 0]
+        child.ended, child.code = time.monotonic(), child.process.exitcode or 0
+        child.process.close()
+        self._ended.append(child)
+
+    def _bury(self) -> None:
+        """End what children that have ended left behind; they are reported when nothing is left."""
+        now = time.monotonic()
+        in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
+        known = self._given_up.union(self._living)
+        left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL)
+        for child in list(self._ended):
+            if left and now > child.ended + _GIVEN_UP:
+                # One that hangs in the system, or runs as another user: the ends of others are not to wait for it.
+                self._given_up.update(left)
+            if not left or now > child.ended + _GIVEN_UP:
+                self._ended.remove(child)
+                with suppress(BrokenPipeError):
+                    os.write(child.status, str(child.code).encode())
+                os.close(child.status)
+
+    def _kill_all(self) -> None:
+        deadline = time.monotonic() + _GIVEN_UP
+        while end_orphans((), signal.SIGKILL) and time.monotonic() < deadline:
+            time.sleep(_LOOK)
+        os._exit(0)
 
 
-def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
-    if "error" in answer:
-        raise OSError(answer["error"])
-    if len(descriptors) < _DESCRIPTORS:
-        for descriptor in descriptors:
-            os.close(descriptor)
-        raise OSError("this process may open no more files")
-    return Forked(answer["pid"], *descriptors)
+def _run(main: str, pipe: int, lease: str | None) -> None:
+    """Be a child: a session of its own, with nothing open but its pipe."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    first = 3
+    for kept in sorted((pipe, parent.sentinel)):
+        os.closerange(first, kept)
+        first = kept + 1
+    os.closerange(first, _LAST_DESCRIPTOR)
+    os.setsid()
+    adopt_orphans()
+    # What it forks may be told to end, such as the processes of a pool.
+    os.register_at_fork(after_in_child=_take_signals)
+    module, _, name = main.partition(":")
+    getattr(importlib.import_module(module), name)(Connection(pipe), lease)
 
 
-@cache
-def fork_server() -> ForkServer:
-    """The fork server of this process, which ends with it."""
-    server = ForkServer()
-    atexit.register(server.close)
-    return server
+def _take_signals() -> None:
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) is _leave_to_worker:
+            signal.signal(number, default)

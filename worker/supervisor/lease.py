@@ -3,7 +3,7 @@
 A worker that is frozen (SIGSTOP, a paused virtual machine) cannot stop its tasks before its session ends and others
 take them over (invariant I6). So its children look by themselves: the worker renews the lease with each heartbeat that
 the group has answered, and a child whose lease is over exits at once. What it had not committed is done again by
-whoever takes over (invariant I3). It is over when either of two clocks says so (:mod:`worker.supervisor.moment`), and
+whoever takes over (invariant I3). It is over when either of two clocks says so (:mod:`worker.supervisor.clock`), and
 at once when the group says that it does not know the worker any more.
 """
 
@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from worker.supervisor.clock import FOREVER, Moment
 from worker.supervisor.descendants import exit_with_descendants
-from worker.supervisor.moment import FOREVER, Moment
 
 __all__ = ["Lease", "LeaseView", "watch_lease"]
 
@@ -44,7 +44,7 @@ class Lease:
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     def renew(self, until: Moment) -> None:
-        """Let it last until this moment; after :data:`~worker.supervisor.moment.LONG_AGO` it is over at once."""
+        """Let it last until this moment; after :data:`~worker.supervisor.clock.LONG_AGO` it is over at once."""
         self._until[0], self._until[1] = until.booted, until.wall
 
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ milliseconds (design decision: tasks are processes). A child has ended when noth
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import selectors
@@ -20,11 +21,11 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Final, Protocol, TypeVar
 
 from worker.supervisor.descendants import kill_descendants, kill_session_of
-from worker.supervisor.fork_server import Forked, fork_server
-from worker.supervisor.messages.messages import Command, Report
+from worker.supervisor.fork_client import Forked, fork_client
+from worker.supervisor.messages.messages import Command, LogRecord, Report
 from worker.supervisor.pipe import WorkerEnd
 
-__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "ready_children"]
+__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
 
 ChildMain = Callable[[Connection], None]
 """What a child runs; it returns when it is to end. Its first message says what to run."""
@@ -110,6 +111,17 @@ def ready_children(children: Iterable[C], wake: int | None, seconds: float | Non
         return list(ready.values())
 
 
+def log_record(context: str, said: LogRecord) -> None:
+    """Log what a child has said, as of when it said it; ``context`` is the unit or inquiry that it runs."""
+    target = logging.getLogger(said.logger)
+    if target.isEnabledFor(said.level):
+        record = target.makeRecord(said.logger, said.level, "", 0, said.text, (), None)
+        record.created = said.created
+        record.msecs = said.created % 1 * 1000
+        record.context = context
+        target.handle(record)
+
+
 class _Piped:
     """What every kind of child has."""
 
@@ -180,7 +192,7 @@ class _Process(_Piped):
         self._status = self._pidfd = None
         self.pipe.close()
         if self._code is not None and self._code < 0:
-            return f"was ended by {_signal_name(-self._code)} without having said why"
+            return f"was killed by {_signal_name(-self._code)} without having said why"
         status = "unknown" if self._code is None else self._code
         return f"exited with status {status} without having said why"
 
@@ -252,7 +264,7 @@ class ForkServerLauncher:
     def __init__(self, main: LeasedMain, lease: str | None = None) -> None:
         self._main = main
         self._lease = lease
-        self._server = fork_server()
+        self._server = fork_client()
         self._spare: _Process | None = None
 
     def launch(self, label: str) -> Child:

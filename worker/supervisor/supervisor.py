@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
-from worker.supervisor.child_log import log_record
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
-from worker.supervisor.process import Child, Launcher, ready_children
+from worker.supervisor.process import Child, Launcher, log_record, ready_children
 from worker.unit import Unit
 
 __all__ = [
@@ -315,7 +314,9 @@ class Supervisor:
     def _kill_overdue(self) -> None:
         now = time.monotonic()
         for request, asked in list(self._asked.items()):
-            if asked.deadline <= now:
+            if asked.deadline <= now and asked.child.pipe.closed:
+                self._answered(request, _unanswered("closed its pipe, and was killed"))
+            elif asked.deadline <= now:
                 logger.warning("%s had no answer within %.1f s and is given up", asked.what, self._inquiry_timeout)
                 self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
         for unit, running in list(self._running.items()):
@@ -436,14 +437,21 @@ class Supervisor:
                 self._answered(request, report)
                 return
             log_record(asked.what, report)
-        if asked.child.pipe.closed:
-            self._answered(request, None)
+        if asked.child.gone():
+            self._answered(request, _unanswered(asked.child.join()))
+        elif asked.child.pipe.closed:
+            # It is about to end, and its status says how; or its plugin has closed what is not its own.
+            asked.deadline = min(asked.deadline, time.monotonic() + self._graceful_timeout)
 
-    def _answered(self, request: int, report: Report | None) -> None:
+    def _answered(self, request: int, report: Report) -> None:
         asked = self._asked.pop(request)
         asked.child.kill()
         asked.child.join()
-        self._notify(Answered(request, report or messages.Failed("The process ended without an answer.")))
+        self._notify(Answered(request, report))
+
+
+def _unanswered(how: str) -> messages.Failed:
+    return messages.Failed(f"The process ended without an answer: it {how}.")
 
 
 def _is_reaped(running: _Running) -> bool:

@@ -60,6 +60,12 @@ def _exit(connection: Connection, config: dict[str, str]) -> None:
     os._exit(0)
 
 
+def _crash(connection: Connection, config: dict[str, str]) -> None:
+    """Die as a library does that writes where it must not."""
+    signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def _leave_a_grandchild(connection: Connection, config: dict[str, str]) -> None:
     """Die while a process that was forked from this one holds the pipe open."""
     say(connection, messages.Started("1"))
@@ -147,6 +153,11 @@ def _close_the_pipe(connection: Connection, config: dict[str, str]) -> None:
     time.sleep(3600)
 
 
+def _close_and_linger(connection: Connection, config: dict[str, str]) -> None:
+    connection.close()
+    time.sleep(3600)
+
+
 def _twice(connection: Connection, config: dict[str, str]) -> None:
     say(connection, messages.Started("1"))
     say(connection, messages.Started("1"))
@@ -221,6 +232,7 @@ _DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
         _well,
         _last_words,
         _exit,
+        _crash,
         _leave_a_grandchild,
         _hang_with_a_grandchild,
         _start_a_daemon,
@@ -230,6 +242,7 @@ _DEEDS: dict[str, Callable[[Connection, dict[str, str]], None]] = {
         _half_a_message,
         _deaf,
         _close_the_pipe,
+        _close_and_linger,
         _twice,
         _wrong_types,
         _babble_after_failure,

@@ -15,7 +15,7 @@ from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
 from worker.stores.config.store import ConfigSnapshot
-from worker.supervisor.moment import Clock, Moment
+from worker.supervisor.clock import Clock, Moment
 from worker.unit import Unit
 
 __all__ = ["Configs", "MemberWorker", "distributed_props", "main"]

@@ -183,7 +183,26 @@ def test_a_leader_that_is_gone(worker: Any) -> None:
     leader.close()
     answer = create(follower)
     assert answer.status_code == 500
-    assert answer.json()["message"].startswith("IO Error trying to forward REST request: Connection refused")
+    assert answer.json()["message"] == (
+        f"IO Error trying to forward REST request: Connection refused ({leader.url}). "
+        "That worker does not listen, so nothing was done: ask again once the cluster has noticed"
+    )
+
+
+def test_a_leader_that_breaks_off(worker: Any) -> None:
+    _, follower = worker(), worker()
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as client:
+        leader = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        follower.herder.leader_url = leader
+        asked = client.submit(create, follower)
+        connection, _ = listening.accept()
+        connection.recv(1)
+        connection.close()
+        answer = asked.result()
+    assert answer.status_code == 500
+    message = answer.json()["message"]
+    assert message.startswith("IO Error trying to forward REST request: ")
+    assert message.endswith(f"({leader}). That worker may have done it: look before you ask again")
 
 
 def test_a_leader_whose_certificate_is_another_authoritys_is_not_asked(worker: Any, authority: Authority) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rest.server.limits import Limits, is_late
-from rest.server.places import Place, place_of
+from rest.server.threads import RequestKind, kind_of
 
 LIMITS = Limits(patience_seconds=10, body_bytes_per_second=1000)
 
@@ -25,30 +25,30 @@ def test_a_request_has_the_time_that_its_size_takes(seconds: float, body_bytes: 
 
 
 @pytest.mark.parametrize(
-    ("method", "uri", "place"),
+    ("method", "uri", "kind"),
     [
-        ("GET", "/", Place.HEALTH),
-        ("GET", "/health/", Place.HEALTH),
-        ("HEAD", "/health?x=1", Place.HEALTH),
-        ("POST", "/connectors/a/tasks", Place.PEER),
-        ("POST", "/connectors/a/tasks?forward=true", Place.PEER),
-        ("PUT", "/connectors/a%2Fb/fence/", Place.PEER),
-        ("GET", "/connectors/a/status?forward=false", Place.PEER),
-        ("GET", "/connectors/a/tasks", Place.READ),
-        ("PUT", "/connectors/a/config?forward=true", Place.PASSED_ON),
-        ("POST", "/connectors?x=1&forward=false", Place.PASSED_ON),
-        ("GET", "/connectors/a/offsets?forward=true", Place.PASSED_ON),
-        ("GET", "/connectors?expand=status", Place.READ),
-        ("GET", "/connectors/a/config", Place.READ),
-        ("GET", "/connectors/a/offsets", Place.OTHER),
-        ("GET", "/connectors/a/lag", Place.OTHER),
-        ("GET", "/connectors/a/dlq?limit=1", Place.OTHER),
-        ("GET", "/connector-plugins/A/config", Place.OTHER),
-        ("PUT", "/connector-plugins/A/config/validate", Place.OTHER),
-        ("POST", "/connectors", Place.OTHER),
-        ("PUT", "/connectors/a/pause", Place.OTHER),
-        ("FETCH", "*", Place.OTHER),
+        ("GET", "/", RequestKind.HEALTH),
+        ("GET", "/health/", RequestKind.HEALTH),
+        ("HEAD", "/health?x=1", RequestKind.HEALTH),
+        ("POST", "/connectors/a/tasks", RequestKind.PEER),
+        ("POST", "/connectors/a/tasks?forward=true", RequestKind.PEER),
+        ("PUT", "/connectors/a%2Fb/fence/", RequestKind.PEER),
+        ("GET", "/connectors/a/status?forward=false", RequestKind.PEER),
+        ("GET", "/connectors/a/tasks", RequestKind.READ),
+        ("PUT", "/connectors/a/config?forward=true", RequestKind.PASSED_ON),
+        ("POST", "/connectors?x=1&forward=false", RequestKind.PASSED_ON),
+        ("GET", "/connectors/a/offsets?forward=true", RequestKind.PASSED_ON),
+        ("GET", "/connectors?expand=status", RequestKind.READ),
+        ("GET", "/connectors/a/config", RequestKind.READ),
+        ("GET", "/connectors/a/offsets", RequestKind.OTHER),
+        ("GET", "/connectors/a/lag", RequestKind.OTHER),
+        ("GET", "/connectors/a/dlq?limit=1", RequestKind.OTHER),
+        ("GET", "/connector-plugins/A/config", RequestKind.OTHER),
+        ("PUT", "/connector-plugins/A/config/validate", RequestKind.OTHER),
+        ("POST", "/connectors", RequestKind.OTHER),
+        ("PUT", "/connectors/a/pause", RequestKind.OTHER),
+        ("FETCH", "*", RequestKind.OTHER),
     ],
 )
-def test_a_request_waits_only_for_those_of_its_kind(method: str, uri: str, place: Place) -> None:
-    assert place_of(method, uri) is place
+def test_a_request_waits_only_for_those_of_its_kind(method: str, uri: str, kind: RequestKind) -> None:
+    assert kind_of(method, uri) is kind

@@ -65,3 +65,18 @@ def test_a_worker_is_reached_as_java_has_it(listeners: str, props: dict[str, str
 def test_what_contradicts_itself_is_refused(listeners: str, props: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         address(listeners, **props)
+
+
+@pytest.mark.parametrize(
+    "listener",
+    ["http://ann:s3cret@here", "ftp://ann:s3cret@here:21", "http://ann:s3cret/x@here:80", "http://ann:s3cret@here:x"],
+)
+def test_a_refused_listener_is_shown_without_its_password(listener: str) -> None:
+    with pytest.raises(ConfigError, match="@here") as refused:
+        address(listener)
+    assert "s3cret" not in f"{refused.value}{refused.value.__cause__}"
+
+
+def test_a_listener_is_shown_without_its_password() -> None:
+    [listener] = parse_listeners("listeners", ["http://ann:s3cret@here:8083"])
+    assert (listener.url, listener.host, listener.port) == ("http://[hidden]@here:8083", "here", 8083)

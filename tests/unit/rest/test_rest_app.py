@@ -16,7 +16,7 @@ from rest.http.headers import AnswerHeaders
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.messages import messages

@@ -17,7 +17,7 @@ from equipment.waiting import wait_until
 from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.messages import messages

@@ -10,7 +10,7 @@ from equipment.waiting import wait_until
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.offsets.sources import SourceOffsets
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.lifecycle import Phase

@@ -22,10 +22,10 @@ from worker.herder.parts import ClusterSettings
 from worker.membership.events import Joined, Lost
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
+from worker.supervisor.clock import Moment
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, decode, encode
-from worker.supervisor.moment import Moment
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
-from worker.membership.membership import GroupMembership, Joined, Lost, Snapshot, Tell
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import GroupMembership, Joined, Lost, Snapshot, SoloMembership, Tell
 from worker.unit import Unit
 
 A, B, C = Unit("a"), Unit("a", 0), Unit("a", 1)

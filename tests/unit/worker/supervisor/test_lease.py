@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from worker.supervisor.clock import LONG_AGO, Moment
 from worker.supervisor.lease import Lease, watch_lease
-from worker.supervisor.moment import LONG_AGO, Moment
 
 DEADLINE = 10.0
 LOOKS = """

@@ -20,7 +20,7 @@ import pytest
 from equipment.scripts import children
 from equipment.waiting import wait_until
 from equipment.workers.standalone import runs
-from worker.supervisor.fork_server import fork_server
+from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command
@@ -39,10 +39,10 @@ import logging, sys
 from queue import SimpleQueue
 from equipment.scripts import children
 from worker.supervisor.messages import messages
-from worker.supervisor.fork_server import fork_server
+from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lease import Lease
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.moment import Moment
+from worker.supervisor.clock import Moment
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
@@ -63,7 +63,7 @@ while notices.get().phase is not Phase.RUNNING:
 supervisor.command(unit, messages.Pause())
 while does.endswith("worker") and notices.get().phase is not Phase.PAUSED:
     pass
-print(started[0], fork_server().pid, flush=True)
+print(started[0], fork_client().pid, flush=True)
 sys.stdin.readline()
 lease.renew(Moment.now())
 sys.stdin.readline()
@@ -153,10 +153,24 @@ def test_a_plugin_that_exits_has_failed(world: World) -> None:
     assert world.change().trace == "The process of c|task-0 exited with status 0 without having said why."
 
 
+@pytest.mark.parametrize(
+    ("does", "how"),
+    [
+        ("exit", "exited with status 0 without having said why"),
+        ("crash", "was killed by SIGSEGV without having said why"),
+        ("close_and_linger", "closed its pipe, and was killed"),
+    ],
+)
+def test_an_inquiry_without_an_answer_tells_how_its_process_ended(world: World, does: str, how: str) -> None:
+    world.supervisor.inquire(1, messages.ValidateConfig({"does": does}, {}))
+    answered = wait_until("it is answered", lambda: _answered(world.notices.get(timeout=DEADLINE)))
+    assert answered == Answered(1, messages.Failed(f"The process ended without an answer: it {how}."))
+
+
 def test_a_death_is_noticed_although_a_grandchild_holds_the_pipe(world: World) -> None:
     world.start("leave_a_grandchild")
     change = world.wait_for(Phase.FAILED)
-    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert change.trace == "The process of c|task-0 was killed by SIGKILL without having said why."
     assert not runs(int(world.file.read_text())), "the grandchild is gone, too"
     world.supervisor.stop(TASK)
     world.wait_for(Phase.GONE)
@@ -186,7 +200,7 @@ def test_what_a_plugin_started_ends_when_its_unit_is_killed(world: World, does: 
     world.wait_for(Phase.RUNNING)
     world.supervisor.kill(TASK)
     change = world.wait_for(Phase.FAILED)
-    assert change.trace == "The process of c|task-0 was ended by SIGKILL without having said why."
+    assert change.trace == "The process of c|task-0 was killed by SIGKILL without having said why."
     assert not runs(int(world.file.read_text()))
 
 
@@ -212,7 +226,7 @@ def test_a_unit_is_a_process_group_that_no_terminal_reaches(world: World, caplog
     with caplog.at_level(logging.INFO):
         world.start("well")
         world.wait_for(Phase.RUNNING)
-    pid, server = pid_of(TASK, caplog), fork_server().pid
+    pid, server = pid_of(TASK, caplog), fork_client().pid
     assert server is not None
     assert os.getsid(pid) == os.getpgid(pid) == pid
     assert os.getsid(server) == server != os.getsid(0)
@@ -221,7 +235,7 @@ def test_a_unit_is_a_process_group_that_no_terminal_reaches(world: World, caplog
 def test_without_its_fork_server_a_unit_goes_on_and_others_are_started(world: World) -> None:
     world.start("start_a_daemon")
     world.wait_for(Phase.RUNNING)
-    daemon, server = int(world.file.read_text()), fork_server().pid
+    daemon, server = int(world.file.read_text()), fork_client().pid
     assert server is not None
     os.kill(server, signal.SIGKILL)
     wait_until("the fork server is gone", lambda: not runs(server))
@@ -229,7 +243,7 @@ def test_without_its_fork_server_a_unit_goes_on_and_others_are_started(world: Wo
     for task in (1, 2):
         world.start("well", Unit("c", task))
         world.wait_for(Phase.RUNNING, Unit("c", task))
-    assert fork_server().pid != server
+    assert fork_client().pid != server
     assert runs(daemon)
     world.supervisor.kill(TASK)
     world.wait_for(Phase.FAILED)
@@ -410,7 +424,7 @@ def _published(notice: Notice) -> Published | None:
 def test_the_fork_server_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:
     """A file sink could have put it there."""
     (tmp_path / "json.py").write_text("open('ran', 'w')\n")
-    code = "from worker.supervisor.fork_server import fork_server as f; f().start(); f().close()"
+    code = "from worker.supervisor.fork_client import fork_client as f; f().start(); f().close()"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, env=environ, check=True, timeout=DEADLINE)
     assert not (tmp_path / "ran").exists()

@@ -163,7 +163,9 @@ def test_an_inquiry_is_answered_even_when_the_process_does_not(world: World) -> 
     world.supervisor.inquire(1, messages.ValidateConfig({"does": "validate"}, {}))
     assert world.next() == Answered(1, messages.Validated({"error_count": 0}, "source"))
     world.supervisor.inquire(2, messages.ValidateConfig({"does": "vanish"}, {}))
-    assert world.next() == Answered(2, messages.Failed("The process ended without an answer."))
+    assert world.next() == Answered(
+        2, messages.Failed("The process ended without an answer: it ended without having said why.")
+    )
 
 
 @pytest.mark.parametrize("unsendable", ["\ud800", 1 << 64])

@@ -21,10 +21,10 @@ from worker.herder.parts import ClusterSettings
 from worker.membership.events import Joined, Lost, Refused
 from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
 from worker.stores.status.store import MemoryStatusStore, State
+from worker.supervisor.clock import LONG_AGO
 from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode
-from worker.supervisor.moment import LONG_AGO
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit

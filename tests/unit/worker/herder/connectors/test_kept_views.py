@@ -9,7 +9,7 @@ import pytest
 from connect.plugins import PluginRegistry
 from equipment.fakes.inbox import Inbox
 from worker.herder.connectors.connectors import Connectors, TopicTracking
-from worker.membership.solo import SoloMembership
+from worker.membership.membership import SoloMembership
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore, State, Status

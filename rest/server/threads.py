@@ -10,10 +10,10 @@ from urllib.parse import parse_qs
 
 from waitress.task import ThreadedTaskDispatcher
 
-__all__ = ["THREADS", "Place", "Places", "place_of"]
+__all__ = ["THREADS", "RequestKind", "RequestThreads", "kind_of"]
 
 
-class Place(Enum):
+class RequestKind(Enum):
     """A kind of request."""
 
     HEALTH = "health"
@@ -28,12 +28,12 @@ class Place(Enum):
     """All else: it may wait for a plugin, Kafka or another worker, for up to 90 s."""
 
 
-THREADS: Final[Mapping[Place, int]] = {
-    Place.HEALTH: 2,
-    Place.PEER: 4,
-    Place.PASSED_ON: 16,
-    Place.READ: 6,
-    Place.OTHER: 32,
+THREADS: Final[Mapping[RequestKind, int]] = {
+    RequestKind.HEALTH: 2,
+    RequestKind.PEER: 4,
+    RequestKind.PASSED_ON: 16,
+    RequestKind.READ: 6,
+    RequestKind.OTHER: 32,
 }
 _PROBED: Final = ("", "/health")
 _OF_PEERS: Final = (("POST", "tasks"), ("PUT", "fence"))
@@ -43,22 +43,22 @@ _PLUGIN_KEYS: Final = ("connector-plugins", "config")
 _SEGMENTS: Final = 3
 
 
-class Places:
+class RequestThreads:
     """Answers the requests of channels, each kind in threads of its own."""
 
     def __init__(self) -> None:
-        self._pools = {place: ThreadedTaskDispatcher() for place in Place}
-        for place, pool in self._pools.items():
+        self._pools = {kind: ThreadedTaskDispatcher() for kind in RequestKind}
+        for kind, pool in self._pools.items():
             # It would log each request that waits.
             pool.queue_logger.disabled = True
-            pool.set_thread_count(THREADS[place])
+            pool.set_thread_count(THREADS[kind])
 
     def add_task(self, channel: Any) -> None:
         """Answer the first request of a channel."""
         request = channel.requests[0]
         refused = request.error is not None
-        place = Place.HEALTH if refused else place_of(request.command, request.request_uri)
-        self._pools[place].add_task(channel)
+        kind = RequestKind.HEALTH if refused else kind_of(request.command, request.request_uri)
+        self._pools[kind].add_task(channel)
 
     def shutdown(self, seconds: float) -> None:
         """Wait so long for what is being answered; nothing else is."""
@@ -69,16 +69,16 @@ class Places:
             pool.shutdown(timeout=max(0.0, deadline - time.monotonic()))
 
 
-def place_of(method: str, uri: str) -> Place:
+def kind_of(method: str, uri: str) -> RequestKind:
     """The kind of a request."""
     path, _, query = uri.partition("?")
     segments = path.strip("/").split("/")
     forward = parse_qs(query).get("forward", [""])[0]
     if path.rstrip("/") in _PROBED:
-        return Place.HEALTH
+        return RequestKind.HEALTH
     if len(segments) == _SEGMENTS and ((method, segments[-1]) in _OF_PEERS or (method, forward) == ("GET", "false")):
-        return Place.PEER
+        return RequestKind.PEER
     if forward:
-        return Place.PASSED_ON
+        return RequestKind.PASSED_ON
     is_slow = segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
-    return Place.READ if method in _READS and not is_slow else Place.OTHER
+    return RequestKind.READ if method in _READS and not is_slow else RequestKind.OTHER

@@ -1,0 +1,146 @@
+"""The process from which all connectors and tasks of a worker are forked. It has the imports done, and no threads."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from worker.supervisor.fork_server import LONGEST
+
+__all__ = ["ForkClient", "Forked", "fork_client"]
+
+logger = logging.getLogger(__name__)
+
+_PRELOAD: Final = (
+    *("worker.runtime.child", "worker.runtime.entry", "confluent_kafka", "orjson"),
+    # What nearly every task converts with; shared by all of them when it is there before they are.
+    *("converters.json", "converters.string", "converters.simple_header"),
+    "worker.supervisor.freeze_imports",
+)
+_CODE: Final = """
+import json, sys
+descriptor, preload, sys.path[:] = json.loads(sys.argv[1])
+from worker.supervisor.fork_server import main
+main(descriptor, preload)
+"""
+_ANSWERED: Final = 60.0
+_ENDED: Final = 10.0
+_DESCRIPTORS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A child: its process, a descriptor of it, and one to read its exit status from once nothing is left of it.
+
+    The latter ends without a status when the fork server has ended first.
+    """
+
+    pid: int
+    pidfd: int
+    status: int
+
+
+class ForkClient:
+    """Starts the fork server, and again when it is gone. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that was last seen alive."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start it now, so that its imports are made while this process makes its own. It ends with this process."""
+        with self._lock:
+            self._running()
+
+    def fork(self, main: Callable[..., None], pipe: int, lease: str | None, label: str) -> Forked:
+        """Have a child call ``main``, a function of a module, with this pipe and lease.
+
+        Raises :class:`EOFError` if the fork server turns out to be gone, which starts anew with the next child: that
+        is to be given another pipe, for this one may have a child. Raises ``OSError`` if there can be no child.
+        """
+        request = {"main": f"{main.__module__}:{main.__qualname__}", "lease": lease, "label": label}
+        with self._lock:
+            connection = self._running()
+            try:
+                socket.send_fds(connection, [json.dumps(request).encode()], [pipe])
+                data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, _DESCRIPTORS)
+            except (ConnectionError, TimeoutError) as error:
+                self._end()
+                raise EOFError(f"the fork server does not answer: {error!r}") from error
+            if not data:
+                self._end()
+                raise EOFError("the fork server has ended")
+        return _forked(json.loads(data), descriptors)
+
+    def close(self) -> None:
+        """End it, and with it every child that is left."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_ENDED)
+
+    def _running(self) -> socket.socket:
+        if self._process is not None and self._process.poll() is not None:
+            logger.warning("The fork server ended with status %s and is started anew", self._process.returncode)
+            self._end()
+        if self._socket is None:
+            self._socket = self._start()
+        return self._socket
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-P", "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
+            # In a session of its own, where no terminal reaches it.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+            )
+        ours.settimeout(_ANSWERED)
+        return ours
+
+    def _end(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
+    if "error" in answer:
+        raise OSError(answer["error"])
+    if len(descriptors) < _DESCRIPTORS:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise OSError("this process may open no more files")
+    return Forked(answer["pid"], *descriptors)
+
+
+@cache
+def fork_client() -> ForkClient:
+    """The fork server of this process, which ends with it."""
+    client = ForkClient()
+    atexit.register(client.close)
+    return client
