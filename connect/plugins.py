@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connect.class_outline import ancestors, is_importable
-from connect.config.wildcard import matches_wildcard
+from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
 
 __all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError"]

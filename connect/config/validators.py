@@ -34,6 +34,7 @@ __all__ = [
     "list_size",
     "list_values",
     "matches",
+    "matches_wildcard",
     "non_empty",
     "non_empty_list",
     "one_of",
@@ -168,6 +169,23 @@ def matches(pattern: str, description: str | None = None) -> Validator:
             raise invalid_value(key, value, f"Value must be a {rule}")
 
     return matches_pattern
+
+
+def matches_wildcard(pattern: str, text: str) -> bool:
+    """Tell whether ``text`` is what ``pattern`` says; however long it is, it is gone through once."""
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    if not text.startswith(first):
+        return False
+    *middle, last = others
+    position = len(first)
+    for part in middle:
+        found = text.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return text.endswith(last) and len(text) - position >= len(last)
 
 
 @validator("valid regex")

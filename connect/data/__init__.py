@@ -19,8 +19,7 @@ from connect.data.record import (
     TimestampType,
     TopicPartition,
 )
-from connect.data.schema import Field, Schema, Type
-from connect.data.validation import validate
+from connect.data.schema import Field, Schema, Type, validate
 
 __all__ = [
     "NO_HEADERS",

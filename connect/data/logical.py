@@ -17,9 +17,18 @@ import decimal
 from typing import Any, Final
 
 from connect.data.numerals import EXACT, decimal_from_integer, integer_from_decimal
-from connect.data.schema import Schema, Type
+from connect.data.schema import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    LOGICAL_NAMES,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    Schema,
+    Type,
+    decimal_scale,
+)
 from connect.data.shown import shown
-from connect.errors import DataError, SchemaError
+from connect.errors import DataError
 
 __all__ = [
     "DATE_NAME",
@@ -45,17 +54,10 @@ __all__ = [
     "whole_decimal",
 ]
 
-DECIMAL_NAME: Final = "org.apache.kafka.connect.data.Decimal"
-DATE_NAME: Final = "org.apache.kafka.connect.data.Date"
-TIME_NAME: Final = "org.apache.kafka.connect.data.Time"
-TIMESTAMP_NAME: Final = "org.apache.kafka.connect.data.Timestamp"
-LOGICAL_NAMES: Final = frozenset({DECIMAL_NAME, DATE_NAME, TIME_NAME, TIMESTAMP_NAME})
-
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = EPOCH.date().toordinal()
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
-_SCALES: Final = range(-(1 << 31), 1 << 31)
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:
@@ -77,21 +79,6 @@ def time_schema(**attributes: Any) -> Schema:
 def timestamp_schema(**attributes: Any) -> Schema:
     """Instants to the millisecond."""
     return Schema(Type.INT64, name=TIMESTAMP_NAME, version=1, **attributes)
-
-
-def decimal_scale(schema: Schema) -> int:
-    """The scale of a Decimal schema; a :class:`~connect.errors.SchemaError` if it has none."""
-    text = schema.parameters.get("scale")
-    if text is None:
-        raise SchemaError("Invalid Decimal schema: scale parameter not found.")
-    invalid = f"Invalid scale parameter found in Decimal schema: {text}"
-    try:
-        scale = int(text)
-    except ValueError as error:
-        raise SchemaError(invalid) from error
-    if scale not in _SCALES:
-        raise SchemaError(invalid)
-    return scale
 
 
 def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Schemas: what a value looks like, in Kafka Connect's types.
+"""Schemas: what a value looks like, in Kafka Connect's types, and whether a value does.
 
 A :class:`Schema` is frozen, hashable and interned: two schemas that say the same are one object, in every
 thread and after pickling. So ``is`` compares schemas, and a cache may key on the schema itself.
@@ -7,17 +7,38 @@ thread and after pickling. So ``is`` compares schemas, and a cache may key on th
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import enum
+import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from connect.errors import SchemaError
+from connect.data.numerals import single
+from connect.data.shown import shown
+from connect.errors import DataError, SchemaError
 
-__all__ = ["Field", "Schema", "Type"]
+__all__ = [
+    "DATE_NAME",
+    "DECIMAL_NAME",
+    "LOGICAL_NAMES",
+    "TIMESTAMP_NAME",
+    "TIME_NAME",
+    "Field",
+    "Schema",
+    "Type",
+    "decimal_scale",
+    "validate",
+]
+
+DECIMAL_NAME: Final = "org.apache.kafka.connect.data.Decimal"
+DATE_NAME: Final = "org.apache.kafka.connect.data.Date"
+TIME_NAME: Final = "org.apache.kafka.connect.data.Time"
+TIMESTAMP_NAME: Final = "org.apache.kafka.connect.data.Timestamp"
+LOGICAL_NAMES: Final = frozenset({DECIMAL_NAME, DATE_NAME, TIME_NAME, TIMESTAMP_NAME})
 
 
 class Type(enum.Enum):
@@ -341,10 +362,6 @@ def _check_parameters(schema: Schema) -> None:
 
 
 def _check_default(schema: Schema, default: object) -> None:
-    # Validation reads schemas, so it cannot be imported before them.
-    from connect.data.validation import validate  # noqa: PLC0415
-    from connect.errors import DataError  # noqa: PLC0415
-
     try:
         validate(schema, default)
     except DataError as error:
@@ -381,3 +398,172 @@ def _frozen(value: object) -> object:
         return (dt.datetime, value - _EPOCH)
     # repr tells Decimal("1.0") from Decimal("1.00") and 0.0 from -0.0, which are equal.
     return (value.__class__, repr(value))
+
+
+_SCALES: Final = range(-(1 << 31), 1 << 31)
+
+
+def decimal_scale(schema: Schema) -> int:
+    """The scale of a Decimal schema; a :class:`~connect.errors.SchemaError` if it has none."""
+    text = schema.parameters.get("scale")
+    if text is None:
+        raise SchemaError("Invalid Decimal schema: scale parameter not found.")
+    invalid = f"Invalid scale parameter found in Decimal schema: {text}"
+    try:
+        scale = int(text)
+    except ValueError as error:
+        raise SchemaError(invalid) from error
+    if scale not in _SCALES:
+        raise SchemaError(invalid)
+    return scale
+
+
+# -- whether a value is what its schema says -----------------------------------------------------------------
+
+_RANGES: Final = {
+    Type.INT8: (-(2**7), 2**7 - 1),
+    Type.INT16: (-(2**15), 2**15 - 1),
+    Type.INT32: (-(2**31), 2**31 - 1),
+    Type.INT64: (-(2**63), 2**63 - 1),
+}
+_EXACT_UP_TO: Final = {Type.FLOAT32: 2**24, Type.FLOAT64: 2**53}
+
+
+def validate(schema: Schema | None, value: object, path: str = "") -> None:
+    """Check ``value`` against ``schema``, all the way down; a schema of ``None`` allows anything.
+
+    Raises :class:`~connect.errors.DataError` that names the path of the bad value (``order.lines[2].price``).
+    Nothing is converted. An ``int`` may stand where a float is asked for, as everywhere in Python, as long as
+    a float of that width can hold it. Null is allowed where a schema is optional, and in a field of a struct whose
+    schema has a default, which then stands for it.
+    """
+    try:
+        _check(schema, value, path)
+    except RecursionError as error:
+        raise DataError(f'Invalid value for field "{path or "value"}": it is nested too deep') from error
+
+
+def _check(schema: Schema | None, value: object, path: str) -> None:
+    if schema is None:
+        return
+    if value is None:
+        if not schema.optional:
+            what = "null used for required field"
+            raise DataError(f'Invalid value: {what}: "{path or "value"}", schema type: {schema.type.name}')
+        return
+    check = _LOGICAL.get(schema.name) if schema.name is not None else None
+    (check or _PLAIN[schema.type])(schema, value, path)
+
+
+def _refuse(schema: Schema, value: object, path: str, reason: str = "") -> DataError:
+    expected = f"{schema.name} ({schema.type.name})" if schema.name in LOGICAL_NAMES else schema.type.name
+    detail = f": {reason}" if reason else ""
+    kind = type(value).__name__
+    return DataError(f'Invalid value for field "{path or "value"}": {kind} where {expected} is expected{detail}')
+
+
+def _integer(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _refuse(schema, value, path)
+    low, high = _RANGES[schema.type]
+    if not low <= value <= high:
+        raise _refuse(schema, value, path, f"{shown(value)} is not within {low} and {high}")
+
+
+def _float(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise _refuse(schema, value, path)
+    if isinstance(value, int):
+        if abs(value) > _EXACT_UP_TO[schema.type]:
+            text = shown(value)
+            raise _refuse(schema, value, path, f"{text} may not be exact as a float; pass float({text})")
+    elif schema.type is Type.FLOAT32 and math.isinf(single(value)) and not math.isinf(value):
+        raise _refuse(schema, value, path, f"{value} is too large for single precision")
+
+
+def _instance(*types: type) -> Callable[[Schema, object, str], None]:
+    def check(schema: Schema, value: object, path: str) -> None:
+        if not isinstance(value, types):
+            raise _refuse(schema, value, path)
+
+    return check
+
+
+def _array(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
+        raise _refuse(schema, value, path)
+    for index, item in enumerate(value):
+        _check(schema.value_schema, item, f"{path}[{index}]")
+
+
+def _map(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, Mapping):
+        raise _refuse(schema, value, path)
+    for key, item in value.items():
+        text = shown(key)
+        _check(schema.key_schema, key, f"{path}{{key {text}}}")
+        _check(schema.value_schema, item, f"{path}[{text}]")
+
+
+def _struct(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, Mapping):
+        raise _refuse(schema, value, path)
+    for field in schema.fields:
+        item = value.get(field.name)
+        if item is not None or field.schema.default is None:
+            _check(field.schema, item, f"{path}.{field.name}" if path else field.name)
+    if len(value) > len(schema.fields) or any(schema.field(name) is None for name in value):
+        unknown = next(name for name in value if schema.field(name) is None)
+        raise _refuse(
+            schema, value, path, f"{unknown if isinstance(unknown, str) else shown(unknown)} is not a valid field name"
+        )
+
+
+def _decimal(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, decimal.Decimal):
+        raise _refuse(schema, value, path)
+    exponent = value.as_tuple().exponent
+    scale = decimal_scale(schema)
+    if not isinstance(exponent, int) or -exponent != scale:
+        raise _refuse(schema, value, path, f"{shown(value)} does not have the scale {scale} of the schema")
+
+
+def _date(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
+        raise _refuse(schema, value, path)
+
+
+def _time(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, dt.time):
+        raise _refuse(schema, value, path)
+    if value.tzinfo is not None:
+        raise _refuse(schema, value, path, "a time of day has no time zone")
+
+
+def _timestamp(schema: Schema, value: object, path: str) -> None:
+    if not isinstance(value, dt.datetime):
+        raise _refuse(schema, value, path)
+    if value.tzinfo is None:
+        raise _refuse(schema, value, path, "the datetime has no time zone: give it one, such as datetime.UTC")
+
+
+_PLAIN: Final[Mapping[Type, Callable[[Schema, object, str], None]]] = {
+    Type.INT8: _integer,
+    Type.INT16: _integer,
+    Type.INT32: _integer,
+    Type.INT64: _integer,
+    Type.FLOAT32: _float,
+    Type.FLOAT64: _float,
+    Type.BOOLEAN: _instance(bool),
+    Type.STRING: _instance(str),
+    Type.BYTES: _instance(bytes, bytearray, memoryview),
+    Type.ARRAY: _array,
+    Type.MAP: _map,
+    Type.STRUCT: _struct,
+}
+_LOGICAL: Final[Mapping[str, Callable[[Schema, object, str], None]]] = {
+    DECIMAL_NAME: _decimal,
+    DATE_NAME: _date,
+    TIME_NAME: _time,
+    TIMESTAMP_NAME: _timestamp,
+}

@@ -1,12 +1,17 @@
-"""The folder in which Sluice keeps what it fetches and runs for its user: jars, embedded servers, their data."""
+"""The folder in which Sluice keeps what it fetches and runs for its user: jars, embedded servers, their data.
+
+Processes that share it take turns by a :func:`file_lock`, which is given up when its holder leaves or dies.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["sluice_home"]
+__all__ = ["file_lock", "sluice_home"]
 
 
 def sluice_home(environ: Mapping[str, str] = os.environ) -> Path:
@@ -15,3 +20,12 @@ def sluice_home(environ: Mapping[str, str] = os.environ) -> Path:
         return Path(home)
     data = environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "sluice"
+
+
+@contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Hold the lock on ``path``, waiting for whoever has it. Programs started meanwhile do not inherit it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

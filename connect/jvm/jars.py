@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from connect.errors import ConnectError
-from connect.jvm.file_lock import file_lock
+from connect.jvm.home import file_lock
 from connect.jvm.ivy import ivy_fetch
 from connect.jvm.java import Java
 from connect.jvm.lock import Jar, read_lock

@@ -9,8 +9,7 @@ from typing import ClassVar
 from connect.config import LOW, Config, Long, option
 from connect.errors import ConnectError
 from connect.java.regex import java_regex, regex_from_java
-from connect.providers.file import ttl_ms
-from connect.providers.provider import ConfigData, ConfigProvider
+from connect.providers.provider import ConfigData, ConfigProvider, ttl_ms
 
 __all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
 

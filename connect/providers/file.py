@@ -1,4 +1,4 @@
-"""The option that every config provider here has."""
+"""Values in files: properties files, and folders with a file for each value."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from connect.config import LOW, MEDIUM, Config, Long, at_least, invalid_value, option, read_properties, validator
+from connect.config import MEDIUM, Config, Long, invalid_value, option, read_properties, validator
 from connect.errors import ConnectError
-from connect.providers.provider import ConfigData, ConfigProvider
+from connect.providers.provider import ConfigData, ConfigProvider, ttl_ms
 
-__all__ = ["AllowedPaths", "DirectoryConfigProvider", "FileConfigProvider", "PathProviderConfig", "ttl_ms"]
-
-
-def ttl_ms() -> Long | None:
-    """Declare the option ``ttl.ms``."""
-    return option(
-        default=None,
-        importance=LOW,
-        validator=at_least(0),
-        doc="For how many milliseconds what was looked up holds. After that, connectors with "
-        "config.action.reload=restart are restarted and look it up again. Without it, it holds until they are "
-        "restarted for another reason, as with the providers of Kafka.",
-    )
+__all__ = ["AllowedPaths", "DirectoryConfigProvider", "FileConfigProvider", "PathProviderConfig"]
 
 
 _SYSTEM: Final = (Path("/proc"), Path("/sys"))

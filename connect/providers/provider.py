@@ -1,4 +1,4 @@
-"""Where secrets and other values live outside the configuration: the interface of config providers."""
+"""The interface of config providers, which hold secrets and other values outside the configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["ConfigData", "ConfigProvider"]
+from connect.config import LOW, Long, at_least, option
+
+__all__ = ["ConfigData", "ConfigProvider", "ttl_ms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +37,15 @@ class ConfigProvider(ABC):
     def close(self) -> None:
         """Let go of files and connections."""
         return
+
+
+def ttl_ms() -> Long | None:
+    """Declare the option ``ttl.ms``, which every provider here has."""
+    return option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        doc="For how many milliseconds what was looked up holds. After that, connectors with "
+        "config.action.reload=restart are restarted and look it up again. Without it, it holds until they are "
+        "restarted for another reason, as with the providers of Kafka.",
+    )

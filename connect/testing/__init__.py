@@ -2,8 +2,8 @@
 
 ``SourceConnectorTests``, ``SinkConnectorTests``, ``ConverterTests``, ``HeaderConverterTests``, ``TransformationTests``
 and ``PredicateTests`` test a plugin from a class attribute and a fixture or two. ``run_source`` and ``run_sink`` run a
-connector and its tasks; the contexts are what a plugin is given where a test makes it itself. The tests need pytest:
-install ``sluice[testing]``.
+connector and its tasks; a test that makes a task itself gives it one of the contexts. The tests need pytest: install
+``sluice[testing]``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _CONTRACTS: Final = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: ``connect.crash`` is part of production code, where there is no pytest."""
+    """Import a name on first use: only the contracts need pytest, which has to rewrite their assertions before."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     for module in _EQUIPMENT:

@@ -26,9 +26,8 @@ from connect.data.values.parse import exact_number
 from connect.errors import ConfigError, DataError
 from connect.java.text import date_text
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_pair
-from connect.transforms.fields.shape import type_name
 from connect.transforms.fields.struct_change import change_fields
 
 __all__ = ["CAST_TARGETS", "Cast", "CastConfig", "cast_function", "schemaless_type"]

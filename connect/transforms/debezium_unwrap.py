@@ -12,10 +12,8 @@ from connect.data import Batch, Field, Record, Schema, Type, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
 from connect.transforms.fields.field_path import FieldPath, FieldTree
+from connect.transforms.fields.key_or_value import SchemaCache, copy_of, require_map
 from connect.transforms.fields.options import replace_null_with_default
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.shape import require_map
-from connect.transforms.fields.side import copy_of
 from connect.transforms.fields.struct_change import defaults_of, with_defaults
 from connect.transforms.replace_field import Selection, select_fields
 

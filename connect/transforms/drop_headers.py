@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from connect.config import HIGH, Config, option
 from connect.data import Batch, Headers, Record
 from connect.transformation import Transformation
+from connect.transforms.fields.key_or_value import copy_of
 from connect.transforms.fields.options import names
-from connect.transforms.fields.side import copy_of
 
 __all__ = ["DropHeaders", "DropHeadersConfig"]
 

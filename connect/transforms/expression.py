@@ -10,9 +10,12 @@ from connect.config import HIGH, MEDIUM, Config, option
 from connect.data import Batch, Field, Record, Schema, Type, ValueColumn, timestamp_schema, validate
 from connect.errors import ConfigError, DataError
 from connect.transforms.fields.expressions import Expression as CompiledExpression
-from connect.transforms.fields.key_or_value import KeyOrValueTransformation
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.shape import require_map, require_struct_schema
+from connect.transforms.fields.key_or_value import (
+    KeyOrValueTransformation,
+    SchemaCache,
+    require_map,
+    require_struct_schema,
+)
 
 __all__ = ["Expression", "ExpressionConfig"]
 

@@ -8,9 +8,8 @@ from connect.config import MEDIUM, Config, option
 from connect.data import Schema
 from connect.errors import ConfigError, DataError
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation, require_map, require_struct_schema
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default
-from connect.transforms.fields.shape import require_map, require_struct_schema
 
 __all__ = ["ExtractField", "ExtractFieldConfig"]
 

@@ -14,10 +14,8 @@ from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
 from connect.transforms.fields.json_path import JsonPath
-from connect.transforms.fields.key_or_value import KeyOrValueTransformation
+from connect.transforms.fields.key_or_value import KeyOrValueTransformation, copy_of, require_map, type_name
 from connect.transforms.fields.options import field_syntax_version
-from connect.transforms.fields.shape import require_map, type_name
-from connect.transforms.fields.side import copy_of
 
 __all__ = ["ExtractTopic", "ExtractTopicConfig"]
 

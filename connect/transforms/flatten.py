@@ -9,8 +9,13 @@ from connect.config import MEDIUM, Config, option
 from connect.data import Field, Schema, Type
 from connect.errors import DataError
 from connect.transforms.cast import schemaless_type
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
-from connect.transforms.fields.shape import require_map, require_struct_schema, type_name
+from connect.transforms.fields.key_or_value import (
+    Change,
+    ValueTransformation,
+    require_map,
+    require_struct_schema,
+    type_name,
+)
 
 __all__ = ["Flatten", "FlattenConfig"]
 

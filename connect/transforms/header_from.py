@@ -9,10 +9,13 @@ from connect.config import HIGH, Config, ConfigRuleError, non_empty_list, option
 from connect.data import Batch, Header, Headers, Record, Schema, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.transforms.fields.field_path import FieldPath, FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.fields.key_or_value import KeyOrValueTransformation
+from connect.transforms.fields.key_or_value import (
+    KeyOrValueTransformation,
+    SchemaCache,
+    require_map,
+    require_struct_schema,
+)
 from connect.transforms.fields.options import field_syntax_version, replace_null_with_default
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.shape import require_map, require_struct_schema
 from connect.transforms.replace_field import Selection, select_fields
 
 __all__ = ["HeaderFrom", "HeaderFromConfig"]

@@ -22,10 +22,14 @@ from connect.data import (
 )
 from connect.data.logical import EPOCH, timestamp_from_milliseconds
 from connect.errors import ConfigError, DataError
-from connect.transforms.fields.key_or_value import KeyOrValueTransformation
+from connect.transforms.fields.key_or_value import (
+    KeyOrValueTransformation,
+    SchemaCache,
+    require_map,
+    require_struct_schema,
+    type_name,
+)
 from connect.transforms.fields.options import replace_null_with_default
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.shape import require_map, require_struct_schema, type_name
 from connect.transforms.fields.struct_change import Defaults, defaults_of, with_defaults
 
 __all__ = ["InsertField", "InsertFieldConfig"]

@@ -11,7 +11,7 @@ from connect.config import HIGH, Config, option, validator
 from connect.data import NO_HEADERS, Batch, Constant, Header, Headers, Record
 from connect.data.values import parse_string
 from connect.transformation import Transformation
-from connect.transforms.fields.side import copy_of
+from connect.transforms.fields.key_or_value import copy_of
 
 __all__ = ["InsertHeader", "InsertHeaderConfig"]
 

@@ -21,9 +21,8 @@ from connect.data.values import (
 )
 from connect.errors import ConfigError, DataError
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
 from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
-from connect.transforms.fields.shape import type_name
 from connect.transforms.fields.struct_change import change_fields
 
 __all__ = ["MaskField", "MaskFieldConfig"]

@@ -10,7 +10,7 @@ from connect.data import Batch, Record
 from connect.errors import DataError
 from connect.java.regex import expand, java_regex, regex_from_java
 from connect.transformation import Transformation
-from connect.transforms.fields.side import copy_of
+from connect.transforms.fields.key_or_value import copy_of
 
 __all__ = ["RegexRouter", "RegexRouterConfig"]
 

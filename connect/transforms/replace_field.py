@@ -10,9 +10,8 @@ from connect.config import MEDIUM, Config, option, unique_list
 from connect.data import Field, Schema, Type
 from connect.errors import ConfigError
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation, require_map, require_struct_schema
 from connect.transforms.fields.options import field_syntax_version, pairs, parse_pairs, replace_null_with_default
-from connect.transforms.fields.shape import require_map, require_struct_schema
 from connect.transforms.fields.struct_change import defaults_of
 
 __all__ = ["ReplaceField", "ReplaceFieldConfig", "Selection"]

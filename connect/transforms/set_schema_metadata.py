@@ -7,9 +7,8 @@ from typing import Any, Final
 from connect.config import HIGH, Config, ConfigRuleError, option
 from connect.data import Schema
 from connect.errors import ConfigError, DataError
-from connect.transforms.fields.key_or_value import Change, ValueTransformation
+from connect.transforms.fields.key_or_value import Change, ValueTransformation, require_map, require_struct_schema
 from connect.transforms.fields.options import replace_null_with_default
-from connect.transforms.fields.shape import require_map, require_struct_schema
 from connect.transforms.fields.struct_change import defaults_of, with_defaults
 
 __all__ = ["SetSchemaMetadata", "SetSchemaMetadataConfig"]

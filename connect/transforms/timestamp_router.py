@@ -11,7 +11,7 @@ from connect.data import Batch, Record
 from connect.errors import DataError
 from connect.java.date_format import DateFormat
 from connect.transformation import Transformation
-from connect.transforms.fields.side import copy_of
+from connect.transforms.fields.key_or_value import copy_of
 
 __all__ = ["TimestampRouter", "TimestampRouterConfig"]
 

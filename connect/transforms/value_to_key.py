@@ -10,10 +10,8 @@ from connect.data import Batch, Field, Record, Schema, ValueColumn
 from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
+from connect.transforms.fields.key_or_value import SchemaCache, copy_of, require_map, require_struct_schema
 from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.shape import require_map, require_struct_schema
-from connect.transforms.fields.side import copy_of
 
 __all__ = ["ValueToKey", "ValueToKeyConfig"]
 

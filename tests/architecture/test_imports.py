@@ -44,6 +44,8 @@ DOORS: Final = {
 }
 """Where each library may be imported: folders and files. A module elsewhere asks those that are here."""
 
+ROWS_AND_BATCHES: Final = {f"connect.data.{name}" for name in ("batch", "column", "record", "tables")}
+
 
 def test_imports_point_one_way() -> None:
     wrong = [
@@ -90,11 +92,20 @@ def test_libraries_come_in_by_their_doors() -> None:
 
 def test_the_kit_is_not_part_of_production_code() -> None:
     wrong = [
-        f"{module}:{line} imports {name}; only connect.crash may be used outside of tests"
+        f"{module}:{line} imports {name}; the kit is for tests"
         for module in modules()
         for line, name in module.imports()
         if name.startswith("connect.testing") and not is_below(module.path, "connect/testing")
-        if name != "connect.crash"
+    ]
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_arrow_knows_schemas_and_no_batches() -> None:
+    wrong = [
+        f"{module}:{line} imports {name}"
+        for module in modules()
+        for line, name in module.imports()
+        if is_below(module.path, "connect/data/arrow") and name in ROWS_AND_BATCHES
     ]
     assert not wrong, "\n" + "\n".join(wrong)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from connect.config import validator
 from connect.config.errors import ConfigRuleError
-from connect.config.wildcard import matches_wildcard
+from connect.config.validators import matches_wildcard
 from connect.errors import ConfigError
 
 __all__ = ["SPARK_ALLOWLIST_KEY", "SPARK_POLICY_KEY", "TUNING", "known_spark_policy", "refused_spark_keys"]

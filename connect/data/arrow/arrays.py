@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from connect.data import logical
 from connect.data.arrow.inference import inferred_schema
 from connect.data.arrow.types import arrow_type
-from connect.data.schema import Field, Schema, Type
-from connect.data.validation import validate
+from connect.data.schema import Field, Schema, Type, validate
 from connect.errors import DataError
 
 __all__ = ["null_refused", "to_array"]

@@ -15,11 +15,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from connect.data import logical
-from connect.data.arrow.keys import map_key
 from connect.data.schema import Schema, Type
-from connect.errors import SchemaError
+from connect.errors import DataError, SchemaError
 
-__all__ = ["restored", "surplus"]
+__all__ = ["map_key", "restored", "surplus"]
 
 _PREFIX: Final = "connect."
 _ATTRIBUTES: Final = ("type", "optional", "name", "version", "doc", "parameters", "default")
@@ -96,6 +95,17 @@ def _decoded(schema: Schema, data: Any) -> Any:
     if schema.key_schema is None:
         return [_decoded(element, item) for item in data]
     return {map_key(_decoded(schema.key_schema, key)): _decoded(element, item) for key, item in data}
+
+
+def map_key(value: Any) -> Any:
+    """The value as the key of a dict: an array becomes a tuple; maps and structs cannot be keys."""
+    if isinstance(value, list):
+        return tuple(map_key(item) for item in value)
+    if isinstance(value, dict):
+        raise DataError(
+            "A map whose keys are structs or maps has no Python value: use an array of structs in its place."
+        )
+    return value
 
 
 def _parts(schema: Schema) -> list[tuple[str, Schema]]:

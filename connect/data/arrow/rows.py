@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from connect.data import logical
 from connect.data.arrow.casting import conform
-from connect.data.arrow.keys import map_key
+from connect.data.arrow.metadata import map_key
 from connect.data.arrow.types import schema_from_arrow_type
 from connect.data.schema import Schema, Type
 from connect.data.shown import shown

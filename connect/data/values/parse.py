@@ -19,8 +19,7 @@ from connect.data.logical import (
 )
 from connect.data.numerals import single, single_digits, to_single
 from connect.data.record import SchemaAndValue
-from connect.data.schema import Schema, Type
-from connect.data.validation import validate
+from connect.data.schema import Schema, Type, validate
 from connect.errors import DataError
 
 __all__ = ["exact_number", "parse_string"]

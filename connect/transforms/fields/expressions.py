@@ -19,7 +19,7 @@ from connect.data.logical import EPOCH, timestamp_from_milliseconds
 from connect.data.shown import shown
 from connect.errors import DataError
 from connect.transforms.fields.conditions import MissingFieldError
-from connect.transforms.fields.optional_library import optional_library
+from connect.transforms.fields.options import optional_library
 
 __all__ = ["Expression"]
 

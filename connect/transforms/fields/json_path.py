@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from connect.config import invalid_value
 from connect.errors import DataError
-from connect.transforms.fields.optional_library import optional_library
+from connect.transforms.fields.options import optional_library
 
 __all__ = ["JsonPath"]
 

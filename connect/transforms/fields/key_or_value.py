@@ -1,23 +1,155 @@
-"""Transformations that come in two variants, one for the key and one for the value."""
+"""The key or the value of a record as what a transformation works on, and transformations in a variant for each.
+
+A :class:`Side` reads and replaces the one or the other, ``require_map`` and ``require_struct_schema`` refuse what is no
+struct, and a :class:`SchemaCache` remembers what was worked out for a schema.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from connect.config import Config
-from connect.data import Batch, Column, Record, Schema, ValueColumn
-from connect.errors import PluginError
+from connect.data import Batch, Column, Record, Schema, Type, ValueColumn
+from connect.errors import DataError, PluginError
 from connect.transformation import Transformation
-from connect.transforms.fields.schema_cache import SchemaCache
-from connect.transforms.fields.side import KEY, VALUE, Side
 
-__all__ = ["Change", "KeyOrValueTransformation", "ValueTransformation"]
+__all__ = [
+    "KEY",
+    "VALUE",
+    "Change",
+    "KeyOrValueTransformation",
+    "SchemaCache",
+    "Side",
+    "ValueTransformation",
+    "copy_of",
+    "require_map",
+    "require_struct_schema",
+    "type_name",
+]
 
 C = TypeVar("C", bound=Config)
 R = TypeVar("R", bound=Record)
 B = TypeVar("B", bound=Batch[Any])
+T = TypeVar("T")
+
+_readers: dict[type[Record], Callable[[Any], tuple[Any, ...]]] = {}
+
+
+def copy_of(record: R) -> R:
+    """A record equal to this one, for its maker to change before anybody else sees it."""
+    kind = type(record)
+    read = _readers.get(kind)
+    if read is None:
+        read = _readers[kind] = attrgetter(*(field.name for field in fields(kind)))
+    return kind(*read(record))
+
+
+class Side:
+    """The key or the value of a record: how to read it and how to put another in its place."""
+
+    __slots__ = ("name", "read")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.read: Final[Callable[[Record], tuple[Schema | None, Any]]] = attrgetter(f"{name}_schema", name)
+        """The schema of a record's key or value, and that itself."""
+
+    @abstractmethod
+    def put(self, record: R, schema: Schema | None, data: object) -> R:
+        """The record with another schema and another key or value."""
+
+    @abstractmethod
+    def column(self, batch: Batch[Any]) -> Column:
+        """The keys or the values of a batch."""
+
+    @abstractmethod
+    def put_column(self, batch: B, column: Column) -> B:
+        """The batch with other keys or values."""
+
+
+class _Key(Side):
+    __slots__ = ()
+
+    def put(self, record: R, schema: Schema | None, data: object) -> R:
+        new = copy_of(record)
+        new.key_schema = schema
+        new.key = data
+        return new
+
+    def column(self, batch: Batch[Any]) -> Column:
+        return batch.key
+
+    def put_column(self, batch: B, column: Column) -> B:
+        return batch.replace(key=column)
+
+
+class _Value(Side):
+    __slots__ = ()
+
+    def put(self, record: R, schema: Schema | None, data: object) -> R:
+        new = copy_of(record)
+        new.value_schema = schema
+        new.value = data
+        return new
+
+    def column(self, batch: Batch[Any]) -> Column:
+        return batch.value
+
+    def put_column(self, batch: B, column: Column) -> B:
+        return batch.replace(value=column)
+
+
+KEY: Final[Side] = _Key("key")
+VALUE: Final[Side] = _Value("value")
+
+
+def require_map(value: object, schema: Schema | None, purpose: str) -> Mapping[str, Any]:
+    """The struct or map that ``value`` is; a :class:`~connect.errors.DataError` if it is neither."""
+    if type(value) is dict or isinstance(value, Mapping):
+        return value
+    if schema is None:
+        expected = "Only Map objects supported in absence of schema for"
+    else:
+        expected = "Only Struct objects supported for"
+    raise DataError(f"{expected} [{purpose}], found: {type_name(value)}")
+
+
+def require_struct_schema(schema: Schema, purpose: str) -> Schema:
+    """The schema, if it is that of structs."""
+    if schema.type is not Type.STRUCT:
+        raise DataError(f"Only Struct objects supported for [{purpose}], found: {schema.type.name}")
+    return schema
+
+
+def type_name(value: object) -> str:
+    """What to call the type of a value in an error."""
+    return "null" if value is None else type(value).__name__
+
+
+class SchemaCache(Generic[T]):
+    """Calls ``compute`` with a schema and keeps the answers for the last ``limit`` schemas (invariant I9)."""
+
+    __slots__ = ("_compute", "_entries", "_limit")
+
+    def __init__(self, compute: Callable[[Schema | None], T], limit: int = 64) -> None:
+        self._compute = compute
+        self._limit = limit
+        # Schemas are interned: their identity is enough, and held here it cannot pass to another schema.
+        self._entries: dict[int, tuple[Schema | None, T]] = {}
+
+    def __call__(self, schema: Schema | None) -> T:
+        """What ``compute`` says of the schema."""
+        entry = self._entries.get(id(schema))
+        if entry is None:
+            entry = (schema, self._compute(schema))
+            if len(self._entries) >= self._limit:
+                del self._entries[next(iter(self._entries))]
+            self._entries[id(schema)] = entry
+        return entry[1]
 
 
 class Change(NamedTuple):

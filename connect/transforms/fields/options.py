@@ -1,13 +1,33 @@
-"""The options that many transformations share, and the validators of lists of fields."""
+"""The options that many transformations share, the validators of lists of fields, and the libraries of extras."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from importlib import import_module
+from typing import Any
 
-from connect.config import HIGH, MEDIUM, all_of, invalid_value, non_empty_list, option, unique_list, validator
+from connect.config import (
+    HIGH,
+    MEDIUM,
+    ConfigRuleError,
+    all_of,
+    invalid_value,
+    non_empty_list,
+    option,
+    unique_list,
+    validator,
+)
 from connect.transforms.fields.field_path import FieldSyntax
 
-__all__ = ["field_syntax_version", "names", "pairs", "parse_pairs", "replace_null_with_default", "split_pair"]
+__all__ = [
+    "field_syntax_version",
+    "names",
+    "optional_library",
+    "pairs",
+    "parse_pairs",
+    "replace_null_with_default",
+    "split_pair",
+]
 
 names = all_of(non_empty_list, unique_list)
 """A list that names something, and nothing twice."""
@@ -53,3 +73,12 @@ def parse_pairs(items: Iterable[str]) -> dict[str, str]:
     """The pairs as a map."""
     parts = [split_pair(item) for item in items]
     return {pair[0]: pair[1] for pair in parts}
+
+
+def optional_library(module: str, extra: str, key: str) -> Any:
+    """The module, imported now. If it is missing, the error about the option ``key`` says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        text = f"{key} needs the Python module {module}, which is not installed: pip install 'sluice[{extra}]'"
+        raise ConfigRuleError(text, key) from error

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from connect.data import Field, Schema, Type
 from connect.errors import DataError
 from connect.transforms.fields.field_path import FieldTree
-from connect.transforms.fields.key_or_value import Change
-from connect.transforms.fields.shape import require_map, require_struct_schema
+from connect.transforms.fields.key_or_value import Change, require_map, require_struct_schema
 
 __all__ = ["Defaults", "change_fields", "defaults_of", "with_defaults"]
 

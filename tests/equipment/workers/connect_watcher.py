@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from connect.jvm.file_lock import file_lock
-from connect.jvm.home import sluice_home
+from connect.jvm.home import file_lock, sluice_home
 
 __all__ = ["install_watcher", "watching"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connect.errors import ConnectError
-from connect.jvm.file_lock import file_lock
+from connect.jvm.home import file_lock
 from connect.jvm.jars import Jar, read_lock, resolve_jars
 from connect.jvm.java import Java
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.config.wildcard import matches_wildcard
+from connect.config.validators import matches_wildcard
 
 SHORT = st.text("ab.*", max_size=8)
 

@@ -12,7 +12,7 @@ from connect.data import Schema
 from connect.errors import PluginError
 from connect.transforms import Change, ValueTransformation
 from connect.transforms.cast import Cast, CastConfig
-from connect.transforms.fields.schema_cache import SchemaCache
+from connect.transforms.fields.key_or_value import SchemaCache
 
 
 class SuffixConfig(Config):
