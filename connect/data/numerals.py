@@ -1,4 +1,4 @@
-"""Numbers as Java writes them, and single precision, which Python has no type for."""
+"""Numbers as Java holds and writes them: integers of some bits, single precision, and their text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ __all__ = [
     "float_text",
     "halves_single",
     "integer_from_decimal",
+    "integer_range",
     "integer_text",
     "single",
     "single_digits",
     "to_single",
+    "wrapped",
 ]
 
 EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -36,6 +38,17 @@ _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
 _SHORT_DIGITS: Final = 600
 _BITS_A_DIGIT: Final = math.log2(10)
+
+
+def integer_range(bits: int) -> tuple[int, int]:
+    """The least and the greatest signed integer of so many bits."""
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def wrapped(number: int, bits: int) -> int:
+    """The signed number of the low ``bits`` of another, as Java's casts give it."""
+    half = 1 << (bits - 1)
+    return ((number + half) & ((1 << bits) - 1)) - half
 
 
 def single(value: float) -> float:

@@ -14,9 +14,7 @@ from converters.avro.decode import Decode, decoder
 from converters.avro.encode import Encode, encoder
 from converters.avro.from_connect import avro_from_connect
 from converters.avro.to_connect import connect_from_avro
-from converters.registry.client import RegistryClient
-from converters.registry.schema import RegisteredSchema
-from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
+from converters.registry import RegisteredSchema, RegistryClient, SubjectNameStrategy, subject_name_strategy
 
 __all__ = ["Codecs", "Reader"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connect.config import LOW, Config, at_least, option
 from converters.avro.names import ENUM, GENERALIZED_ENUM
-from converters.registry.config import RegistryConfig
+from converters.registry import RegistryConfig
 
 __all__ = ["AvroConverterConfig", "AvroDataConfig"]
 

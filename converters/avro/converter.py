@@ -14,7 +14,7 @@ from converters.avro.codecs import Codecs, Reader
 from converters.avro.config import AvroConverterConfig
 from converters.avro.encode import Encode
 from converters.avro.wire import HEADER, read_id
-from converters.registry.client import RegistryClient
+from converters.registry import RegistryClient
 
 __all__ = ["AvroConverter"]
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from connect.data import Field, Schema, Type, logical, validate
+from connect.data.numerals import integer_range
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
@@ -28,10 +29,10 @@ Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 
 _MANY: Final = 8
 _RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
+    Type.INT8: integer_range(8),
+    Type.INT16: integer_range(16),
+    Type.INT32: integer_range(32),
+    Type.INT64: integer_range(64),
 }
 _CLASSES: Final = {
     **dict.fromkeys(_RANGES, "int"),

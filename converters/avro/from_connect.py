@@ -20,24 +20,13 @@ from converters.avro.names import (
     scrub_full,
     split,
 )
-from converters.avro.shape import enum_name, fixed_size, is_avro_map, is_union, part
+from converters.avro.shape import KINDS, enum_name, fixed_size, is_avro_map, is_union, part
 from converters.avro.structure import Forms, check_depth
 
 __all__ = ["DECIMAL_PRECISION", "avro_from_connect", "schemaless_record"]
 
 DECIMAL_PRECISION: Final = "connect.decimal.precision"
 _FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
-_KINDS: Final = {
-    Type.INT8: "int",
-    Type.INT16: "int",
-    Type.INT32: "int",
-    Type.INT64: "long",
-    Type.FLOAT32: "float",
-    Type.FLOAT64: "double",
-    Type.BOOLEAN: "boolean",
-    Type.STRING: "string",
-    Type.BYTES: "bytes",
-}
 _LOGICAL: Final = {
     logical.DATE_NAME: "date",
     logical.TIME_NAME: "time-millis",
@@ -116,7 +105,7 @@ class _Translation:
             case Type.STRUCT:
                 return self._record(schema)
             case _:
-                return AvroSchema(_KINDS[schema.type])
+                return AvroSchema(KINDS[schema.type])
 
     def _union(self, schema: Schema) -> AvroSchema:
         members = [self.translate(field.schema.as_required(), ignore_optional=True) for field in schema.fields]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from connect.data import Schema, Type
 from connect.errors import SchemaError
 from converters.avro.avro_schema import AvroSchema
@@ -20,6 +22,7 @@ from converters.avro.names import (
 )
 
 __all__ = [
+    "KINDS",
     "avro_member_name",
     "enum_name",
     "fixed_size",
@@ -32,14 +35,18 @@ __all__ = [
 ]
 
 _SCHEMALESS_FIELDS = ("boolean", "bytes", "double", "float", "int", "long", "string", "array", "map")
-_AVRO_KINDS = {
+KINDS: Final = {
     Type.INT8: "int",
     Type.INT16: "int",
     Type.INT32: "int",
     Type.INT64: "long",
     Type.FLOAT32: "float",
     Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.STRING: "string",
+    Type.BYTES: "bytes",
 }
+"""The Avro types of the types that have no parts and are not logical."""
 _NAMED = ("record", "enum", "fixed")
 
 
@@ -109,5 +116,5 @@ def member_name(schema: Schema, index: int, config: AvroDataConfig) -> str:
         name = schema.name or ""
         name = scrub_full(name) if config.scrub_invalid_names else name
         return name if config.enhanced_avro_schema_support else split(name)[1]
-    kind: str = _AVRO_KINDS.get(schema.type, schema.type.value)
+    kind: str = KINDS.get(schema.type, schema.type.value)
     return kind

@@ -28,16 +28,10 @@ __all__ = ["ArrowReader"]
 _MOST_BYTES: Final = 2**30
 _NEGATIVE_ZERO: Final = -(2**63)
 _PLAIN: Final[dict[Type, Any]] = {
-    Type.INT8: pa.int8(),
-    Type.INT16: pa.int16(),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLOAT64: pa.float64(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.STRING: pa.string(),
+    **{kind: arrow_type(Schema(kind)) for kind in Type if kind.is_primitive},
     Type.BYTES: pa.string(),
 }
+"""The types to read scalars in; bytes come as base64 text."""
 _LIMITS: Final = {
     logical.DATE_NAME: (-719_162, 2_932_896),
     logical.TIME_NAME: (0, 86_399_999),

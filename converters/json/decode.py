@@ -16,12 +16,12 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import halves_single, single, to_single
+from connect.data.numerals import halves_single, integer_range, single, to_single, wrapped
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of, place_of
 from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
 
-__all__ = ["Decode", "decode_schemaless", "decoder", "wrapped"]
+__all__ = ["Decode", "decode_schemaless", "decoder"]
 
 Decode: TypeAlias = Callable[[Any], Any]
 """Gives the value of parsed JSON, which it may change.
@@ -77,12 +77,6 @@ def null_value(schema: Schema, rules: Rules) -> Any:
     if schema.optional:
         return None
     raise UnfitError(f"Invalid null value for required {schema.type.name} field")
-
-
-def wrapped(number: int, bits: int) -> int:
-    """The signed number of the low ``bits`` of another, as Java's casts give it."""
-    half = 1 << (bits - 1)
-    return ((number + half) & ((1 << bits) - 1)) - half
 
 
 # -- containers --------------------------------------------------------------------------------------------------
@@ -205,7 +199,7 @@ def _struct(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
     bits = _BITS[schema.type]
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    low, high = integer_range(bits)
 
     def decode(node: Any) -> Any:
         if node.__class__ is int and low <= node <= high:
@@ -389,7 +383,7 @@ def _with_its_own_scale(number: Decimal, scale: int) -> Decimal:
 
 def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make:
     expected = "integer" if bits == _BITS[Type.INT32] else "integral"
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    low, high = integer_range(bits)
 
     def make(schema: Schema, rules: Rules, _nested: bool) -> Decode:
         def decode(node: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import double_text, float_text, single
+from connect.data.numerals import double_text, float_text, integer_range, single
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
 from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
@@ -42,10 +42,10 @@ class DecimalFormat(StrEnum):
 
 
 RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
+    Type.INT8: integer_range(8),
+    Type.INT16: integer_range(16),
+    Type.INT32: integer_range(32),
+    Type.INT64: integer_range(64),
 }
 _LOW, _HIGH = RANGES[Type.INT64]
 _EXACT_IN_DOUBLE: Final = 2**53

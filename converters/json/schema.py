@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connect.data import Field, Schema, Type
+from connect.data.numerals import wrapped
 from connect.errors import DataError
-from converters.json.decode import wrapped
 from converters.json.nesting import MOST_SCHEMA_DEPTH, SCHEMA_TOO_DEEP
 
 __all__ = ["schema_from_json", "schema_to_json"]

@@ -21,11 +21,10 @@ from connect.config import (
     url_list,
     validator,
 )
-from connect.config.url import HttpUrl
+from connect.config.url import HttpUrl, http_url
 from connect.errors import ConfigError
 from converters.registry.subjects import SubjectNameStrategy, subject_name_strategy
 from converters.registry.tls import TlsConfig
-from converters.registry.url import issuer_url, proxy_url, registry_url
 from converters.universal import ConverterConfig
 
 __all__ = ["TOKEN", "RegistryConfig"]
@@ -35,18 +34,19 @@ _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "C
 TOKEN: Final = re.compile(r"[!-~]+")
 """What a token may be: it becomes part of a header."""
 
+_HOST: Final = re.compile(r"[^\s/@?#\\\[\]:]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?")
 _BEARER_REMEDY = "Sluice has STATIC_TOKEN (bearer.auth.token) and OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
 
 
 @validator("list of http and https URLs")
 def _http_urls(key: str, value: tuple[str, ...]) -> None:
     for url in value:
-        registry_url(key, url)
+        _registry_url(key, url)
 
 
 @validator("http or https URL")
 def _issuer(key: str, value: str) -> None:
-    issuer_url(key, value)
+    _issuer_url(key, value)
 
 
 @validator("token of visible characters")
@@ -237,20 +237,56 @@ class RegistryConfig(ConverterConfig, TlsConfig):
     @property
     def urls(self) -> tuple[HttpUrl, ...]:
         """The URLs of the registry, in order."""
-        return tuple(registry_url("schema.registry.url", url) for url in self.schema_registry_url)
+        return tuple(_registry_url("schema.registry.url", url) for url in self.schema_registry_url)
 
     @property
     def issuer(self) -> HttpUrl | None:
         """The URL that gives tokens, if there is one."""
         url = self.bearer_auth_issuer_endpoint_url
-        return None if url is None else issuer_url("bearer.auth.issuer.endpoint.url", url)
+        return None if url is None else _issuer_url("bearer.auth.issuer.endpoint.url", url)
 
     @property
     def proxy(self) -> str | None:
         """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it cannot be one."""
-        return proxy_url(self.proxy_host, self.proxy_port)
+        return _proxy_url(self.proxy_host, self.proxy_port)
 
     @property
     def user_info(self) -> str:
         """``<user>:<password>``, or the empty text."""
         return self.basic_auth_user_info.value or self.schema_registry_basic_auth_user_info.value
+
+
+def _registry_url(key: str, text: str) -> HttpUrl:
+    """The URL of a registry; a :class:`~connect.errors.ConfigError` that does not show it if it is none."""
+    url = _usable(key, text)
+    if url.query:
+        raise invalid_value(key, HIDDEN, "A URL of a registry has no query: leave out the ? and what follows")
+    return url
+
+
+def _issuer_url(key: str, text: str) -> HttpUrl:
+    """The URL that gives tokens; errors as of :func:`_registry_url`."""
+    url = _usable(key, text)
+    if url.user_info is not None:
+        reason = "It has a user: set bearer.auth.client.id and bearer.auth.client.secret, and leave it out of the URL"
+        raise invalid_value(key, HIDDEN, reason)
+    return url
+
+
+def _proxy_url(host: str, port: int) -> str | None:
+    """The URL of a proxy, ``None`` if there is none; errors as of :func:`_registry_url`."""
+    if not host or port <= 0:
+        return None
+    if not _HOST.fullmatch(host) or port > 65535:
+        reason = "It must be the name or the address of a host alone; proxy.port is from 1 to 65535"
+        raise invalid_value("proxy.host", HIDDEN, reason)
+    place = f"[{host.strip('[]')}]" if ":" in host else host
+    return _usable("proxy.host", f"http://{place}:{port}").address
+
+
+def _usable(key: str, text: str) -> HttpUrl:
+    try:
+        return http_url(text)
+    except ValueError as error:
+        # The URL may hold a password, so it is not shown, and this error shows nothing of it.
+        raise invalid_value(key, HIDDEN, f"This is no URL to ask: {error}") from error

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
-from converters.registry.client import RegistryClient, RegistryError
-from converters.registry.config import RegistryConfig
-from converters.registry.schema import SchemaReference
+from converters.registry import RegistryClient, RegistryConfig, RegistryError, SchemaReference
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 
 TLS = Path(__file__).parents[2] / "worker" / "kafka" / "data"

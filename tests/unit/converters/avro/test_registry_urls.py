@@ -9,8 +9,7 @@ import pytest
 
 from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
-from converters.registry.client import RegistryClient, RegistryError
-from converters.registry.config import RegistryConfig
+from converters.registry import RegistryClient, RegistryConfig, RegistryError
 from equipment.fakes.schema_registry import MemoryRegistry
 
 BAD = [
