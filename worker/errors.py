@@ -1,4 +1,4 @@
-"""The errors of the worker beside those of the plugin API."""
+"""The worker's errors, in addition to those of the plugin API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotLeaderError(ConnectError):
 
 
 class NotAssignedError(ConnectError):
-    """Only the worker that runs this may do it; ``url`` is where that one listens, if it is known."""
+    """Only the worker that runs this may do it; ``url`` is where that worker listens, if it is known."""
 
     def __init__(self, message: str, url: str | None) -> None:
         super().__init__(message)
@@ -38,15 +38,15 @@ class NotAssignedError(ConnectError):
 
 
 class RebalanceInProgressError(ConnectError):
-    """The cluster is changing hands; ask again in a moment (REST: 409)."""
+    """A rebalance is under way; ask again in a moment (REST: 409)."""
 
 
 class FencedError(ConnectError):
-    """A newer generation has taken over; this one may write nothing any more (invariant I6)."""
+    """A newer generation has taken over; this one must not write any more (invariant I6)."""
 
 
 class BadRequestError(ConnectError):
-    """What was asked for is wrong, and why (REST: 400)."""
+    """The request is wrong; the message says why (REST: 400)."""
 
 
 class ForbiddenError(ConnectError):
@@ -54,19 +54,19 @@ class ForbiddenError(ConnectError):
 
 
 class UnavailableError(ConnectError):
-    """This worker cannot do it yet, or not now; ask again in a moment (REST: 503)."""
+    """This worker cannot answer yet, or not now; ask again in a moment (REST: 503)."""
 
 
 class ForwardingError(ConnectError):
-    """Another worker, which this was passed on to, gave no answer; whether it did it is not known (REST: 500)."""
+    """The worker that a request was forwarded to did not answer; whether it has acted is unknown (REST: 500)."""
 
 
 class ConflictError(ConnectError):
-    """Something else is being done that this would disturb; ask again in a moment (REST: 409)."""
+    """Another operation is under way that this one would disturb; ask again in a moment (REST: 409)."""
 
 
 class InvalidConnectorError(BadRequestError):
-    """A connector's configuration is refused; ``infos`` has everything that was found (REST: 400)."""
+    """A connector's configuration is refused; ``infos`` holds every finding (REST: 400)."""
 
     def __init__(self, message: str, infos: Mapping[str, Any]) -> None:
         super().__init__(message)

@@ -13,7 +13,7 @@ _FORMAT: Final = "[%(asctime)s] %(levelname)s [%(context)s] %(message)s (%(name)
 
 
 class _Context(logging.Filter):
-    """Gives records of the worker itself their context; those of children have one."""
+    """Gives log records of the worker itself their context; those of children have one already."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "context"):
@@ -22,7 +22,7 @@ class _Context(logging.Filter):
 
 
 class _Hiding(logging.Formatter):
-    """Writes lines as another does, without secrets."""
+    """Formats records as another formatter does, with secrets hidden."""
 
     def __init__(self, formatter: logging.Formatter, redaction: Redaction) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _Hiding(logging.Formatter):
 
 
 def hide_in_log(redaction: Redaction) -> None:
-    """Keep what is secret, now or later, from the log that is written so far (invariant I8)."""
+    """Hide the secrets of ``redaction``, present and future ones, in the log (invariant I8)."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Hiding(handler.formatter or logging.Formatter(), redaction))
 
@@ -47,5 +47,5 @@ def configure_logging(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    # One line a request is the business of who puts a proxy in front.
+    # A line for each request is for a proxy in front to log.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)

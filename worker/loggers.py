@@ -1,4 +1,4 @@
-"""The levels of Python's loggers under the names that Kafka Connect gives levels."""
+"""The levels of Python's loggers, under Kafka Connect's names for levels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEVELS: Final = {
 
 
 def level_named(name: str) -> int:
-    """The level that Kafka Connect calls ``name``, in any case; ``NotFoundError``, as there, if it has no such."""
+    """The level that Kafka Connect calls ``name``, in any case; raises ``NotFoundError`` for an unknown name."""
     try:
         return _LEVELS[name.upper()]
     except KeyError:
@@ -36,7 +36,7 @@ def level_named(name: str) -> int:
 
 
 def set_level(name: str, level: int) -> list[str]:
-    """Log from ``level`` on in the logger ``name`` and all below it; the names of those that this changes."""
+    """Set the level of the logger ``name`` and all below it; return the names of those that changed."""
     logging.getLogger(name)
     changed = [below for below in _at_and_below(name) if logging.getLogger(below).getEffectiveLevel() != level]
     for below in changed:
@@ -47,7 +47,7 @@ def set_level(name: str, level: int) -> list[str]:
 class LoggerLevels:
     """The levels of this process's loggers, and when they were changed. Used by one thread.
 
-    ``tell_children`` has the level of a logger set in the processes of connectors and tasks.
+    ``tell_children`` sets the level of a logger in the processes of connectors and tasks.
     """
 
     def __init__(self, tell_children: Callable[[str, int], None]) -> None:
@@ -65,18 +65,18 @@ class LoggerLevels:
         return self._describe(name)
 
     def set(self, name: str, level: int) -> list[str]:
-        """Set the level of a logger and all below it, in the children too; the names of those that this changes."""
+        """Set the level of a logger and all below it, in the children too; return the names that changed."""
         changed = set_level(name, level)
         self._modified |= dict.fromkeys(changed, time.time_ns() // 1_000_000)
         self._tell_children(name, level)
         return changed
 
     def set_for_cluster(self, name: str, level: str) -> None:
-        """Set a level that the whole cluster is to have; one that there is not is left out."""
+        """Set a level that the cluster's config topic gives; an unknown level is skipped with a warning."""
         try:
             self.set(name, level_named(level))
         except NotFoundError as error:
-            logger.warning("The level that the cluster is to log %s at is none: %s", name, error)
+            logger.warning("The level that the cluster sets for logger %s is skipped: %s", name, error)
 
     def _describe(self, name: str) -> dict[str, Any]:
         level = logging.getLogger(name).getEffectiveLevel()

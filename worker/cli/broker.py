@@ -19,7 +19,7 @@ NOT_RUNNING = 3
 _folder = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of its data and log. [default: broker below SLUICE_HOME]",
+    help="Folder for its data and log. [default: broker below SLUICE_HOME]",
 )
 
 
@@ -31,10 +31,10 @@ def broker() -> None:
 @broker.command()
 @_folder
 @click.option("--port", type=click.IntRange(0, 65535), help="Port for clients. [default: 9092, or any if taken]")
-@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="The most heap, as Java's -Xmx.")
+@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="The maximum heap, as in Java's -Xmx.")
 @click.option("properties", "--property", multiple=True, metavar="KEY=VALUE", help="A server property.")
 def start(folder: Path | None, port: int | None, heap: str, properties: tuple[str, ...]) -> None:
-    """Start the broker, if it does not run, and leave it running."""
+    """Start the broker if it is not running, and leave it running."""
     extra = dict(_property(text) for text in properties)
     try:
         info = EmbeddedBroker(_config(folder, port, heap, extra)).start()
@@ -53,7 +53,7 @@ def stop(folder: Path | None, timeout: float) -> None:
         stopped = EmbeddedBroker(config).stop(timeout)
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
-    click.echo("Stopped." if stopped else f"No broker runs in {config.folder}.")
+    click.echo("Stopped." if stopped else f"No broker is running in {config.folder}.")
 
 
 @broker.command()
@@ -63,7 +63,7 @@ def status(folder: Path | None) -> None:
     config = _config(folder)
     info = EmbeddedBroker(config).status()
     if info is None:
-        click.echo(f"No broker runs in {config.folder}.")
+        click.echo(f"No broker is running in {config.folder}.")
         sys.exit(NOT_RUNNING)
     click.echo(_describe(info))
 

@@ -1,4 +1,4 @@
-"""The commands ``sluice dlq``: the records that a connector has given up, and giving them another try."""
+"""The commands ``sluice dlq``: list, show and replay the dead letters of a connector."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 @click.group()
 def dlq() -> None:
-    """Look into the dead letter queues of connectors, and replay what is in them."""
+    """Inspect and replay dead letters, the records in the dead letter queues of connectors."""
 
 
 @dlq.command("list")
 @click.argument("name")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="The most records.")
-@click.option("--after", help="Go on after this record, PARTITION:OFFSET.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1), help="The most dead letters to list.")
+@click.option("--after", help="Continue after this dead letter, PARTITION:OFFSET.")
 @url_option
 def list_records(name: str, limit: int, after: str | None, url: str) -> None:
-    """List what is in the dead letter queue of the connector NAME."""
+    """List the dead letters of the connector NAME."""
     client = client_of(url)
     rows: list[tuple[object, ...]] = []
     with refusals_shown(client, name):
@@ -47,17 +47,17 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
 @click.argument("record")
 @url_option
 def show(name: str, record: str, url: str) -> None:
-    """Show one RECORD, PARTITION:OFFSET, of the dead letter queue of the connector NAME, with its whole error."""
+    """Show one dead letter of the connector NAME, RECORD (PARTITION:OFFSET), with its whole error."""
     partition, offset, _ = _numbers(record)
     client = client_of(url)
-    # The record is found as the first after the one before it; before offset 0 that is the end of the partition before.
+    # The API lists the records after a place; before offset 0 that is the end of the previous partition.
     place: dict[str, str | int] = {"limit": 1}
     if offset or partition:
         place["after"] = f"{partition}:{offset - 1}" if offset else f"{partition - 1}:{2**63 - 2}"
     with refusals_shown(client, name):
         records = client.get(name, "dlq", **place)["records"]
     if not records or (records[0]["partition"], records[0]["offset"]) != (partition, offset):
-        raise click.ClickException(f"There is no record {record} of connector {name} in its dead letter queue.")
+        raise click.ClickException(f"There is no record {record} in the dead letter queue of connector {name}.")
     click.echo(_detailed(records[0]))
 
 
@@ -67,19 +67,20 @@ def show(name: str, record: str, url: str) -> None:
     "--to",
     type=click.Choice(["topic", "task"]),
     required=True,
-    help="topic: to where they come from, for all who read it; task: to the connector alone, which has to be stopped.",
+    help="topic: the topic they come from, for all who read it; task: this connector only, which must be stopped.",
 )
-@click.option("everything", "--all", is_flag=True, help="All that were not replayed yet.")
-@click.option("chosen", "--record", multiple=True, metavar="P:O[-O]", help="This record, or from one to another.")
-@click.option("--dry-run", is_flag=True, help="Only tell which.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("everything", "--all", is_flag=True, help="All dead letters that were not replayed yet.")
+@click.option("chosen", "--record", multiple=True, metavar="P:O[-O]", help="This dead letter, or this range.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be replayed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_run: bool, yes: bool, url: str) -> None:
-    """Replay records of the dead letter queue of the sink NAME. What fails again stays in the queue."""
+    """Replay dead letters of the sink NAME. Those that fail again stay in the queue."""
     if everything == bool(chosen):
-        raise click.UsageError("Give either --all or --record.")
+        raise click.UsageError("Use either --all or --record.")
     if not (yes or dry_run):
-        click.confirm(f"Replay {'all' if everything else len(chosen)} to the {to} of connector {name}?", abort=True)
+        which = "all dead letters" if everything else ", ".join(chosen)
+        click.confirm(f"Replay {which} to the {to} of connector {name}?", abort=True)
     following: dict[str, Any] | None = {
         "to": to,
         "selection": "all" if everything else [_selected(text) for text in chosen],
@@ -99,7 +100,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
             absent -= {(item["partition"], item["offset"]) for item in (*done["replayed"], *done["failed"])}
             following = done["next"]
     for partition, offset in sorted(absent):
-        click.echo(f"{partition}:{offset} is no record of connector {name} in its dead letter queue.", err=True)
+        click.echo(f"{partition}:{offset} is not in the dead letter queue of connector {name}.", err=True)
     click.echo(f"{replayed} {'would be ' if dry_run else ''}replayed, {failed} failed.")
     if failed or absent:
         raise SystemExit(1)

@@ -1,6 +1,6 @@
 """The commands ``sluice``, ``connect-standalone`` and ``connect-distributed``.
 
-Imports are made by the commands that need them, so that each begins soon.
+Each command imports what it needs when it runs, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import click
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-# A worker has four for each connector and task, and by many systems' defaults it may have 1024.
+# A worker needs four for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "broker": "worker.cli.broker",
@@ -28,7 +28,7 @@ _ELSEWHERE: Final = {
 
 
 class _Commands(click.Group):
-    """Has commands that are imported when somebody asks for them, from a module where they have their own names."""
+    """A group whose commands are imported from their modules when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *_ELSEWHERE])
@@ -68,7 +68,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 @main.command()
 @click.argument("worker_properties", type=_FILE)
 def distributed(worker_properties: Path) -> None:
-    """Be a worker of a cluster, from a properties file.
+    """Run a worker of a cluster, from a properties file.
 
     WORKER_PROPERTIES configures the worker; connectors are deployed over the REST API of any worker of the cluster.
     The worker runs until SIGINT or SIGTERM.
@@ -84,7 +84,7 @@ def distributed(worker_properties: Path) -> None:
 
 
 def _begin() -> None:
-    """What takes long and can go on beside the imports."""
+    """Start what takes long and can run beside the imports."""
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
@@ -92,12 +92,12 @@ def _begin() -> None:
         fork_client().start()
     except OSError as error:
         remedy = "Is the machine out of memory, or at its limit of processes?"
-        click.echo(f"The worker could not start, nor any process of it: {error}. {remedy}", err=True)
+        click.echo(f"The worker could not start its first process: {error}. {remedy}", err=True)
         sys.exit(2)
 
 
 def _allow_open_files() -> None:
-    """Make use of what this process may allow itself, as a Java worker does."""
+    """Raise the limit of open files as far as this process may, as a Java worker does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

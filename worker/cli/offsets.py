@@ -1,4 +1,4 @@
-"""The commands ``sluice offsets``: where a connector stands, and setting that."""
+"""The commands ``sluice offsets``: show, move, export and import the offsets of a connector."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["offsets"]
 
 @click.group()
 def offsets() -> None:
-    """Show and change where connectors stand."""
+    """Show and change the offsets of connectors."""
 
 
 @offsets.command()
 @click.argument("name")
 @url_option
 def show(name: str, url: str) -> None:
-    """Show the offsets of the connector NAME, and how far it is behind."""
+    """Show the offsets of the connector NAME, and its lag."""
     client = client_of(url)
     with refusals_shown(client, name):
         lag = client.get(name, "lag")
@@ -46,14 +46,14 @@ def show(name: str, url: str) -> None:
 
 @offsets.command()
 @click.argument("name")
-@click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Where to go.")
+@click.option("--to", "named", type=click.Choice(["earliest", "latest", "current"]), help="Go to this place.")
 @click.option("--to-offset", type=click.IntRange(0), help="Go to this offset in each partition.")
-@click.option("--shift-by", type=int, help="Go so many records on, or back if negative.")
-@click.option("--to-datetime", help="Go to the first record from then on: 2026-01-31T08:00:00Z.")
-@click.option("--by-duration", help="Go back so long from now: P1DT2H.")
+@click.option("--shift-by", type=int, help="Go so many records forward, or back if negative.")
+@click.option("--to-datetime", help="Go to the first record since this time: 2026-01-31T08:00:00Z.")
+@click.option("--by-duration", help="Go back from now by this duration: P1DT2H.")
 @click.option("topics", "--topic", multiple=True, metavar="TOPIC[:P,P]", help="Only this topic, or these partitions.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would change.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def reset(
     name: str,
@@ -67,7 +67,7 @@ def reset(
     yes: bool,
     url: str,
 ) -> None:
-    """Move the consumer group of the sink NAME, which has to be stopped. Places that are gone become the nearest."""
+    """Move the offsets of the sink NAME, which must be stopped. An offset that is gone becomes the nearest one."""
     ways = {
         "to": named,
         "to_offset": to_offset,
@@ -77,7 +77,7 @@ def reset(
     }
     body: dict[str, Any] = {way: value for way, value in ways.items() if value is not None}
     if len(body) != 1:
-        raise click.UsageError("Give exactly one of --to, --to-offset, --shift-by, --to-datetime and --by-duration.")
+        raise click.UsageError("Use exactly one of --to, --to-offset, --shift-by, --to-datetime and --by-duration.")
     if topics:
         body["topics"] = _topics(topics)
     client = client_of(url)
@@ -87,17 +87,17 @@ def reset(
         if dry_run:
             return
         if not yes:
-            click.confirm(f"Move connector {name} there?", abort=True)
+            click.confirm(f"Move connector {name} to these offsets?", abort=True)
         done = client.post(name, "offsets/reset", body)
     if done != planned:
-        click.echo("The topics have moved meanwhile:")
+        click.echo("The topics have changed meanwhile; the offsets are now:")
         click.echo(_changes(done))
     click.echo("Done.")
 
 
 @offsets.command("export")
 @click.argument("name")
-@click.option("--file", type=click.File("w"), default="-", help="Where to. [default: standard output]")
+@click.option("--file", type=click.File("w"), default="-", help="File to write. [default: standard output]")
 @url_option
 def export_offsets(name: str, file: IO[str], url: str) -> None:
     """Write the offsets of the connector NAME as JSON, in the form that ``import`` and PATCH read."""
@@ -110,16 +110,16 @@ def export_offsets(name: str, file: IO[str], url: str) -> None:
 @offsets.command("import")
 @click.argument("name")
 @click.argument("file", type=click.File("r"))
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @url_option
 def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
-    """Set the offsets of the connector NAME, which has to be stopped, to those in FILE. The others stay."""
+    """Set the offsets of the connector NAME, which must be stopped, to those in FILE. Others stay as they are."""
     try:
         document = json.load(file)
     except ValueError as error:
         raise click.ClickException(f"{file.name} is not JSON: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("offsets"), list):
-        raise click.ClickException(f"{file.name} has no offsets; it has to be what `sluice offsets export` writes.")
+        raise click.ClickException(f"{file.name} has no offsets: use a file that `sluice offsets export` wrote.")
     if not yes:
         click.confirm(f"Set {len(document['offsets'])} offsets of connector {name}?", abort=True)
     client = client_of(url)

@@ -1,4 +1,4 @@
-"""The options of the commands that ask a worker's REST API, and how they tell what it refuses."""
+"""The parts that commands share which talk to a worker's REST API: options, the client, errors and tables."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _NOT_STOPPED: Final = "STOPPED"
 
 
 def url_option(command: F) -> F:
-    """``--url``, which ``SLUICE_URL`` may give, too."""
+    """Add the option ``--url``, which ``SLUICE_URL`` may set, too."""
     return click.option(
         "--url",
         envvar="SLUICE_URL",
         default=_DEFAULT_URL,
         show_default=True,
-        help="Address of a worker's REST API. [env: SLUICE_URL; user and password: SLUICE_USER, SLUICE_PASSWORD or "
+        help="Address of a worker's REST API. [env: SLUICE_URL; user and password: SLUICE_USER and SLUICE_PASSWORD, or "
         "~/.netrc]",
     )(command)
 
 
 def client_of(url: str) -> RestClient:
-    """A client of the worker at ``url``, with the user and password of the environment if there are any."""
+    """A client of the worker at ``url``, with the user and password of the environment, if set."""
     from rest.client import RestClient  # noqa: PLC0415 - only these commands need it
 
     user = os.environ.get("SLUICE_USER")
@@ -42,7 +42,7 @@ def client_of(url: str) -> RestClient:
 
 @contextmanager
 def refusals_shown(client: RestClient, connector: str) -> Iterator[None]:
-    """Tell what the worker refuses as a command does, and what to type if the connector has to be stopped first."""
+    """Show a refusal of the worker as the command's error, with the commands to type if it must be stopped first."""
     from rest.client import RestError  # noqa: PLC0415
 
     try:
@@ -51,12 +51,13 @@ def refusals_shown(client: RestClient, connector: str) -> Iterator[None]:
         text = str(error)
         if error.status == 400 and _NOT_STOPPED in text:
             stop = client.stop_command(connector)
-            text += f"\nStop it, do this, and start it again:\n  {stop}\n  ...\n  {stop.removesuffix('stop')}resume"
+            resume = f"{stop.removesuffix('stop')}resume"
+            text += f"\nStop the connector, repeat this command, and resume the connector:\n  {stop}\n  ...\n  {resume}"
         raise click.ClickException(text) from error
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows as a table of text; what is ``None`` is a dash."""
+    """Rows as a table of text, with a dash for ``None``."""
     texts = [list(header), *([("-" if cell is None else str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[index]) for row in texts) for index in range(len(header))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts)

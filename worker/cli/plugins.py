@@ -1,4 +1,4 @@
-"""The commands ``sluice plugins``: what plugins there are, and which keys one has."""
+"""The commands ``sluice plugins``: list the plugins, and describe one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PLUGIN_PATH = click.option(
 
 @click.group()
 def plugins() -> None:
-    """Show the plugins that connectors can be made of."""
+    """Show the installed plugins: connectors, converters, transformations and others."""
 
 
 @plugins.command("list")
 @_PLUGIN_PATH
 def list_plugins(plugin_path: tuple[Path, ...]) -> None:
-    """List every plugin: its kind, and its class."""
+    """List every plugin with its kind and class."""
     from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
 
     for entry in PluginRegistry.discover(plugin_path).entries():
@@ -34,12 +34,12 @@ def list_plugins(plugin_path: tuple[Path, ...]) -> None:
 @click.argument("name")
 @_PLUGIN_PATH
 def describe(name: str, plugin_path: tuple[Path, ...]) -> None:
-    """Describe the plugin NAME: what it does and the keys it has. This runs its code."""
+    """Describe the plugin NAME and its configuration keys. This runs its code."""
     from connect.config import to_markdown  # noqa: PLC0415 - only this command needs it
     from connect.errors import PluginError  # noqa: PLC0415
     from connect.plugins import PluginKind, PluginRegistry, load_class  # noqa: PLC0415
 
-    # Who asks runs what he names as himself: a class need not be listed, nor be allowed.
+    # Users run the plugin they name with their own rights: its class need not be listed or allowed.
     registry = PluginRegistry.discover(plugin_path, ["*"])
     for kind in PluginKind:
         try:

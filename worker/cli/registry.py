@@ -19,7 +19,7 @@ NOT_RUNNING = 3
 _folder = click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of its data and log. [default: registry below SLUICE_HOME]",
+    help="Folder for its data and log. [default: registry below SLUICE_HOME]",
 )
 
 
@@ -31,7 +31,7 @@ def registry() -> None:
 @registry.command()
 @_folder
 @click.option("--port", type=click.IntRange(0, 65535), help="Port for clients. [default: 8081, or any if taken]")
-@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="The most heap, as Java's -Xmx.")
+@click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="The maximum heap, as in Java's -Xmx.")
 @click.option(
     "--storage",
     type=click.Choice([storage.value for storage in Storage]),
@@ -40,7 +40,7 @@ def registry() -> None:
     help="Whether schemas survive a restart.",
 )
 def start(folder: Path | None, port: int | None, heap: str, storage: str) -> None:
-    """Start the registry, if it does not run, and leave it running."""
+    """Start the registry if it is not running, and leave it running."""
     try:
         config = RegistryServerConfig(port=port, heap=heap, storage=Storage(storage))
         info = EmbeddedRegistry(_in_folder(config, folder)).start()
@@ -59,7 +59,7 @@ def stop(folder: Path | None, timeout: float) -> None:
         stopped = EmbeddedRegistry(config).stop(timeout)
     except ConnectError as error:
         raise click.ClickException(str(error)) from error
-    click.echo("Stopped." if stopped else f"No registry runs in {config.folder}.")
+    click.echo("Stopped." if stopped else f"No registry is running in {config.folder}.")
 
 
 @registry.command()
@@ -69,7 +69,7 @@ def status(folder: Path | None) -> None:
     config = _in_folder(RegistryServerConfig(), folder)
     info = EmbeddedRegistry(config).status()
     if info is None:
-        click.echo(f"No registry runs in {config.folder}.")
+        click.echo(f"No registry is running in {config.folder}.")
         sys.exit(NOT_RUNNING)
     click.echo(_describe(info))
 

@@ -32,7 +32,7 @@ _ANSWERED: Final = 60.0
 
 
 def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, str]:
-    """The worker's configuration with its references resolved; what is secret in it is hidden from now on."""
+    """The worker's configuration with its references resolved; its secrets are hidden from now on."""
     aliases = provider_aliases(props)
     redaction.add(provider_secrets(props))
     providers: dict[str, ConfigProvider] = {}
@@ -49,8 +49,8 @@ def worker_values(props: Mapping[str, str], redaction: Redaction) -> dict[str, s
     resolved = resolve_references(props, providers)
     for (alias, _), ttl_ms in resolved.ttls_ms.items():
         logger.warning(
-            "What config provider %s gave for the worker's file holds for %g s. The worker looks it up only when it "
-            "starts: restart it before that.",
+            "The values that config provider %s gave for the worker's file expire after %g s. The worker looks them up "
+            "only when it starts: restart it before then.",
             alias,
             ttl_ms / 1000,
         )
@@ -64,7 +64,7 @@ def _warn_of_any_path(alias: str, class_name: str, props: Mapping[str, str]) -> 
     key = f"config.providers.{alias}.param.allowed.paths"
     if class_name.endswith((".FileConfigProvider", ".DirectoryConfigProvider")) and not props.get(key):
         logger.warning(
-            "Config provider %s reads any file that this worker can read, but for the worker's own. Set %s to the "
+            "Config provider %s reads any file that this worker can read, except the worker's own. Set %s to the "
             "folders that are meant for connectors.",
             alias,
             key,
@@ -92,7 +92,10 @@ class ChildProvider(ConfigProvider):
         """Do nothing: each child configures it from the worker's file."""
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """What the provider has; a :class:`~connect.errors.ConfigError` names the key of the file that asks for it."""
+        """Look values up in a child process of its own.
+
+        A :class:`~connect.errors.ConfigError` names the key of the worker's file that refers to them.
+        """
         inquiry = messages.LookUpValues(self._props, self._alias, path, None if keys is None else sorted(keys))
         with _child(self._launcher, inquiry) as child:
             report = _answer(child, self._alias, self._patience)
@@ -111,7 +114,7 @@ class ChildProvider(ConfigProvider):
         raise self._refused(path, keys, reason)
 
     def _refused(self, path: str, keys: Collection[str] | None, reason: str) -> ConfigError:
-        """What is wrong, at the first key of the worker's file that refers to this; only the reference is shown."""
+        """The error, at the first key that refers to these values; only the reference is shown."""
         middle = f"{path}:" if path else ""
         references = [f"${{{self._alias}:{middle}{key}}}" for key in sorted(keys or ())]
         for reference in references:
@@ -122,8 +125,8 @@ class ChildProvider(ConfigProvider):
 
     def _text(self, reason: str) -> str:
         return (
-            f"Config provider {self._alias} ({provider_class(self._alias, self._props)}) gave nothing: {reason}. "
-            f"Repair it, or what config.providers.{self._alias}.param.* says."
+            f"Config provider {self._alias} ({provider_class(self._alias, self._props)}) could not look a value up: "
+            f"{reason}. Correct the provider, or its settings config.providers.{self._alias}.param.*"
         )
 
 
@@ -139,7 +142,7 @@ def _child(launcher: Launcher, inquiry: messages.LookUpValues) -> Iterator[Child
 
 
 def _answer(child: Child, alias: str, seconds: float) -> messages.Report | str:
-    """What the child says, or why it says nothing."""
+    """The child's answer, or the reason why there is none."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         ready_children([child], None, left)

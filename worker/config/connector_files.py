@@ -1,4 +1,4 @@
-"""The files of connectors that standalone mode is given: properties, or JSON."""
+"""The connector files that a standalone worker is started with: properties or JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["GivenConnector", "read_connector"]
 
 @dataclass(frozen=True, slots=True)
 class GivenConnector:
-    """What a file says of a connector; without a ``target`` it begins as any other."""
+    """A connector as its file gives it; without a ``target`` it starts running."""
 
     name: str
     config: GivenConfig = field(repr=False)
@@ -26,11 +26,11 @@ class GivenConnector:
 
 
 def read_connector(file: Path) -> GivenConnector:
-    """The connector that a file gives.
+    """Read the connector in a file.
 
-    It is a JSON object of configuration keys, or ``{"name": ..., "config": {...}, "initial_state": ...}`` as the REST
-    API takes it (KIP-993), or Java properties. Raises :class:`~connect.errors.ConnectError`, which names the file, when
-    it cannot be read or gives no name.
+    The file holds a JSON object of configuration keys, or ``{"name": ..., "config": {...}, "initial_state": ...}`` as
+    the REST API takes it (KIP-993), or Java properties. Raises :class:`~connect.errors.ConnectError`, which names the
+    file, when it cannot be read or gives no name.
     """
     try:
         text = file.read_bytes().decode()
@@ -46,13 +46,13 @@ def read_connector(file: Path) -> GivenConnector:
 
 
 def _json_object(file: Path, text: str) -> dict[str, Any] | None:
-    """The object in a file; numbers stay as they are written. ``None`` if it is not meant to be JSON."""
+    """The object in a file, with numbers as they are written; ``None`` if it is not meant to be JSON."""
     if not text.lstrip().startswith("{"):
         return None
     try:
         document: dict[str, Any] = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise ConnectError(f"{file} begins as JSON and is not: {error}") from error
+        raise ConnectError(f"{file} begins like JSON and is not: {error}. Correct it, or write properties.") from error
     return document
 
 
@@ -73,12 +73,12 @@ def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
     config = _texts(document["config"]) if isinstance(document.get("config"), dict) else None
     if config is None:
         raise ConnectError(
-            f"{file} has values that are objects or arrays, so it is read as a name, a config and an initial_state; "
-            "its config has to be an object of keys, each with text, a number, a boolean or null."
+            f"{file} has values that are objects or arrays, so it is read as name, config and initial_state: write "
+            "config as an object whose values are text, numbers, booleans or null."
         )
     name = document.get("name", config.get("name"))
     if config.get("name", name) != name:
-        raise ConnectError(f"The name in the config of {file} is not the name beside it; write the same, or one only.")
+        raise ConnectError(f"The name in the config of {file} is not the name beside it: make them the same.")
     try:
         target = initial_target(document.get("initial_state"))
     except ConnectError as error:
@@ -89,12 +89,12 @@ def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
 def _named(file: Path, config: GivenConfig, target: TargetState | None = None) -> GivenConnector:
     name = (config.get("name") or "").strip()
     if not name:
-        raise ConnectError(f"{file} gives no name; give the key name a value that no other connector has.")
+        raise ConnectError(f"{file} gives no name: set the key name, to one that is not taken.")
     return GivenConnector(name, {**config, "name": name}, target)
 
 
 def _texts(document: Mapping[str, Any]) -> dict[str, str | None] | None:
-    """The values as texts; ``None`` if they are not all simple, and so not those of a configuration."""
+    """The values as texts; ``None`` if any is an object or array, which no configuration has."""
     if any(isinstance(value, dict | list) for value in document.values()):
         return None
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in document.items()}

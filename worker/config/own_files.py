@@ -1,4 +1,4 @@
-"""The files that a worker needs for itself, which no configuration of a connector has any business with."""
+"""The files that a worker needs for itself, which no connector's configuration may read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 __all__ = ["WORKER_FILE", "own_files"]
 
 WORKER_FILE: Final = "sluice.worker.file"
-"""Under this key the processes of a worker find the path of its file, which is no key of that file."""
+"""The key under which the processes of a worker find the path of its file. It is not a key of that file."""
 
 _RELATIVE: Final = ("file", "filename", "location")
 _PATH: Final = re.compile(r"""(?:^|(?<=[\s"'=,;]))/[^\s"',;]+""")
@@ -19,7 +19,7 @@ _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def own_files(worker: Mapping[str, str]) -> tuple[Path, ...]:
-    """The worker's file and whatever that names: key stores, offsets, tokens, the key tab of a login module.
+    """The worker's file and every file that it names: key stores, offsets, tokens, the key tab of a login module.
 
     Folders are left out, such as those of plugins.
     """

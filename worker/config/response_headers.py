@@ -1,4 +1,4 @@
-"""The headers that ``response.http.headers.config`` has every answer of the REST API carry."""
+"""The headers that ``response.http.headers.config`` adds to every answer of the REST API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RULE: Final = re.compile(r"\s*(?P<action>\w+)\s+(?P<name>[^\s:]+)\s*:(?P<value>
 
 
 class HeaderAction(enum.Enum):
-    """What is done with a header: dates are given in milliseconds since 1970."""
+    """What a rule does with its header; dates are given in milliseconds since 1970."""
 
     SET = "set"
     ADD = "add"
@@ -27,7 +27,7 @@ class HeaderAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeaderRule:
-    """One header, as it is sent; ``replaces`` another of its name, or is beside it."""
+    """One header, as it is sent; it ``replaces`` another of its name, or is added to it."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""When a connector is started by itself: after a failure, and by the clock."""
+"""The keys for automatic starts of a connector: after a failure, and on a schedule."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def _zone(key: str, value: str) -> None:
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise invalid_value(key, value, "There is no such time zone; write one as Europe/Berlin or UTC") from error
+        raise invalid_value(key, value, "There is no such time zone; use a name such as Europe/Berlin") from error
 
 
 class RestartConfig(Config):
-    """What the herder reads of a connector's configuration; the values may hold no references to config providers."""
+    """The keys of a connector that the herder itself reads; their values cannot refer to config providers."""
 
     restart_policy: Literal["none", "on-failure"] = option(
         default="none",
@@ -47,8 +47,8 @@ class RestartConfig(Config):
         group=_GROUP,
         width=Width.SHORT,
         display_name="Restart policy",
-        doc="What becomes of a connector or task that has failed: none leaves it as it is until somebody restarts it, "
-        "on-failure starts it again by itself.",
+        doc="What happens to a connector or task that has failed: none leaves it failed until a user restarts it, "
+        "on-failure restarts it automatically.",
     )
     restart_backoff_ms: Long = option(
         default=1_000,
@@ -66,7 +66,7 @@ class RestartConfig(Config):
         group=_GROUP,
         width=Width.SHORT,
         display_name="Maximum restart backoff",
-        doc="Longest wait before a restart, in milliseconds.",
+        doc="The longest wait before a restart, in milliseconds.",
     )
     restart_limit: int = option(
         default=10,
@@ -75,7 +75,7 @@ class RestartConfig(Config):
         group=_GROUP,
         width=Width.SHORT,
         display_name="Restart limit",
-        doc="Most restarts within restart.window.ms; what fails once more stays failed.",
+        doc="The most restarts within restart.window.ms; a connector or task that fails once more stays failed.",
     )
     restart_window_ms: Long = option(
         default=3_600_000,
@@ -94,9 +94,9 @@ class RestartConfig(Config):
         group=_SCHEDULE,
         width=Width.MEDIUM,
         display_name="Schedule",
-        doc="When a connector with run.until=drained runs, as a cron expression of five fields: at each of these times "
-        "it is started, and it rests once it is drained. A run that is still under way goes on; one that was missed, "
-        "because no worker was there, is made up for once. A connector that a user has stopped stays stopped.",
+        doc="When a connector with run.until=drained runs, as a cron expression of five fields: it is started at each "
+        "of these times, and rests once it is drained. A run that is still under way continues. Runs missed "
+        "because no worker was up are made up for by one. A connector that a user has stopped stays stopped.",
     )
     schedule_timezone: str = option(
         default="UTC",
@@ -105,14 +105,14 @@ class RestartConfig(Config):
         group=_SCHEDULE,
         width=Width.SHORT,
         display_name="Schedule time zone",
-        doc="The time zone of the schedule, as Europe/Berlin.",
+        doc="The time zone of the schedule, such as Europe/Berlin.",
     )
 
     def check(self) -> Iterable[ConfigError]:
         yield from super().check()
         if self.schedule and self.originals.get("run.until") != "drained":
             yield ConfigRuleError(
-                "A connector with a schedule has to come to an end: set run.until=drained beside it.",
+                "A connector with a schedule must end by itself: set run.until=drained too.",
                 "schedule",
                 "run.until",
             )

@@ -1,8 +1,8 @@
-"""Which keys of Spark a connector may bring: ``connector.spark.config.override.policy``.
+"""Which Spark keys a connector may set: ``connector.spark.config.override.policy``.
 
 A connector's configuration comes from whoever reaches the REST API, and many of Spark's keys load code into its
-processes, run commands or name files. There are hundreds, and those of every plugin of Spark besides: so it is listed
-what is allowed.
+processes, run commands or name files. There are hundreds, and every Spark plugin adds its own: so what is allowed is
+listed, not what is refused.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ TUNING: Final[Mapping[str, re.Pattern[str]]] = {
         _SWITCH,
     ),
 }
-"""The keys that the policy ``Tuning`` allows, and the form that their values have to have."""
+"""The keys that the policy ``Tuning`` allows, each with the form that its value must have."""
 
 
 @validator(f"one of {', '.join(_POLICIES)}")
@@ -110,7 +110,7 @@ def known_spark_policy(key: str, value: str) -> None:
 
 
 def refused_spark_keys(worker: Mapping[str, str], props: Mapping[str, str]) -> Iterator[ConfigError]:
-    """Give one error for each key of Spark in ``props`` that the worker's file does not let a connector have."""
+    """Give one error for each Spark key in ``props`` that the worker's file does not allow a connector to set."""
     policy = worker.get(SPARK_POLICY_KEY, _DEFAULT).strip()
     known_spark_policy(SPARK_POLICY_KEY, policy)
     listed = [item.strip() for item in worker.get(SPARK_ALLOWLIST_KEY, "").split(",")]

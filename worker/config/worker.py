@@ -43,7 +43,7 @@ def _positive_or_default(key: str, value: int) -> None:
 
 
 class WorkerConfig(Config):
-    """What workers of both modes have. Keys of Kafka clients stand beside these, with and without a prefix."""
+    """The keys of workers of both modes. Keys of Kafka clients stand beside them, with and without a prefix."""
 
     bootstrap_servers: tuple[str, ...] = option(
         importance=HIGH,
@@ -67,19 +67,20 @@ class WorkerConfig(Config):
         default=5_000,
         importance=LOW,
         validator=at_least(0),
-        doc="How long a connector or task may take to stop; its process is killed then.",
+        doc="How long a connector or task may take to stop, in milliseconds; after that its process is killed.",
     )
     offset_flush_interval_ms: Long = option(
         default=60_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How often tasks commit their offsets.",
+        doc="How often tasks commit their offsets, in milliseconds.",
     )
     offset_flush_timeout_ms: Long = option(
         default=5_000,
         importance=LOW,
         validator=at_least(1),
-        doc="How long committing offsets may take before it is given up and tried again at the next interval.",
+        doc="How long a commit of offsets may take, in milliseconds, before it is given up and tried again at the next "
+        "interval.",
     )
     plugin_path: tuple[str, ...] | None = option(
         default=None,
@@ -89,8 +90,8 @@ class WorkerConfig(Config):
     plugin_import_allowlist: tuple[str, ...] = option(
         default=(),
         importance=LOW,
-        doc="Patterns of dotted paths, such as acme.connect.*, of classes that configurations may name though no "
-        "plugins.toml lists them; * is any text. Whoever may create a connector may have these modules imported.",
+        doc="Patterns of dotted paths, such as acme.connect.*, for classes that configurations may name although no "
+        "plugins.toml lists them; * matches any text. Everybody who may create a connector can have them imported.",
     )
     config_providers: tuple[str, ...] = option(
         default=(),
@@ -105,12 +106,12 @@ class WorkerConfig(Config):
     topic_tracking_enable: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether the worker keeps which topics each connector uses, for GET /connectors/NAME/topics.",
+        doc="Whether the worker records which topics each connector uses, for GET /connectors/NAME/topics.",
     )
     topic_tracking_allow_reset: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether users may reset the topics that a connector uses.",
+        doc="Whether users may reset the record of the topics that a connector uses.",
     )
     connector_client_config_override_policy: str = option(
         default="All",
@@ -129,34 +130,34 @@ class WorkerConfig(Config):
         name=ALLOWED_URLS_KEY,
         default=(),
         importance=LOW,
-        doc="The token endpoints that connectors may name in their overrides, each as it is written there. In Java "
-        "this is a system property.",
+        doc="The token endpoints that connectors may name in their overrides, each exactly as it is written there. In "
+        "Java this is a system property.",
     )
     oauthbearer_allowed_files: tuple[str, ...] = option(
         name=ALLOWED_FILES_KEY,
         default=(),
         importance=LOW,
         doc="The files of assertions and of private keys for OAuth that connectors may name in their overrides, each "
-        "as it is written there. In Java this is a system property.",
+        "exactly as it is written there. In Java this is a system property.",
     )
     connector_spark_config_override_policy: str = option(
         default="Tuning",
         importance=MEDIUM,
         validator=known_spark_policy,
-        doc="Which keys of Spark (spark.*) connectors may set: Tuning, those of memory, cores and the like and those "
-        "in connector.spark.config.override.allowlist; Allowlist, only those in the list; All; None.",
+        doc="Which Spark keys (spark.*) connectors may set: Tuning, those for memory, cores and the like and those in "
+        "connector.spark.config.override.allowlist; Allowlist, only those in the list; All; None.",
     )
     connector_spark_config_override_allowlist: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Patterns of keys of Spark, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies "
-        "Tuning and Allowlist; * is any text. Many of them load code, run commands or name files.",
+        doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
+        "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,
         validator=url_list,
-        doc="Where the REST API listens, as URLs. An empty host is every interface, port 0 any free port.",
+        doc="Where the REST API listens, as URLs. An empty host means every interface, port 0 any free port.",
     )
     rest_advertised_host_name: str | None = option(
         default=None,
@@ -176,29 +177,29 @@ class WorkerConfig(Config):
     admin_listeners: tuple[str, ...] | None = option(
         default=None,
         importance=LOW,
-        doc="Where /admin is served, as URLs: with the rest if not set, nowhere if empty.",
+        doc="Where /admin is served, as URLs: on the listeners if this is not set, nowhere if it is empty.",
     )
     access_control_allow_origin: str = option(
         default="",
         importance=LOW,
-        doc="Origins, with commas between them, whose web pages may use the REST API; * is every origin.",
+        doc="Origins, separated by commas, whose web pages may use the REST API; * allows every origin.",
     )
     access_control_allow_methods: str = option(
         default="",
         importance=LOW,
-        doc="Methods, with commas between them, that such pages may use; GET, POST and HEAD if empty.",
+        doc="Methods, separated by commas, that pages of these origins may use; GET, POST and HEAD if empty.",
     )
     response_http_headers_config: str = option(
         default="",
         importance=LOW,
         validator=header_rules,
-        doc="Headers of every answer, with commas between them: [set|add|setDate|addDate] NAME: VALUE, each in double "
-        "quotes if it has a comma.",
+        doc="Headers to add to every answer, separated by commas: [set|add|setDate|addDate] NAME: VALUE, each in "
+        "double quotes if it has a comma.",
     )
 
 
 class StandaloneConfig(WorkerConfig):
-    """What only standalone workers have."""
+    """The keys of standalone workers."""
 
     offset_storage_file_filename: str = option(
         importance=HIGH,
@@ -213,56 +214,58 @@ class StandaloneConfig(WorkerConfig):
 
 
 class DistributedConfig(WorkerConfig):
-    """What only distributed workers have: their group, its topics, and how they trust each other."""
+    """The keys of distributed workers: for their group, its topics, and their trust in each other."""
 
     group_id: str = option(
         importance=HIGH,
         validator=non_empty,
-        doc="The name of the cluster that this worker belongs to. No consumer group may have the same.",
+        doc="The name of the cluster that this worker belongs to. Use the same name on every worker, and for no "
+        "consumer group.",
     )
     session_timeout_ms: int = option(
         default=10_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long the cluster waits for a sign of life from a worker before others take over its work. The "
-        "broker limits it by group.min.session.timeout.ms and group.max.session.timeout.ms.",
+        doc="How long the cluster waits for a heartbeat from a worker, in milliseconds, before others take over its "
+        "work. The broker limits it by group.min.session.timeout.ms and group.max.session.timeout.ms.",
     )
     heartbeat_interval_ms: int = option(
         default=3_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How often a worker gives a sign of life: at most a third of session.timeout.ms.",
+        doc="How often a worker sends a heartbeat, in milliseconds: at most a third of session.timeout.ms.",
     )
     rebalance_timeout_ms: int = option(
         default=60_000,
         importance=HIGH,
         validator=at_least(1),
-        doc="How long a worker may take to join a rebalance; longer than its tasks take to stop.",
+        doc="How long a worker may take to join a rebalance, in milliseconds: longer than its tasks take to stop.",
     )
     group_instance_id: str | None = option(
         default=None,
         importance=LOW,
-        doc="A name of this worker that outlives restarts (KIP-345): one that comes back within session.timeout.ms "
-        "gets its work back without a rebalance. No two workers may have the same.",
+        doc="A name for this worker that outlives restarts (KIP-345): a worker that comes back within "
+        "session.timeout.ms gets its work back without a rebalance. Use a different name on every worker.",
     )
     exactly_once_source_support: str = option(
         default="disabled",
         importance=HIGH,
         validator=one_of("disabled", "enabled", "preparing", ignore_case=True),
         doc="Whether source tasks write records and offsets in transactions (KIP-618). To turn it on in a running "
-        "cluster set all workers to preparing, one after the other, and then to enabled.",
+        "cluster, set every worker to preparing, one after the other, and then to enabled.",
     )
     worker_sync_timeout_ms: int = option(
         default=3_000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long a worker with older configurations than others may take to catch up before it leaves the group.",
+        doc="How long a worker that has read the config topic less far than others may take to catch up, in "
+        "milliseconds, before it leaves the group.",
     )
     worker_unsync_backoff_ms: int = option(
         default=300_000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long such a worker then stays away.",
+        doc="How long a worker that could not catch up stays out of the group, in milliseconds.",
     )
     offset_storage_topic: str = option(
         importance=HIGH, validator=non_empty, doc="The topic that keeps the offsets of source connectors."
@@ -271,13 +274,13 @@ class DistributedConfig(WorkerConfig):
         default=25,
         importance=LOW,
         validator=_positive_or_default,
-        doc="How many partitions that topic is created with; -1 is the broker's default.",
+        doc="How many partitions the offsets topic is created with; -1 means the broker's default.",
     )
     offset_storage_replication_factor: Short = option(
         default=3,
         importance=LOW,
         validator=_positive_or_default,
-        doc="How many replicas that topic is created with; -1 is the broker's default.",
+        doc="How many replicas the offsets topic is created with; -1 means the broker's default.",
     )
     config_storage_topic: str = option(
         importance=HIGH, validator=non_empty, doc="The topic that keeps the configurations of connectors."
@@ -286,7 +289,7 @@ class DistributedConfig(WorkerConfig):
         default=3,
         importance=LOW,
         validator=_positive_or_default,
-        doc="How many replicas that topic is created with; -1 is the broker's default.",
+        doc="How many replicas the config topic is created with; -1 means the broker's default.",
     )
     status_storage_topic: str = option(
         importance=HIGH, validator=non_empty, doc="The topic that keeps the states of connectors and tasks."
@@ -295,55 +298,56 @@ class DistributedConfig(WorkerConfig):
         default=5,
         importance=LOW,
         validator=_positive_or_default,
-        doc="How many partitions that topic is created with; -1 is the broker's default.",
+        doc="How many partitions the status topic is created with; -1 means the broker's default.",
     )
     status_storage_replication_factor: Short = option(
         default=3,
         importance=LOW,
         validator=_positive_or_default,
-        doc="How many replicas that topic is created with; -1 is the broker's default.",
+        doc="How many replicas the status topic is created with; -1 means the broker's default.",
     )
     connect_protocol: str = option(
         default="sessioned",
         importance=LOW,
         validator=one_of("eager", "compatible", "sessioned", ignore_case=True),
-        doc="How the workers of the cluster agree on who does what: sessioned signs what they ask of each other, "
-        "compatible does not, eager stops everything at each rebalance.",
+        doc="How the workers of the cluster divide the work: sessioned signs their requests to each other, compatible "
+        "does not, eager stops all work at each rebalance.",
     )
     scheduled_rebalance_max_delay_ms: int = option(
         default=300_000,
         importance=LOW,
         validator=between(0, _INT_MAX),
-        doc="How long the work of a worker that has gone waits for it to come back before others take it over.",
+        doc="How long the work of a worker that has left waits for its return, in milliseconds, before others take it "
+        "over.",
     )
     inter_worker_key_ttl_ms: int = option(
         default=3_600_000,
         importance=LOW,
         validator=between(0, _INT_MAX),
-        doc="How long a session key is used before the leader makes another.",
+        doc="How long a session key is used, in milliseconds, before the leader makes another.",
     )
     inter_worker_key_generation_algorithm: str = option(
         default="HmacSHA256",
         importance=LOW,
         validator=one_of(*_MAC_ALGORITHMS),
-        doc="The kind of key that the leader makes.",
+        doc="The algorithm that the leader makes session keys for.",
     )
     inter_worker_key_size: int | None = option(
         default=None,
         importance=LOW,
-        doc="The size of that key in bits; by default as long as what its algorithm gives.",
+        doc="The size of session keys in bits; by default the usual size for their algorithm.",
     )
     inter_worker_signature_algorithm: str = option(
         default="HmacSHA256",
         importance=LOW,
         validator=one_of(*_MAC_ALGORITHMS),
-        doc="The algorithm by which this worker signs what it asks of others.",
+        doc="The algorithm by which this worker signs its requests to other workers.",
     )
     inter_worker_verification_algorithms: tuple[str, ...] = option(
         default=("HmacSHA256",),
         importance=LOW,
         validator=all_of(non_empty_list, list_values(*_MAC_ALGORITHMS)),
-        doc="The algorithms it accepts from others; that by which it signs is one of them.",
+        doc="The algorithms that this worker accepts from others, inter.worker.signature.algorithm among them.",
     )
 
     def check(self) -> Iterable[ConfigError]:
@@ -351,14 +355,14 @@ class DistributedConfig(WorkerConfig):
         signing, accepted = self.inter_worker_signature_algorithm, self.inter_worker_verification_algorithms
         if signing not in accepted:
             yield ConfigRuleError(
-                f"inter.worker.verification.algorithms is {','.join(accepted)} and has to hold {signing}, by which "
-                "inter.worker.signature.algorithm signs.",
+                f"inter.worker.verification.algorithms is {','.join(accepted)} and lacks {signing}, by which this "
+                "worker signs (inter.worker.signature.algorithm): add it.",
                 "inter.worker.verification.algorithms",
             )
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             yield ConfigRuleError(
-                f"heartbeat.interval.ms is {self.heartbeat_interval_ms} and has to be less than session.timeout.ms, "
-                f"which is {self.session_timeout_ms}; a third of it is usual.",
+                f"heartbeat.interval.ms is {self.heartbeat_interval_ms} and must be less than session.timeout.ms "
+                f"({self.session_timeout_ms}): set it to about a third of that.",
                 "heartbeat.interval.ms",
             )
         topics = (self.config_storage_topic, self.offset_storage_topic, self.status_storage_topic)

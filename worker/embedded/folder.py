@@ -1,4 +1,4 @@
-"""The folder of an embedded server: what lies where, and the state that outlives those who use it."""
+"""The folder of an embedded server: its paths, and the state that outlives the processes that use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ServerFolder", "ServerState"]
 
 
 class ServerState(Protocol):
-    """What the last process that started or stopped a server wrote down: a dataclass whose fields are JSON."""
+    """The state that the last process to start or stop a server wrote: a dataclass whose fields are JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -28,10 +28,10 @@ class ServerState(Protocol):
         """Whether it was started to stay: the end of the last lease does not stop it."""
 
     def as_explicit(self) -> Self:
-        """The same, of a server that was started to stay."""
+        """The same state, of a server that was started to stay."""
 
     def as_stopped(self) -> Self:
-        """What to remember of it once it has been stopped."""
+        """The state to keep once the server has been stopped."""
 
 
 S = TypeVar("S", bound=ServerState)
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=ServerState)
 
 @dataclass(frozen=True, slots=True)
 class ServerFolder(Generic[S]):
-    """The paths below the folder of one server of a ``kind``; ``parse`` makes its state of what was written down."""
+    """The paths below the folder of one server of a ``kind``; ``parse`` reads its state."""
 
     path: Path
     kind: str
@@ -47,12 +47,12 @@ class ServerFolder(Generic[S]):
 
     @property
     def data(self) -> Path:
-        """What the server keeps."""
+        """The server's data."""
         return self.path / "data"
 
     @property
     def log(self) -> Path:
-        """What its process prints; the log of the start before is kept beside it."""
+        """The output of its process; the log of the previous start is kept beside it."""
         return self.path / f"{self.kind}.log"
 
     @property
@@ -62,12 +62,12 @@ class ServerFolder(Generic[S]):
 
     @property
     def leases(self) -> Path:
-        """One file a lease."""
+        """A folder with one file for each lease."""
         return self.path / "leases"
 
     @property
     def lock(self) -> Path:
-        """Held by whoever starts or stops the server."""
+        """The lock that a process holds while it starts or stops the server."""
         return self.path / "lock"
 
     def read_state(self) -> S | None:
@@ -79,13 +79,13 @@ class ServerFolder(Generic[S]):
             return None
 
     def write_state(self, state: S) -> None:
-        """Replace the state, at once or not at all."""
+        """Replace the state atomically."""
         partial = self._state.with_suffix(".partial")
         partial.write_text(json.dumps(asdict(state), indent=2) + "\n", encoding="utf-8")
         partial.replace(self._state)
 
     def rotate_log(self) -> None:
-        """Move the log of the start before aside."""
+        """Move the log of the previous start aside."""
         if self.log.is_file():
             self.log.replace(self.log.with_suffix(".log.1"))
 

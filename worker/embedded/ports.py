@@ -1,4 +1,4 @@
-"""Ports of embedded servers: on the loopback address, and free."""
+"""Free ports on the loopback address, for embedded servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def any_port(taken: int) -> int:
         if port != taken and is_free(port):
             return port
     raise ConnectError(
-        f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries; give the port to use."
+        f"No free port was found on {HOST} between {_LOWEST} and {_HIGHEST} in {_TRIES} tries; set the port to use."
     )
 
 

@@ -18,7 +18,7 @@ _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 
 
 def server_mark(kind: str, data: Path) -> str:
-    """The argument that tells the process that serves ``data`` from another that got its process id."""
+    """The argument that tells the process that serves ``data`` from a later one with the same process id."""
     return f"-Dsluice.{kind}.data={data}"
 
 
@@ -54,7 +54,7 @@ def is_process(pid: int, mark: str) -> bool:
 
 
 def find_process(mark: str) -> int | None:
-    """The process that carries ``mark``, should its starter have died before writing its id down."""
+    """The process that carries ``mark``, even if its starter died before it wrote the process id."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and is_process(int(folder.name), mark):
             return int(folder.name)
@@ -62,7 +62,7 @@ def find_process(mark: str) -> int | None:
 
 
 def signal_process(pid: int, number: signal.Signals) -> None:
-    """Send a signal; a process that is gone has had it."""
+    """Send a signal; do nothing if the process is gone."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

@@ -1,8 +1,8 @@
-"""A server at hand: a daemon of the user on loopback, whichever process started it.
+"""Embedded servers: daemons of the user on loopback, shared by any number of processes.
 
-``lease()`` is for tests and short jobs: whoever comes first starts the server, the last to go stops it. ``start()``
-and ``stop()`` are for people: a server that was started stays until it is stopped. Data and address are kept in the
-server's folder from one start to the next.
+``lease()`` is for tests and short jobs: the first lease starts the server, the end of the last one stops it.
+``start()`` and ``stop()`` are for people: a server that was started stays until it is stopped. Data and address are
+kept in the server's folder from one start to the next.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
 
     @abstractmethod
     def _launch(self, last: S | None) -> S:
-        """Start it, whose lock the caller holds, and wait until it is ready."""
+        """Start the server, whose lock the caller holds, and wait until it is ready."""
 
     @abstractmethod
     def _becomes_ready(self, state: S) -> bool:
@@ -50,14 +50,14 @@ class EmbeddedServer(ABC, Generic[S, I]):
 
     @abstractmethod
     def _check_agrees(self, state: S) -> None:
-        """Refuse a server that runs otherwise than it is now asked for."""
+        """Raise ``ConfigError`` if the server runs with other settings than it is now asked for."""
 
     @abstractmethod
     def _info(self, state: S) -> I:
-        """What its users are told."""
+        """The description of the server for its users."""
 
     def _after_stop(self, state: S, *, in_good_order: bool) -> None:
-        """See to what a process that has ended leaves behind."""
+        """Keep or remove the files that the ended process leaves behind."""
 
     def start(self) -> I:
         """Start the server, to run until ``stop()``; one that runs already is kept and stays, too."""
@@ -69,7 +69,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return self._info(state)
 
     def stop(self, timeout: float = _STOP_SECONDS) -> bool:
-        """Stop the server whoever uses it, in good order or after ``timeout`` seconds by force.
+        """Stop the server even if it is leased, in good order or after ``timeout`` seconds by force.
 
         Tells whether there was one to stop.
         """
@@ -89,7 +89,9 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return
         signal_process(state.pid, signal.SIGKILL)
         if not wait_gone(state.pid, self._mark, _KILL_SECONDS):
-            raise ConnectError(f"The embedded {self._kind}, process {state.pid}, does not end though it was killed.")
+            raise ConnectError(
+                f"The embedded {self._kind}, process {state.pid}, was killed but does not end; end it."
+            )
 
     def status(self) -> I | None:
         """The server if it runs, else ``None``."""
@@ -162,7 +164,7 @@ def wait_ready(
 
 
 def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
-    """Wait until a server killed just now has let go of its port, and end one that nothing tells of."""
+    """Wait until a server that was killed has released its port, and end one that no state mentions."""
     if last is not None:
         wait_gone(last.pid, mark, _KILL_SECONDS)
     while (pid := find_process(mark)) is not None:
@@ -172,5 +174,5 @@ def clear_the_way(mark: str, last: ServerState | None, data: Path) -> None:
 
 
 def where_to_look(log: Path, data: Path) -> str:
-    """The end of a server's log, and what to do about damaged data."""
+    """The end of a server's log, with the remedy for damaged data."""
     return f"If its data are damaged, remove {data} to begin anew. The end of its log, {log}:\n{tail(log)}"

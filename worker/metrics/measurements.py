@@ -1,7 +1,7 @@
-"""What tasks have counted and measured: those of this worker, and what the others tell of theirs. The herder's thread.
+"""The measurements of tasks: this worker's, and the other workers' as they report them. Used by the herder's thread.
 
-Whoever asks for a status is answered at once with what is known by then, and that has the other workers asked for what
-is newer; who wants the lag waits for them. Nothing of it is kept anywhere: a worker that starts asks again.
+A request for a status is answered at once with what is known, and makes this worker ask the others for newer values; a
+request for the lag waits for their answers. Nothing is stored: a worker that starts asks again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Owners(Protocol):
     """Asks other workers about the tasks that they run."""
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, Values]]:
-        """What the worker at ``url`` knows of the tasks of a connector, by their numbers."""
+        """The latest values of a connector's tasks on the worker at ``url``, by task number."""
 
 
 class _Question(NamedTuple):
@@ -54,7 +54,7 @@ class _Waiting:
 
 
 class Measurements:
-    """Keeps what is measured. Without ``owners`` there are no other workers."""
+    """Keeps the latest values of each task. Without ``owners`` there are no other workers."""
 
     def __init__(
         self, worker_id: str, statuses: StatusStore, membership: Membership, inbox: Inbox, owners: Owners | None
@@ -71,18 +71,18 @@ class Measurements:
         self._waiting: list[_Waiting] = []
 
     def take(self, unit: Unit, values: Values) -> None:
-        """Keep what a task of this worker has measured."""
+        """Keep the latest values of a task of this worker."""
         self._own[unit] = values
 
     def of(self, unit: Unit, status: Status) -> Values | None:
-        """What is known of a task; of one that runs elsewhere by now nothing of before."""
+        """The latest values of a task, unless another worker reported them than the one that runs it now."""
         if status.worker_id == self._worker_id:
             return self._own.get(unit)
         told = self._others.get(unit)
         return told.values if told is not None and told.worker_id == status.worker_id else None
 
     def totals(self) -> dict[str, float]:
-        """What the tasks of this worker have counted and measured, added up."""
+        """The values of this worker's tasks, added up."""
         totals: dict[str, float] = {}
         for values in self._own.values():
             for key, value in values.items():
@@ -90,17 +90,17 @@ class Measurements:
         return totals
 
     def forget(self, connector: str) -> None:
-        """The connector is no more."""
+        """Drop the values of a connector that was deleted."""
         self._own = {unit: values for unit, values in self._own.items() if unit.connector != connector}
         self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 
     def refresh(self, connector: str) -> None:
-        """Have the other workers asked, unless they were a moment ago; nobody waits for them."""
+        """Ask the other workers, unless they were asked a moment ago; nobody waits for the answers."""
         self._ask(connector)
 
     def gather(self, connector: str, go_on: Action) -> None:
-        """Ask the other workers, and go on when they have answered or take too long for that."""
+        """Ask the other workers, and call ``go_on`` when all have answered or time is up."""
         if not (asked := self._ask(connector)):
             go_on()
             return
@@ -109,7 +109,7 @@ class Measurements:
         self._inbox.after(_PATIENCE, lambda: self._end(waiting))
 
     def _ask(self, connector: str) -> set[_Question]:
-        """Ask who was not asked just now; the questions whose answers are to come."""
+        """Ask each worker that was not asked just now; return the questions that are still open."""
         if self._owners is None or (leader := self._membership.leader_url) is None:
             return set()
         scheme, now = urlsplit(leader).scheme, time.monotonic()
@@ -134,8 +134,8 @@ class Measurements:
         self._under_way.discard(question)
         self._answered[question] = time.monotonic()
         if (error := done.exception()) is not None:
-            # Its session is about to end, or it has its hands full: its tasks are shown without numbers.
-            logger.debug("Worker %s does not tell of its tasks: %s", question.worker_id, error)
+            # Its session is about to end, or it is overloaded: its tasks are shown without numbers.
+            logger.debug("Worker %s did not report the measurements of its tasks: %s", question.worker_id, error)
         values = {} if error is not None else done.result()
         kept = {unit: told for unit, told in self._others.items() if not _answers(question, unit, told)}
         new = {Unit(question.connector, task): _Told(question.worker_id, item) for task, item in values.items()}

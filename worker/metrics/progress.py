@@ -1,4 +1,4 @@
-"""How far the work is: a line in the log while records move."""
+"""The progress of the worker: a line in the log while records move."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Progress:
 
     @classmethod
     def of(cls, totals: Mapping[str, float], at: float) -> Progress:
-        """The progress that the totals of the metrics tell."""
+        """The progress in the totals of the metrics."""
         return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG, 0.0))
 
     def line(self, before: Progress) -> str | None:
-        """One line, with the rates since ``before``; none if nothing has moved.
+        """One line, with the rates since ``before``; ``None`` if nothing has moved.
 
-        A count falls when a task leaves this worker and takes its own along, which is no movement.
+        A total falls when a task leaves this worker and takes its counts along; that is no movement.
         """
         read, written = max(0.0, self.read - before.read), max(0.0, self.written - before.written)
         if not read and not written:

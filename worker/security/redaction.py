@@ -1,6 +1,6 @@
-"""What hides secrets in text that leaves a process, in one place (invariant I8).
+"""Hides secrets in every text that leaves a process, in one place (invariant I8).
 
-Everything that tells of an error or may repeat one goes through it: the log, traces of statuses, the headers of dead
+Whatever reports an error, or may repeat one, goes through it: the log, traces of statuses, the headers of dead
 letters, the answers to inquiries.
 """
 
@@ -63,8 +63,10 @@ class Redaction:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it may show: whole, without the line end of its file, line by line, without the user in front of it,
-    and each of them as it is written in Python, JSON, URLs and HTML, also twice over.
+    """The forms in which a secret may appear.
+
+    These are the whole, without the line end of its file, line by line and without the user in front of it, and each of
+    them as it is written in Python, JSON, URLs and HTML, also twice over.
     """
     lines = secret.splitlines()
     texts = {secret, secret.strip(), *(match[1] for match in _WITH_USER.finditer(secret))}

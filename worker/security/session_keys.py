@@ -1,4 +1,4 @@
-"""How the workers of a cluster know what comes from one of them: signatures by a shared key (KIP-507). Pure.
+"""Signatures by a shared key, by which workers know that a request comes from their cluster (KIP-507). Pure.
 
 The leader makes the key and writes it to the config topic, which only workers can read. It signs nothing that is kept,
 so a crash loses nothing: a worker that comes back reads the key again, and a new leader makes another.
@@ -46,7 +46,7 @@ _LEAST_BITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """The body of a request by another worker, as it came, and what its headers say of the signature."""
+    """The body of another worker's request, as it came, and the signature in its headers."""
 
     body: bytes = field(repr=False)
     signature: str | None = field(repr=False)
@@ -56,15 +56,15 @@ class SignedRequest:
 def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
     """A new key, by ``inter.worker.key.generation.algorithm`` and ``inter.worker.key.size`` (by default Java's).
 
-    Raises :class:`~connect.errors.ConfigError` for what no key can be made of.
+    Raises :class:`~connect.errors.ConfigError` if no key can be made of them.
     """
     name = _HASHES.get(algorithm)
     if name is None:
         raise ConfigError("inter.worker.key.generation.algorithm", algorithm, f"Use one of {', '.join(_HASHES)}")
     if bits is not None and bits < _LEAST_BITS:
         raise ConfigRuleError(
-            f"inter.worker.key.size is {bits} bits, and has to be {_LEAST_BITS} at least; leave it out for the size "
-            f"that is usual for {algorithm}.",
+            f"inter.worker.key.size is {bits} bits, which is too few: set it to at least {_LEAST_BITS}, or remove it "
+            f"to use the usual size for {algorithm}.",
             "inter.worker.key.size",
         )
     usual = _KEY_BYTES.get(algorithm, hashlib.new(name, usedforsecurity=False).digest_size)
@@ -73,7 +73,7 @@ def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
 
 
 def sign(key: SessionKey, algorithm: str, body: bytes) -> dict[str, str]:
-    """The headers that go with a body which is signed by ``inter.worker.signature.algorithm``."""
+    """The headers that carry the signature of a body, by ``inter.worker.signature.algorithm``."""
     return {SIGNATURE_HEADER: base64.b64encode(_mac(key, algorithm, body)).decode(), ALGORITHM_HEADER: algorithm}
 
 

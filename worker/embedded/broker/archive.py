@@ -1,4 +1,4 @@
-"""Class data archives: what makes a broker start in a second.
+"""Class data archives, which make a broker start in a second.
 
 The first broker that stops in good order leaves an archive of the classes it loaded: AppCDS, from Java 25 on
 the AOT cache. Later brokers of the same Java and jars start from it.
@@ -41,7 +41,7 @@ def class_archive(folder: Path, java: Java, arguments: Sequence[str]) -> ClassAr
 
 
 def keep_archive(partial: Path, path: Path) -> None:
-    """Put the archive that a stopped broker left in its place and remove those of other Javas and jars."""
+    """Move the archive that a stopped broker left into its place, and remove those of other Javas and jars."""
     if not partial.is_file():
         return
     partial.replace(path)

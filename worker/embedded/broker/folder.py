@@ -26,7 +26,7 @@ _CHECKPOINT = Path(__file__).with_name("bootstrap.checkpoint")
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """What the last process that started or stopped the broker wrote down."""
+    """The state that the last process to start or stop the broker wrote."""
 
     pid: int
     ports: Ports
@@ -43,7 +43,7 @@ class BrokerState:
         return replace(self, explicit=True)
 
     def as_stopped(self) -> BrokerState:
-        """What to remember of it once it has been stopped: its address and settings."""
+        """The state to keep once the broker has been stopped: its address and settings."""
         return replace(self, explicit=False, archive="", partial_archive="")
 
 

@@ -1,4 +1,4 @@
-"""Launching an embedded broker: Java, jars, storage, ports and properties brought together into a process."""
+"""The launch of an embedded broker, from Java, jars, storage, ports and properties."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A real Apache Kafka broker at hand: a single KRaft node, run as a daemon of the user on loopback.
-
-``EmbeddedBroker().lease()`` is for tests and short jobs: whoever comes first starts the broker, the last to
-go stops it. ``start()`` and ``stop()`` are for people: a broker that was started stays until it is stopped.
-Data and address are kept in the broker's folder from one start to the next.
-"""
+"""The embedded broker: a real Apache Kafka of a single KRaft node, run as a daemon of the user on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +21,7 @@ __all__ = ["BrokerConfig", "BrokerInfo", "EmbeddedBroker"]
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """A broker that runs: how to reach it and what it is."""
+    """A running broker: its address, process and folder."""
 
     pid: int
     bootstrap_servers: str

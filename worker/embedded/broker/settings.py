@@ -89,14 +89,14 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:
-            raise ConfigError("heap", self.heap, "not a size; give one such as 256m or 1g")
+            raise ConfigError("heap", self.heap, "not a size; set it to one such as 256m or 1g")
         if self.port is not None and not 0 <= self.port <= _LARGEST_PORT:
-            raise ConfigError("port", self.port, f"not between 0 and {_LARGEST_PORT}")
+            raise ConfigError("port", self.port, f"not a port; set it to a number from 0 to {_LARGEST_PORT}")
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where clients connect, and where the broker finds its own controller."""
+    """The ports of a broker: for clients, and for its own controller."""
 
     broker: int
     controller: int

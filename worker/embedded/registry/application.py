@@ -21,20 +21,20 @@ _MAIN = "quarkus-run.jar"
 
 
 def registry_archive() -> Jar:
-    """The archive that is pinned."""
+    """The pinned archive."""
     (archive,) = read_lock(_LOCK)
     return archive
 
 
 def application_jar(java: Java, home: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """The jar to start, in ``home``/applications, after what is missing was fetched and unpacked."""
+    """The jar to start, in ``home``/applications; it is fetched and unpacked if it is missing."""
     archive = registry_archive()
     (path,) = resolve_jars([archive], java=java, home=home, environ=environ)
     return unpacked(path, home / "applications" / f"{archive.artifact}-{archive.version}-{archive.sha256[:12]}") / _MAIN
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
-    """``folder`` with the content of ``archive``: whole, whoever unpacks it at the same time or was killed at it."""
+    """``folder`` with the whole content of ``archive``, even if others unpack it too or were killed while they did."""
     if folder.is_dir():
         return folder
     with file_lock(folder.parent / ".lock"):

@@ -15,7 +15,7 @@ __all__ = ["RegistryFolder", "RegistryState", "registry_folder"]
 
 @dataclass(frozen=True, slots=True)
 class RegistryState:
-    """What the last process that started or stopped the registry wrote down."""
+    """The state that the last process to start or stop the registry wrote."""
 
     pid: int
     port: int
@@ -29,7 +29,7 @@ class RegistryState:
         return replace(self, explicit=True)
 
     def as_stopped(self) -> RegistryState:
-        """What to remember of it once it has been stopped: its address and storage."""
+        """The state to keep once the registry has been stopped: its address and storage."""
         return replace(self, explicit=False)
 
 

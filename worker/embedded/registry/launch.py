@@ -1,4 +1,4 @@
-"""Launching an embedded schema registry: Java, application, ports and settings brought together into a process."""
+"""The launch of an embedded schema registry, from Java, application, ports and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 __all__ = ["API_PATH", "DEFAULT_PORT", "LEAST_JAVA", "becomes_ready", "launch_registry"]
 
 API_PATH = "/apis/ccompat/v7"
-"""Where the registry serves the API of Confluent's."""
+"""The path at which the registry serves Confluent's API."""
 DEFAULT_PORT = 8081
 LEAST_JAVA = 21
 

@@ -1,4 +1,4 @@
-"""A real schema registry at hand: Apicurio Registry, which serves Confluent's API, as a daemon on loopback."""
+"""The embedded schema registry: a real Apicurio Registry with Confluent's API, as a daemon on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["EmbeddedRegistry", "RegistryInfo", "RegistryServerConfig", "Storage"
 
 @dataclass(frozen=True, slots=True)
 class RegistryInfo:
-    """A registry that runs: how to reach it and what it is."""
+    """A running registry: its address, process and folder."""
 
     pid: int
     url: str

@@ -1,4 +1,4 @@
-"""How an embedded schema registry is run."""
+"""The settings of an embedded schema registry."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class RegistryServerConfig:
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:
-            raise ConfigError("heap", self.heap, "not a size; give one such as 256m or 1g")
+            raise ConfigError("heap", self.heap, "not a size; set it to one such as 256m or 1g")
         if self.port is not None and not 0 <= self.port <= _LARGEST_PORT:
-            raise ConfigError("port", self.port, f"not between 0 and {_LARGEST_PORT}")
+            raise ConfigError("port", self.port, f"not a port; set it to a number from 0 to {_LARGEST_PORT}")
 
 
 def system_properties(config: RegistryServerConfig, port: int, management_port: int, data: Path) -> list[str]:

@@ -18,14 +18,14 @@ from connect.config.errors import ConfigRuleError
 __all__ = ["token_provider"]
 
 _TIMEOUT_SECONDS: Final = 2.0
-"""Nothing else is done while a token is fetched, so it has to be soon."""
+"""Short, because nothing else is done while a token is fetched."""
 
 _USED_UP: Final = 0.8
 _UNSIGNED_SECONDS: Final = 3600
 
 
 def token_provider(properties: Mapping[str, str]) -> AbstractTokenProvider:
-    """What gives tokens, by librdkafka's ``sasl.oauthbearer.*``. Raises ``ConfigError`` for other ways to get one."""
+    """A provider of tokens, by librdkafka's ``sasl.oauthbearer.*``; ``ConfigError`` for other ways to get one."""
     if (config := properties.get("sasl.oauthbearer.config")) is not None:
         subject = config.removeprefix("principal=")
         return _Tokens(lambda: (_unsigned(subject), _UNSIGNED_SECONDS), {})

@@ -39,7 +39,7 @@ _MODULE_OF_MECHANISM = {
 }
 
 LOGIN_MODULES = frozenset(_MODULE_OF_MECHANISM.values())
-"""The Java classes that stand for the ways to log in."""
+"""The Java login modules that are known here."""
 
 _RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "JwtBearerJwtRetriever")
 _OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
@@ -83,8 +83,8 @@ def check_kerberos(properties: Mapping[str, PropertyValue]) -> None:
     for name, pattern in _IN_COMMANDS.items():
         if name in properties and not pattern.fullmatch(str(properties[name])):
             raise ConfigRuleError(
-                f"Configuration {name} has characters that a shell would take for more than a name: use letters, "
-                "digits and any of . _ - @ / : + = , alone",
+                f"Configuration {name} has characters that mean something to a shell: use only letters, digits "
+                "and . _ - @ / : + = ,",
                 name,
             )
 
@@ -143,7 +143,7 @@ def _kerberos_properties(java: Mapping[str, str], module: LoginModule | None) ->
 
 
 def _kinit_command(path: str) -> str:
-    """Java's value is a program, librdkafka's a shell command."""
+    """The shell command that librdkafka wants, for the program that Java's setting names."""
     kinit = shlex.quote(path)
     login = '-t "%{sasl.kerberos.keytab}" -k "%{sasl.kerberos.principal}"'
     return f"{kinit} -R {login} || {kinit} {login}"
@@ -169,10 +169,10 @@ def _oidc_properties(java: Mapping[str, str], options: Mapping[str, str], endpoi
     try:
         url = http_url(endpoint)
     except ValueError as error:
-        reason = f"A token can only be had from an http:// or https:// URL, give the identity provider's: {error}"
+        reason = f"Tokens come from an http:// or https:// URL only, set the identity provider's: {error}"
         raise ConfigError(_ENDPOINT, shown_url(endpoint), reason) from error
     if url.user_info is not None:
-        reason = f"It has a user and a password, which {_CLIENT_ID} and {_CLIENT_SECRET} are for"
+        reason = f"It has a user and a password: set {_CLIENT_ID} and {_CLIENT_SECRET} instead"
         raise ConfigError(_ENDPOINT, shown_url(endpoint), reason)
     properties = {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": endpoint}
     scope = java.get("sasl.oauthbearer.scope") or options.get("scope")

@@ -1,6 +1,6 @@
 """Java's TLS settings as librdkafka's: stores, certificates, keys, cipher suites.
 
-Stores in JKS and PKCS12 are read here, and their keys and certificates given on as texts: nothing is written to a disk.
+Stores in JKS and PKCS12 are read here, and their keys and certificates passed on as texts: nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OPENSSL_CIPHERS = {
 }
 """Java's names of the cipher suites up to TLS 1.2, with OpenSSL's."""
 
-# OpenSSL takes these only through another setting, which librdkafka has not; they are always on.
+# OpenSSL takes these only through another setting, which librdkafka lacks; they are always on.
 _TLS13_SUITES = frozenset(
     (
         "TLS_AES_128_GCM_SHA256",
@@ -98,7 +98,7 @@ def _own_key(java: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pem_location(java: Mapping[str, str], name: str, inline: str) -> str | None:
-    """The file of a store if it is PEM: OpenSSL reads that by itself, and in more forms than we do."""
+    """The file of a store if it is PEM: OpenSSL reads that itself, and more forms of it than we do."""
     location = java.get(f"{name}.location", "").strip()
     return location if location and not inline.strip() and is_pem(java, name) else None
 

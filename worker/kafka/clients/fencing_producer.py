@@ -1,8 +1,8 @@
-"""A producer of which there is one in the cluster: whoever claims it shuts out the one before (KIP-618).
+"""A producer of which the cluster has one: a worker that claims it fences the one before (KIP-618).
 
-Crash point: records that are written together are one transaction. Killed within it, none of them counts; the next
-to claim ends it. A broker that is killed may have decided a transaction and forget to say so in the topic, which for
-``read_committed`` is then under way for ever; there the end of the next transaction of the same writer ends both.
+Crash point: records that are written together are one transaction. If the worker is killed within it none of them
+counts, and the next claim ends it. A broker that is killed may have decided a transaction without writing so to the
+topic, where it then stays open for ``read_committed``; the end of the writer's next transaction ends both.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class FencingProducer:
         self._producer: Producer | None = None
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start the producer's thread."""
         self._thread.start()
 
     def claim(self, record: tuple[bytes, bytes | None]) -> Future[None]:
-        """Shut out whoever wrote under this id before, and write a record that changes nothing.
+        """Fence the worker that wrote under this id before, and write a record that changes nothing.
 
-        When that is done no transaction is under way, whatever became of the last one: the record has ended it.
+        After that no transaction is open, whatever became of the last one: the record has ended it.
         """
         return self._ask(partial(self._claim, [record]))
 
@@ -85,7 +85,7 @@ class FencingProducer:
         return self._ask(partial(self._write, list(records)))
 
     def close(self) -> None:
-        """Serve what was asked before, and end."""
+        """Finish the requests made so far, then end the thread."""
         self._inbox.put(None)
         if self._thread.ident is not None:
             self._thread.join()

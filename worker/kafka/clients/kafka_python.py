@@ -1,7 +1,7 @@
-"""kafka-python's settings. It speaks those requests that librdkafka does not have.
+"""The settings of kafka-python's clients, which make the requests that librdkafka lacks.
 
-What a client is made from is read as for every other client of the worker, so that one key means one thing; what that
-comes to is then said in kafka-python's words. What it cannot do is a ``ConfigError``.
+They are translated from librdkafka's settings, so that one key means the same for every client of the worker. A setting
+that kafka-python cannot follow is a ``ConfigError``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNDERSTOOD: Final = frozenset(
 
 
 def quieten() -> None:
-    """Have the library log nothing: it reports each attempt to connect, and what matters is told by who uses it."""
+    """Silence the library: it logs each attempt to connect, and its callers report what matters."""
     library = logging.getLogger("kafka")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL)

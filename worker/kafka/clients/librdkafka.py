@@ -43,15 +43,15 @@ _QUIET_SECONDS: Final = 60.0
 _RETRYING: Final = ": retrying"
 _MOST_KEPT: Final = 100
 _PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
-"""What differs between the lines of one broker that is away."""
+"""The parts of a line that differ each time although the same broker is away."""
 
 
 class ConnectionFailures(logging.Filter):
     """Lets a failure to connect through once a minute, whichever client of the process it happened to.
 
-    What the library itself says that it tries again, such as to get a producer's id, is not worth a line.
-    A logger of level DEBUG gets them all. The library calls it with its facility, the name of the client and the text.
-    May be used by any thread.
+    Failures that the library itself says it retries, such as to get a producer's id, are left out. A logger of level
+    DEBUG gets all lines. The library logs with its facility, the name of the client and the text as arguments. May be
+    used by any thread.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -60,7 +60,7 @@ class ConnectionFailures(logging.Filter):
         self._told: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is worth reading."""
+        """Whether the line is let through."""
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
         if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return True
@@ -116,9 +116,9 @@ def log_error(error: KafkaError) -> None:
 
 
 def until_answered(ask: Callable[[], T], seconds: float) -> T:
-    """What ``ask`` gives, which is called again after each ``RetriableError``; the last one is raised after so long.
+    """Call ``ask`` again after each ``RetriableError``, for so many seconds; then raise the last one. Blocks.
 
-    A connection that ends fails at once what was asked on it, however long a request may take. Blocks.
+    A broker that goes away fails every request on its connection at once, however long a request may take.
     """
     deadline = time.monotonic() + seconds
     wait = _LEAST_WAIT

@@ -74,7 +74,7 @@ def transactional_id(group_id: str, connector_name: str, task: int) -> str:
 
 
 def client_id_base(worker: Mapping[str, str]) -> str:
-    """What the client ids of a worker's own clients begin with."""
+    """The prefix of the client ids of a worker's own clients."""
     base = worker.get("group.id", "").strip() or "connect"
     own = worker.get("client.id", "").strip()
     return f"{base}-{own}-" if own else f"{base}-"
@@ -95,7 +95,7 @@ def source_producer_properties(
 
 
 def dlq_producer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The producer that writes a sink task's errant records to its dead letter queue."""
+    """The producer that writes a sink task's dead letters to its dead letter queue."""
     client_id = f"connector-dlq-producer-{connector['name']}-{task}"
     return _task_producer_properties(worker, connector, client_id, {})
 
@@ -226,10 +226,10 @@ def _task_client(
     connector: Mapping[str, str],
     forced: Mapping[str, str],
 ) -> ClientProperties:
-    """Lay the layers of a connector's client over each other; a user's value that is covered is reported.
+    """Lay the layers of a connector's client over each other; a user's value that has no effect is reported.
 
-    What a connector may override is asked here and not when it is validated alone: a configuration may have been stored
-    before the policy was tightened, or by another worker.
+    The override policy is checked here, and not only when a connector is validated: its configuration may have been
+    stored before the policy was tightened, or by another worker.
     """
     for refused in refused_overrides(worker, connector, [kind]):
         raise refused
@@ -248,7 +248,7 @@ def _task_client(
 
 
 def _as_written(error: ConfigError, sources: Mapping[str, Mapping[str, str]]) -> ConfigError:
-    """The error with its keys as the user wrote them; ``sources`` by the prefix that a client's keys have there."""
+    """The error with its keys as the user wrote them; ``sources`` are by the prefix of a client's keys in each."""
     keys = {key: prefix + key for prefix, source in sources.items() for key in keys_of(error) if prefix + key in source}
     if not isinstance(error, ConfigRuleError):
         return ConfigError(keys.get(error.key, error.key), error.value, error.reason)

@@ -1,4 +1,4 @@
-"""What the coordinator of a consumer group is asked through kafka-python, because librdkafka cannot.
+"""Requests to the coordinator of a consumer group that are made by kafka-python, because librdkafka cannot.
 
 librdkafka has no request to forget some of the offsets (KIP-496). It has one to read them, but its admin client ends
 the process with a segmentation fault when the coordinator is moving or not up yet: ``rd_kafka_handle_OffsetFetch``
@@ -31,7 +31,7 @@ _MOVING: Final = (
     errors.CoordinatorNotAvailableError,
     errors.NotCoordinatorError,
 )
-# Who has no offset, or no partition by now, has nothing to forget.
+# A partition without an offset, or that is gone, has nothing to forget.
 _FORGOTTEN: Final = (errors.NoError, errors.UnknownTopicOrPartitionError)
 
 
@@ -40,9 +40,9 @@ class GroupInUseError(ConnectError):
 
 
 def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[tuple[str, int], int]:
-    """Every offset that a group has committed, by topic and partition; none of a group that there is not.
+    """Every offset that a group has committed, by topic and partition; empty for an unknown group.
 
-    Raises :class:`~connect.errors.ConnectError` for what the broker refuses within ``timeout`` seconds.
+    Raises :class:`~connect.errors.ConnectError` if the broker refuses within ``timeout`` seconds.
     """
     try:
         with _admin(client) as admin:
@@ -55,7 +55,7 @@ def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[t
 
 
 def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[str, int]], timeout: float) -> None:
-    """Have a group forget its offsets of these topics and partitions.
+    """Make a group forget its offsets of these topics and partitions.
 
     A group without members forgets all of it or nothing. Raises :class:`GroupInUseError`, or a ``ConnectError`` for
     whatever else the broker refuses within ``timeout`` seconds.
@@ -85,7 +85,7 @@ def _admin(client: ClientProperties) -> Iterator[KafkaAdminClient]:
 
 
 def _settled(ask: Callable[[], T], timeout: float) -> T:
-    """The answer, once the group has a broker that sees to it."""
+    """The answer, once the group has a coordinator."""
     deadline = time.monotonic() + timeout
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The offsets of a consumer group: read, set and forgotten, while the group has no members."""
+"""The offsets of a consumer group: read, altered and reset, while the group has no members."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ConsumerGroup:
 
 
 def _settled(ask: Callable[[], Future[T]]) -> T:
-    """The answer, once the group has a broker that sees to it; a new or restarted cluster takes a moment for that."""
+    """The answer, once the group has a coordinator; a new or restarted cluster needs a moment for that."""
     deadline = time.monotonic() + _TIMEOUT
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a consumer's settings mean together: its group, its assignor, its limits."""
+"""The consumer settings that depend on each other: its group, its assignor, its limits."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _assignors(value: str) -> str:
 
 
 def check_consumer(properties: dict[str, PropertyValue]) -> None:
-    """Settle in ``properties`` what librdkafka wants to agree and Java leaves open."""
+    """Make ``properties`` agree where librdkafka requires it and Java does not."""
     _fit_session_timeout(properties)
     most = _number(properties, "fetch.max.bytes", _DEFAULT_MESSAGE_MAX_BYTES)
     if most < _number(properties, "message.max.bytes", _DEFAULT_MESSAGE_MAX_BYTES):

@@ -1,4 +1,4 @@
-"""Every client setting that Java's producer, consumer and admin client know, and what becomes of it here."""
+"""Every client setting of Java's producer, consumer and admin client, and how it is translated."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class HandledByWorker:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Without effect here, for a reason."""
+    """Accepted without effect, for a ``reason``."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An error that says what to use in its place, unless the value is one of ``harmless``."""
+    """Refused with a ``remedy``, unless the value is one of ``harmless``."""
 
     remedy: str
     harmless: frozenset[str] = frozenset(("",))
@@ -344,7 +344,7 @@ CLIENT_KEYS: Mapping[ClientKind, Mapping[str, Decision]] = {
     ClientKind.CONSUMER: _ANY_CLIENT | _SASL | _JWT_ASSERTION | _SSL | _CONSUMER,
     ClientKind.ADMIN: _ANY_CLIENT | _SASL | _JWT_ASSERTION | _SSL | _ADMIN,
 }
-"""What becomes of each Java setting, for each kind of client."""
+"""The decision about each Java setting, for each kind of client."""
 
 IGNORED_PREFIXES = {"metrics.context.": _NO_JVM_METRICS.reason}
 """Settings of which only the beginning is known, with the reason why they are without effect."""

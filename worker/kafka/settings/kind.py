@@ -12,7 +12,7 @@ PropertyValue = str | int | bool
 
 
 class ClientKind(Enum):
-    """What a client does; ``value`` is also its prefix in a worker's config (``producer.``, ...)."""
+    """A kind of client; ``value`` is also its prefix in a worker's config (``producer.``, ...)."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"
@@ -34,11 +34,11 @@ class ClientProperties:
     """The settings of one client, sorted by who acts on them."""
 
     properties: Mapping[str, PropertyValue] = field(repr=False)
-    """What librdkafka is given, by its canonical names. May hold secrets, so it is not shown."""
+    """The settings for librdkafka, by its canonical names. They may hold secrets, so they are not shown."""
 
     runtime: Mapping[str, str]
     """Java settings that librdkafka does not have and the worker's own loops act on, such as
     ``max.poll.records``."""
 
     ignored: Mapping[str, str]
-    """Settings without effect, each with the reason: to be warned about once."""
+    """Settings without effect, each with the reason: the worker warns about them once."""

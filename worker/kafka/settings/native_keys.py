@@ -1,6 +1,6 @@
-"""The names librdkafka knows, so that its own settings may be given beside Java's.
+"""The names of librdkafka's own settings, which may be given beside Java's.
 
-From the properties of librdkafka 2.16, without callbacks and without what belongs to the worker.
+From the properties of librdkafka 2.16, without callbacks and without those that the worker sets itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REFUSED_NATIVE_KEYS = {
     "enabled_events": "The worker serves the client's events itself: remove the key",
     "internal.termination.signal": "The worker handles signals itself: remove the key",
 }
-"""What librdkafka knows and a connector may not set, with the reason."""
+"""The settings of librdkafka that nobody may set, each with the reason."""
 
 _ANY_CLIENT = frozenset(
     (

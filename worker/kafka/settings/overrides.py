@@ -85,7 +85,7 @@ def known_policy(_key: str, value: str) -> None:
 def refused_overrides(
     worker: Mapping[str, str], connector: Mapping[str, str], kinds: Collection[ClientKind] = tuple(ClientKind)
 ) -> list[ConfigError]:
-    """Return one error for each client setting of ``connector`` that the worker's file does not let it have."""
+    """Return one error for each client setting of ``connector`` that the worker's file does not allow."""
     policy, allowlist = worker.get(POLICY_KEY, "All"), _listed(worker, ALLOWLIST_KEY)
     errors = check_overrides(policy, connector, allowlist=allowlist, kinds=kinds)
     dangers = OverrideDangers(_listed(worker, ALLOWED_URLS_KEY), _listed(worker, ALLOWED_FILES_KEY))
@@ -132,13 +132,13 @@ def check_overrides(
 
 @dataclass(frozen=True, slots=True)
 class OverrideDangers:
-    """What the worker's file allows of such settings: token endpoints and files for OAuth, by their exact texts."""
+    """Settings that no policy allows, with the OAuth endpoints and files that the worker's file lists as exceptions."""
 
     urls: Collection[str] = ()
     files: Collection[str] = ()
 
     def errors(self, kind: ClientKind, overrides: Mapping[str, str]) -> Iterator[ConfigError]:
-        """One error for each of ``overrides``, by their names without prefix, that a connector may not have."""
+        """One error for each of ``overrides``, given without their prefix, that a connector may not set."""
         for name, value in overrides.items():
             key = kind.override_prefix + name
             if name in REFUSED_NATIVE_KEYS:

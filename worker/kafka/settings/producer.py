@@ -1,4 +1,4 @@
-"""What a producer's settings mean together: partitioner, compression, idempotence, transactions."""
+"""The producer settings that depend on each other: partitioner, compression, idempotence, transactions."""
 
 from __future__ import annotations
 

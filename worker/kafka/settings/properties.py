@@ -27,7 +27,7 @@ from worker.kafka.settings.producer import check_producer, producer_properties
 __all__ = ["JAVA_DEFAULTS", "UNKNOWN_KEY", "layered", "librdkafka_properties"]
 
 UNKNOWN_KEY = "no such setting is known"
-"""Why a setting is ignored that neither Java's client nor librdkafka knows."""
+"""The reason for ignoring a setting that neither Java's client nor librdkafka knows."""
 
 # The first wait and the longest, with librdkafka's own defaults.
 _BACKOFF = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 10_000}
@@ -57,7 +57,7 @@ def librdkafka_properties(java: Mapping[str, str], kind: ClientKind) -> ClientPr
     """Turn settings with Java's names, librdkafka's names or both into those of one client.
 
     Where a property is given under both names, librdkafka's wins. Raises ``ConfigError`` for a value that is
-    not allowed and for a setting that cannot be kept here, and says what to use in its place.
+    not allowed and for a setting that cannot be translated, and says what to use in its place.
     """
     properties = _converted(java, kind) | sasl_properties(java) | ssl_properties(java)
     if kind is ClientKind.PRODUCER:

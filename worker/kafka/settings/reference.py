@@ -1,4 +1,4 @@
-"""The page of the documentation that tells what becomes of each client setting."""
+"""The documentation page on how each client setting is translated."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _agreed(key: str) -> bool:
 
 
 def _told(decision: Decision | None) -> tuple[str, ...]:
-    """What a row tells: kind of decision, librdkafka's names, the note."""
+    """The cells of a row: kind of decision, librdkafka's names, the note."""
     match decision:
         case Mapped(names, _, note):
             return "mapped", ", ".join(f"`{name}`" for name in names), note

@@ -1,4 +1,4 @@
-"""Topics on the broker: described, made when they are missing, checked where they must be compacted."""
+"""Requests about topics: describe them, create them when they are missing, check that they are compacted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _COMPACT = "compact"
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the broker has it."""
+    """A topic as the broker describes it."""
 
     name: str
     partitions: int
@@ -61,7 +61,7 @@ class TopicDescription:
 
 
 class Creation(Enum):
-    """What came of making a topic."""
+    """The outcome of creating a topic."""
 
     CREATED = auto()
     EXISTED = auto()
@@ -69,9 +69,9 @@ class Creation(Enum):
 
 
 class TopicCreator:
-    """Makes the topics of a source task as its connector's groups say, each when its first record comes.
+    """Creates the topics of a source task as its connector's groups say, each when its first record comes.
 
-    Without groups nothing is made: the broker may do it. One creator belongs to one task and one thread.
+    Without groups it creates nothing: the broker may. One creator belongs to one task and one thread.
     """
 
     def __init__(self, admin: AdminClient, groups: TopicCreationGroups | None) -> None:
@@ -83,7 +83,7 @@ class TopicCreator:
         """Return when ``topic`` exists; a topic that was seen once is not asked for again.
 
         Raises ``RetriableError`` while the broker does not answer, ``ConnectError`` if the topic does not
-        exist and cannot be made.
+        exist and cannot be created.
         """
         if self._groups is None or topic in self._known:
             return
@@ -102,7 +102,7 @@ class TopicCreator:
 
 
 def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
-    """Return the topic as the broker has it, ``None`` if it has it not."""
+    """Return the broker's description of a topic, ``None`` if there is no such topic."""
     try:
         described = _answer(
             admin,
@@ -124,9 +124,9 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
 
 
 def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
-    """The ids of topics, which tell one from another that later has its name (KIP-516).
+    """The ids of topics, which tell a topic from a later one of the same name (KIP-516).
 
-    Those are left out that the brokers do not tell now, or have no id, as before Kafka 2.8.
+    Topics without a known id are left out, such as all topics before Kafka 2.8.
     """
     if not topics:
         return {}
@@ -136,13 +136,13 @@ def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
         try:
             found[topic] = str(answer.result().topic_id)
         except KafkaException as error:
-            logger.debug("The id of topic %s is not told: %s", topic, _text(error))
+            logger.debug("The id of topic %s is unknown: %s", topic, _text(error))
     admin.poll(0)
     return {topic: known for topic, known in found.items() if known != _NO_TOPIC_ID}
 
 
 def create(admin: AdminClient, topic: NewTopic) -> Creation:
-    """Make a topic, and tell whether it was made, existed already, or may not be made."""
+    """Create a topic, and tell whether it was created, existed already, or may not be created."""
     request = _NewTopicRequest(
         topic.name,
         num_partitions=topic.partitions,
@@ -170,9 +170,9 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
 
 
 def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
-    """Return the topic's settings, defaults included; ``None`` if they cannot be had.
+    """Return the topic's settings, defaults included.
 
-    That is where the topic is missing or this principal may not read them.
+    ``None`` if the topic is missing or this principal may not read them.
     """
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     try:
@@ -193,7 +193,7 @@ def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:
 
 
 def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: str) -> TopicDescription:
-    """Make an internal, compacted topic if it is missing; return it as the broker has it.
+    """Create an internal, compacted topic if it is missing; return its description.
 
     A topic that exists keeps its partitions and settings, but must have ``cleanup.policy=compact`` and no
     other policy. ``key`` is the worker's key that names the topic and ``purpose`` what it holds ("connector
@@ -234,7 +234,7 @@ def _check_compacted(admin: AdminClient, topic: str, key: str, purpose: str) -> 
 
 
 def _described_when_visible(admin: AdminClient, topic: str) -> TopicDescription:
-    """A new topic is known to the controller first and to the broker that is asked a moment later."""
+    """Wait until the brokers know a new topic: the controller knows it a moment earlier."""
     deadline = time.monotonic() + _VISIBLE_AFTER_SECONDS
     while (description := describe(admin, topic)) is None:
         if time.monotonic() > deadline:

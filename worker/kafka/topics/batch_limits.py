@@ -1,4 +1,4 @@
-"""How much a topic takes at once, where that is less than the producer would send it in one batch."""
+"""The largest batch that a topic accepts, where that is less than the producer would send."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BatchLimits:
     """Asks for the limits of topics, each once. Used by one thread.
 
     A broker refuses a batch that is larger than the topic's ``max.message.bytes``, with all the records in it. Java's
-    producer then divides the batch and keeps the order; librdkafka goes on with what is behind it.
+    producer then divides the batch and keeps the order; librdkafka goes on with the records behind it.
     """
 
     def __init__(self, admin: AdminClient, batch_size: int) -> None:
@@ -29,7 +29,7 @@ class BatchLimits:
         self._known: dict[str, int | None] = {}
 
     def of(self, topic: str) -> int | None:
-        """Most bytes of a batch for a topic; ``None`` if the producer makes none that is larger, or nobody tells."""
+        """The most bytes of a batch for a topic; ``None`` if the producer makes none that large, or it is unknown."""
         if topic not in self._known:
             self._known[topic] = self._asked(topic)
         return self._known[topic]
@@ -42,7 +42,7 @@ class BatchLimits:
         try:
             settings = describe_settings(self._admin, topic) or {}
         except ConnectError as error:
-            logger.debug("How large a batch topic %s takes is not told: %s", topic, error)
+            logger.debug("The largest batch that topic %s accepts is unknown: %s", topic, error)
             return None
         limit = int(settings.get(_LIMIT, self._batch_size))
         return limit if limit < self._batch_size else None

@@ -1,7 +1,7 @@
-"""A compacted topic that is read from its beginning to its end and on, and written to.
+"""A compacted topic: read from its beginning to its end, followed from there, and written to.
 
-Crash point: what was acknowledged is on the topic and is read again after a restart; a write that was not
-acknowledged yet may be there or not. Nothing is kept anywhere else.
+Crash point: acknowledged records are on the topic and are read again after a restart; a write that was not
+acknowledged yet may be there or not. Nothing is stored anywhere else.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TopicRecord:
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Records that were sent together, and how far the topic has to be read to have seen them."""
+    """Records that were sent together, and how far the topic must be read to have seen them."""
 
     future: Future[None]
     deadline: float
@@ -73,7 +73,7 @@ class _Write:
 
 @dataclass(slots=True, eq=False)
 class _Read:
-    """Someone waits until each partition is read up to an offset; ``None`` while the ends are not known."""
+    """A wait until each partition is read up to its end; ``ends`` is ``None`` while they are unknown."""
 
     future: Future[None]
     deadline: float
@@ -81,15 +81,15 @@ class _Read:
 
 
 class CompactedTopic:
-    """A topic whose records are passed on in order, from the first one, and which can be written to.
+    """Passes on the records of a topic in order, from the first one, and writes to it.
 
     ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
-    futures are completed, in the order of what happened: when one is done, everything it waited for has been passed
+    futures are completed, in the order of events: when one is done, everything it waited for has been passed
     on. All methods but ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While
-    the brokers are away it goes on trying, and says so once.
+    the brokers are away it keeps trying, and logs so once.
 
-    Which partitions there are is found out at the start: one that is added later is not read before the worker is
-    started again, and a write that lands there fails. When the topic is deleted and made again, the new one is read
+    The partitions are looked up at the start: one that is added later is not read before the worker is restarted, and
+    a write that lands there fails. When the topic is deleted and made again, the new one is read
     from its beginning as soon as the client learns of it; what came from the old one was passed on and is not taken
     back, so restart the worker.
 
@@ -159,8 +159,8 @@ class CompactedTopic:
     def _read_all(self, extent: Mapping[int, range], deadline: float) -> None:
         """Pass on what there is, in the caller's thread.
 
-        A broker has whoever fetches from a partition without records wait for half a second, and all the others with
-        it that are fetched by the same request. So only those are read that have any.
+        A broker lets a fetch wait for half a second when one of its partitions has no records, and with it all others
+        of the same request. So only partitions that have records are read.
         """
         ends = {number: offsets.stop for number, offsets in extent.items() if offsets}
         if ends:
@@ -208,7 +208,7 @@ class CompactedTopic:
         self._refuse_the_rest()
 
     def _refuse_the_rest(self) -> None:
-        """Whoever asked after the end, or without a start, learns of it."""
+        """Fail the requests that came after the end, or without a start."""
         self._open = False
         while True:
             try:
@@ -217,7 +217,7 @@ class CompactedTopic:
                 break
 
     def _find_extent(self, deadline: float, asked: Consumer) -> dict[int, range]:
-        """From where to where the offsets of each partition go, for a consumer."""
+        """The range of offsets of each partition, as a consumer sees it."""
         while True:
             wait = min(max(deadline - time.monotonic(), 0.1), _ASK_SECONDS)
             try:
@@ -229,7 +229,7 @@ class CompactedTopic:
             except KafkaException as error:
                 if time.monotonic() >= deadline:
                     raise ConnectError(
-                        f"Topic '{self._topic}' cannot be found out about ({error.args[0]}): check bootstrap.servers "
+                        f"Topic '{self._topic}' cannot be described ({error.args[0]}): check bootstrap.servers "
                         "and that this principal may describe and read the topic"
                     ) from error
                 time.sleep(_MOST_WAIT_SECONDS)
@@ -237,7 +237,7 @@ class CompactedTopic:
                 return {number: range(begins[number], ends[number]) for number in ends}
 
     def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
-        """The first or the last offset of each partition; ``KafkaException`` if one cannot be told."""
+        """The first or the last offset of each partition; ``KafkaException`` if one is not available."""
         wanted = [TopicPartition(self._topic, number, which) for number in partitions]
         found = asked.offsets_for_times(wanted, timeout=timeout)
         for item in found:
@@ -258,7 +258,7 @@ class CompactedTopic:
                 self._room.release()
 
     def _fetched(self) -> list[Any]:
-        """What comes within a moment; used by one thread at a time."""
+        """The messages that arrive within a moment; used by one thread at a time."""
         message = self._consumer.poll(_LOOK_UP_SECONDS)
         return [] if message is None else [message, *self._consumer.consume(_AT_ONCE, 0)]
 
@@ -320,7 +320,7 @@ class CompactedTopic:
             except BufferError:
                 return
             except KafkaException as error:
-                # Such as a record that is too large: what follows it in its write would count without it.
+                # Such as a record that is too large: the rest of its write would take effect without it.
                 self._fail(write, error.args[0])
             else:
                 self._unsent.popleft()
@@ -355,7 +355,7 @@ class CompactedTopic:
                 self._position[message.partition()] = message.offset() + 1
                 self._pass_on(message)
             elif error.code() == KafkaError._PARTITION_EOF:
-                # Tells of markers of transactions and of gaps behind the last record, too.
+                # It also moves past markers of transactions and gaps behind the last record.
                 self._position[message.partition()] = message.offset()
             else:
                 self._complain(error)
@@ -369,7 +369,7 @@ class CompactedTopic:
         try:
             self._on_record(record)
         except Exception:
-            logger.exception("A record of topic '%s' at offset %d was not understood", self._topic, record.offset)
+            logger.exception("A record of topic '%s' at offset %d could not be handled", self._topic, record.offset)
 
     def _ask_ends(self) -> None:
         waiting = [read for read in self._reads if read.ends is None]
@@ -387,7 +387,7 @@ class CompactedTopic:
             read.ends = ends
 
     def _settle(self) -> None:
-        """Complete what has come about, and fail what took too long."""
+        """Complete the requests that are done, and fail those that took too long."""
         now = time.monotonic()
         for write in list(self._writes):
             if not write.unacknowledged and (not write.read_back or self._is_read(write.seen_at)):
@@ -427,7 +427,7 @@ class CompactedTopic:
         self._inbox.put(partial(self._complain, error))
 
     def _report_others(self, error: KafkaError) -> None:
-        """Of three clients that lose the brokers one tells."""
+        """Report errors other than lost brokers: of the three clients only one reports those."""
         if not is_transient(error):
             self._report(error)
 
@@ -438,7 +438,7 @@ class CompactedTopic:
                 librdkafka.log_error(error)
         elif not self._unreachable and error.code() != KafkaError._TRANSPORT:
             self._unreachable = True
-            logger.warning("Topic '%s' cannot be reached (%s); it is tried on", self._topic, error.str())
+            logger.warning("Topic '%s' cannot be reached (%s); the worker keeps trying", self._topic, error.str())
 
     def _reached(self) -> None:
         if self._unreachable:

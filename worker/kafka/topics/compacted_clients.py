@@ -1,4 +1,4 @@
-"""How the clients of a compacted topic are set, how long they may write, and what their errors mean."""
+"""The clients of a compacted topic: their settings, how long they may write, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _PASSING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WriteLimit:
-    """Has a worker write only what it may: each record is delivered within so many ``seconds``, or never.
+    """Stops a worker from writing too late: each record is delivered within so many ``seconds``, or never.
 
-    ``lasts`` tells, in the topic's thread, whether the worker may write for so many seconds yet. Kafka may have got a
-    record in that time whose acknowledgement was lost.
+    ``lasts`` is called in the topic's thread: whether the worker may write for so many more seconds. A record whose
+    acknowledgement was lost may have been delivered in that time.
     """
 
     seconds: float
@@ -75,32 +75,32 @@ class WriteLimit:
 
 
 def reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """Of what reads the topic."""
+    """The settings of the consumer that reads the topic."""
     return replace(consumer, properties={**consumer.properties, **_CONSUMER, **_patience(consumer.properties)})
 
 
 def ends_reader_properties(consumer: ClientProperties) -> ClientProperties:
-    """Of what asks where the topic ends.
+    """The settings of the consumer that asks where the topic ends.
 
-    What is committed ends with the last complete transaction; one that is under way has to be waited for.
+    Committed records end with the last complete transaction; one that is under way has to be waited for.
     """
     properties = reader_properties(consumer).properties
     return replace(consumer, properties={**properties, _ISOLATION: "read_uncommitted"})
 
 
 def writer_properties(producer: ClientProperties, within: float = math.inf) -> ClientProperties:
-    """Of what writes to the topic; a record that was not delivered ``within`` so many seconds never is."""
+    """The settings of the producer; a record that is not delivered ``within`` so many seconds never is."""
     limit = {} if within == math.inf else {"message.timeout.ms": max(1, int(within * 1000))}
     return replace(producer, properties={**producer.properties, **_PRODUCER, **limit})
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether an error is to be waited out."""
+    """Whether an error passes by itself, so that the request is worth repeating."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 
 def is_too_large(error: BaseException | None) -> bool:
-    """Whether it comes of a record that is larger than a producer or topic takes, which no patience mends."""
+    """Whether a record was larger than the producer or the topic accepts; a retry would fail again."""
     while error is not None:
         if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return True
@@ -109,25 +109,25 @@ def is_too_large(error: BaseException | None) -> bool:
 
 
 def closed_error(topic: str) -> ConnectError:
-    """What fails with the end of its topic."""
+    """The error of a request that was open when its topic was closed."""
     return ConnectError(f"Topic '{topic}' is closed here: the worker is stopping")
 
 
 def unread_partition_error(topic: str) -> ConnectError:
-    """What was written to a partition that nobody here reads."""
-    return ConnectError(f"Topic '{topic}' has got more partitions since this worker was started; restart the worker")
+    """The error of a record that was written to a partition that this worker does not read."""
+    return ConnectError(f"Topic '{topic}' has more partitions than when this worker was started; restart the worker")
 
 
 def late_error(topic: str, what: str) -> RetriableError:
-    """What has taken too long."""
+    """The error of a request that took too long."""
     return RetriableError(f"Topic '{topic}' {what} in time; are its brokers up and can they be reached?")
 
 
 def write_limit_error(topic: str) -> RetriableError:
-    """What is beyond the limit."""
+    """The error of a write beyond the limit."""
     return RetriableError(
-        f"Nothing is written to topic '{topic}': this worker has not heard of its cluster for a while, and another may "
-        "do its work by now"
+        f"Nothing is written to topic '{topic}': this worker has not heard from its cluster for a while, and another "
+        "worker may do its work by now"
     )
 
 

@@ -1,4 +1,4 @@
-"""How the topics of a source connector are to be made: its ``topic.creation.*`` settings."""
+"""The ``topic.creation.*`` settings of a source connector, by which its topics are created."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPLICATION_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic that is to be made; ``settings`` are topic settings such as ``cleanup.policy``."""
+    """A topic to create; ``settings`` are topic settings such as ``cleanup.policy``."""
 
     name: str
     partitions: int = BROKER_DEFAULT
@@ -47,7 +47,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreationGroup:
-    """One group: which topics are its, and what they are made with."""
+    """One group: which topics belong to it, and the settings they are created with."""
 
     name: str
     include: re.Pattern[str]
@@ -61,7 +61,7 @@ class TopicCreationGroup:
         return self.include.fullmatch(topic) is not None and self.exclude.fullmatch(topic) is None
 
     def new_topic(self, topic: str) -> NewTopic:
-        """Return ``topic`` as this group would make it."""
+        """Return ``topic`` with this group's settings."""
         return NewTopic(topic, self.partitions, self.replication_factor, self.settings)
 
 
@@ -88,7 +88,7 @@ class TopicCreationGroups:
         return next((group for group in self.groups[:-1] if group.matches(topic)), self.groups[-1])
 
     def new_topic(self, topic: str) -> NewTopic:
-        """Return ``topic`` as it is to be made."""
+        """Return ``topic`` with the settings of its group."""
         return self.group_of(topic).new_topic(topic)
 
 

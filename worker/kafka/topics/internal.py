@@ -1,4 +1,4 @@
-"""The topics that a cluster of workers keeps for itself: how they are made."""
+"""The internal topics of a cluster of workers, and how they are created."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
 def ensure_internal_topic(
     worker: Mapping[str, str], prefix: str, *, partitions: int, replication_factor: int, purpose: str
 ) -> TopicDescription:
-    """Make the topic ``<prefix>topic`` if it is missing, and check that it is compacted.
+    """Create the topic ``<prefix>topic`` if it is missing, and check that it is compacted.
 
-    ``worker`` are the worker's resolved properties and ``purpose`` is what the topic holds. Blocks, for two minutes
+    ``worker`` are the worker's resolved properties; ``purpose`` says what the topic holds. Blocks, for two minutes
     and more if the brokers go away; raises :class:`~connect.errors.ConnectError`.
     """
     key = f"{prefix}topic"
@@ -51,7 +51,7 @@ def ensure_internal_topic(
             raise
         factor = f"{prefix}replication.factor"
         raise ConfigRuleError(
-            f"Topic '{topic.name}' of the '{key}' property cannot be made with {factor}={replication_factor}: there "
+            f"Topic '{topic.name}' of the '{key}' property cannot be created with {factor}={replication_factor}: there "
             f"are fewer brokers ({error}). Set {factor} to at most the number of brokers (1 for a single one), or to "
             "-1 for the brokers' default.",
             factor,

@@ -1,4 +1,4 @@
-"""Where the partitions of topics begin, end, and stood at a time, asked of the broker for all of them at once."""
+"""The offsets of partitions: the first, the last, and those at a time, asked of the broker for all at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATEST: Final = _OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 class LogOffsets:
-    """Asks the broker. Every method raises :class:`~connect.errors.ConnectError` when it does not tell."""
+    """Asks the broker. Every method raises :class:`~connect.errors.ConnectError` when it does not answer."""
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
@@ -70,6 +70,6 @@ def _of(topic: Any) -> list[int]:
 
 def _refused(what: str, error: KafkaException) -> ConnectError:
     return ConnectError(
-        f"The broker does not tell {what}: {error.args[0].str()}. See that it is up and that this principal may "
-        "describe the topics."
+        f"The broker did not answer a request for {what}: {error.args[0].str()}. Check that it is up and that this "
+        "principal may describe the topics."
     )

@@ -174,7 +174,7 @@ def test_records_are_replayed_into_their_topic(pipeline: Pipeline) -> None:
     chosen = ("--record", "0:0", "--record", "00:1", "--record", "0:50", "--record", "0:50-60", "--dry-run")
     nowhere = pipeline.sluice("dlq", "replay", pipeline.name, "--to", "topic", *chosen)
     assert nowhere.exit_code == 1
-    assert f"0:50 is no record of connector {pipeline.name}" in nowhere.output
+    assert f"0:50 is not in the dead letter queue of connector {pipeline.name}" in nowhere.output
     assert nowhere.output.count("is no record") == 1
     assert pipeline.replay("topic")["replayed"] == [], "what was replayed is not replayed again by mistake"
     assert pipeline.ask("GET", "/dlq").json()["replayed"] == {"0": 3}

@@ -113,8 +113,8 @@ def test_keys_that_are_written_wrong_are_asked_about(standalone: MakeWorker, top
     )
     source.write_text(lines(1))
     assert worker.run() == 0
-    assert "The key ofset.flush.timeout.ms is not known. Is offset.flush.timeout.ms meant?" in worker.log()
-    assert "The key errors.tolerence is not known. Is errors.tolerance meant?" in worker.log()
+    assert "The key ofset.flush.timeout.ms is unknown. Did you mean offset.flush.timeout.ms?" in worker.log()
+    assert "The key errors.tolerence is unknown. Did you mean errors.tolerance?" in worker.log()
     assert "Client setting linger.msec has no effect: no such setting is known" in worker.log()
 
 

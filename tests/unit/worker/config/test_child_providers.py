@@ -40,7 +40,7 @@ def test_a_plugin_gives_the_values_of_the_worker_file_from_another_process(
     assert f"looked up [hidden] in {os.getpid()}" not in caplog.text
     assert "looked up [hidden] in " in caplog.text, "what the plugin logs is heard"
     assert "s3cret" not in caplog.text
-    assert "What config provider vault gave for the worker's file holds for 60 s" in caplog.text
+    assert "The values that config provider vault gave for the worker's file expire after 60 s" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_a_provider_that_gives_nothing_is_told_with_its_name_and_the_key(path: s
         provider.get(path, {"password"})
     text = str(raised.value)
     assert text.startswith(
-        f"Invalid value {reference} for configuration ssl.key.password: Config provider vault (TellingProvider) gave "
-        f"nothing: {reason}"
+        f"Invalid value {reference} for configuration ssl.key.password: Config provider vault (TellingProvider) "
+        f"could not look a value up: {reason}"
     )
     assert "config.providers.vault.param.*" in text
     assert "s3cret" not in text

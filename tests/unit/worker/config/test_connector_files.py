@@ -71,14 +71,14 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"name": "a", "config": {"s3cret": [1]}}', "its config has to be an object of keys"),
-        ('{"name": "a", "nested": {}}', "its config has to be an object of keys"),
+        ('{"name": "a", "config": {"s3cret": [1]}}', "write config as an object"),
+        ('{"name": "a", "nested": {}}', "write config as an object"),
         ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
         ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "'FLYING' is none of RUNNING, PAUSED, STOPPED"),
         ('{"name": "a", "config": {}, "initial_state": {}}', "is none of RUNNING, PAUSED, STOPPED"),
-        ('{"name": "a", "file": "s3cret",}', "begins as JSON and is not: .*line 1 column 32"),
+        ('{"name": "a", "file": "s3cret",}', "begins like JSON and is not: .*line 1 column 32"),
         ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
-        ("{" * 100_000, "begins as JSON and is not"),
+        ("{" * 100_000, "begins like JSON and is not"),
         ("name=a\nfile=\\u12", "connector: "),
     ],
 )

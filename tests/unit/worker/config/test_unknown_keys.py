@@ -47,7 +47,7 @@ def warnings(**props: str) -> list[str]:
     ],
 )
 def test_a_key_much_like_another_is_asked_about(written: str, meant: str) -> None:
-    assert warnings(**{written: "x"}) == [f"The key {written} is not known. Is {meant} meant?"]
+    assert warnings(**{written: "x"}) == [f"The key {written} is unknown. Did you mean {meant}?"]
 
 
 def test_keys_that_are_there_and_those_of_others_are_not() -> None:
@@ -57,11 +57,11 @@ def test_keys_that_are_there_and_those_of_others_are_not() -> None:
 
 def test_a_converter_that_is_not_there_is_said_of_elsewhere() -> None:
     said = warnings(value__converter="Nothing", batch__sise="1")
-    assert said == ["The key batch.sise is not known. Is batch.size meant?"]
+    assert said == ["The key batch.sise is unknown. Did you mean batch.size?"]
 
 
 def test_keys_of_a_worker_are_those_of_its_mode() -> None:
     known = {key.name for key in StandaloneConfig.definitions()}
     assert list(suggest_known_keys(["offset.storage.topic", "ofset.flush.interval.ms"], known)) == [
-        "The key ofset.flush.interval.ms is not known. Is offset.flush.interval.ms meant?"
+        "The key ofset.flush.interval.ms is unknown. Did you mean offset.flush.interval.ms?"
     ]

@@ -55,5 +55,5 @@ def test_a_heap_that_is_no_size_is_refused(heap: str) -> None:
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_out_of_range_is_refused(port: int) -> None:
-    with pytest.raises(ConfigError, match="configuration port: not between 0 and 65535"):
+    with pytest.raises(ConfigError, match="configuration port: not a port; set it to a number from 0 to 65535"):
         BrokerConfig(port=port)
