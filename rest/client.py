@@ -17,7 +17,7 @@ _TIMEOUT: Final = 100.0
 
 
 class RestError(ConnectError):
-    """The worker refused; ``status`` is that of HTTP, ``None`` if there was no answer."""
+    """The worker refused; ``status`` is the HTTP status, ``None`` if there was no answer."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class RestError(ConnectError):
 
 
 class RestClient:
-    """Asks one worker about connectors. ``auth`` is a user and password; without it ``~/.netrc`` may have them.
+    """Asks one worker about connectors. ``auth`` is a user and password; without it those in ``~/.netrc`` are used.
 
     Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Every
     method raises :class:`RestError`.
@@ -38,19 +38,19 @@ class RestClient:
             self._session.auth = auth
 
     def get(self, connector: str, path: str, **parameters: str | int) -> Any:
-        """Read something of a connector."""
+        """Send a GET below a connector's path, and return the answer."""
         return self._ask("GET", connector, path, parameters, None)
 
     def post(self, connector: str, path: str, body: Mapping[str, Any], **parameters: str | int) -> Any:
-        """Have something done with a connector."""
+        """Send a POST below a connector's path, and return the answer."""
         return self._ask("POST", connector, path, parameters, body)
 
     def patch(self, connector: str, path: str, body: Mapping[str, Any]) -> Any:
-        """Change something of a connector."""
+        """Send a PATCH below a connector's path, and return the answer."""
         return self._ask("PATCH", connector, path, {}, body)
 
     def stop_command(self, connector: str) -> str:
-        """What to type to stop a connector."""
+        """Return the shell command that stops a connector."""
         return f"curl -X PUT {self._url}/connectors/{escaped(connector)}/stop"
 
     def _ask(
@@ -66,8 +66,8 @@ class RestClient:
             answer = self._session.request(method, url, params=dict(parameters), json=body, timeout=_TIMEOUT)
         except requests.RequestException as error:
             raise RestError(
-                f"No worker answers at {self._url}: {error}. Name the address of its REST API with --url, "
-                "as in http://localhost:8083.",
+                f"No worker answers at {self._url}: {error}. Give the address of its REST API with --url, "
+                "for example http://localhost:8083.",
                 None,
             ) from error
         document = _document(answer, self._url)

@@ -118,7 +118,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "remaining": _AMOUNTS,
         },
     ),
-    "Errants": _object(
+    "DeadLetters": _object(
         {
             "topic": _TEXT,
             "records": _array(
@@ -172,12 +172,12 @@ _SCHEMAS: Final[dict[str, Schema]] = {
 
 
 def openapi_document(version: str, *, with_admin: bool = True) -> Schema:
-    """The description, in OpenAPI 3.1, with ``/admin`` where it is served at the same address."""
+    """Return the description, in OpenAPI 3.1, with ``/admin`` if it is served at the same address."""
     paths = {path: item for path, item in _PATHS.items() if with_admin or not path.startswith("/admin")}
     info = {
         "title": "Sluice",
         "version": version,
-        "description": "Deploys connectors and shows how they are. The API is that of Kafka Connect.",
+        "description": "Deploys connectors and shows their state. The API is that of Kafka Connect.",
     }
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": _SCHEMAS}}
 
@@ -189,13 +189,13 @@ def _json(schema: Schema) -> Schema:
 def _operation(
     summary: str, answers: dict[int, str | None], *, body: str | None = None, query: dict[str, Schema] | None = None
 ) -> Schema:
-    """One method: the schema of each status that is no error; whatever is one has the body of an error."""
+    """Describe one method: the schema of each successful status; every error has the body of an error."""
     responses: Schema = {
         str(status): {"description": summary, **({"content": _json(_ref(schema))} if schema else {})}
         for status, schema in answers.items()
     }
     responses |= {
-        status: {"description": "It cannot be done; the message says why.", "content": _json(_ref("Error"))}
+        status: {"description": "The request failed; the message says why.", "content": _json(_ref("Error"))}
         for status in ("4XX", "5XX")
     }
     operation: Schema = {"summary": summary, "responses": responses}
@@ -219,12 +219,12 @@ _CONNECTOR: Final = "/connectors/{name}"
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
-    "/": _item(get=_operation("What answers here.", {200: "Object"})),
-    "/health": _item(get=_operation("Whether the worker works.", {200: "Object"})),
+    "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
+    "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
-            "The names of all connectors; with expand, what is known of each.",
+            "The names of all connectors; with expand, their status and configuration.",
             {200: None},
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
@@ -245,41 +245,47 @@ _PATHS: Final[dict[str, Schema]] = {
         ),
         patch=_operation("Change some keys; null removes one.", {200: "ConnectorInfo"}, body="GivenConfig"),
     ),
-    f"{_CONNECTOR}/status": _item(_NAME, get=_operation("How a connector is.", {200: "ConnectorStatus"})),
-    f"{_CONNECTOR}/restart": _item(
-        _NAME, post=_operation("Restart it.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
+    f"{_CONNECTOR}/status": _item(
+        _NAME, get=_operation("The state of a connector and its tasks.", {200: "ConnectorStatus"})
     ),
-    f"{_CONNECTOR}/pause": _item(_NAME, put=_operation("Move no data for now.", {202: None})),
-    f"{_CONNECTOR}/resume": _item(_NAME, put=_operation("Move data again.", {202: None})),
-    f"{_CONNECTOR}/stop": _item(_NAME, put=_operation("Stop it and its tasks.", {204: None})),
-    f"{_CONNECTOR}/tasks": _item(_NAME, get=_operation("Its tasks.", {200: "Tasks"})),
+    f"{_CONNECTOR}/restart": _item(
+        _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
+    ),
+    f"{_CONNECTOR}/pause": _item(_NAME, put=_operation("Pause a connector and its tasks.", {202: None})),
+    f"{_CONNECTOR}/resume": _item(_NAME, put=_operation("Resume a paused or stopped connector.", {202: None})),
+    f"{_CONNECTOR}/stop": _item(_NAME, put=_operation("Stop a connector and its tasks.", {204: None})),
+    f"{_CONNECTOR}/tasks": _item(_NAME, get=_operation("The tasks of a connector.", {200: "Tasks"})),
     f"{_CONNECTOR}/tasks/{{task}}/status": _item(
-        (*_NAME, "task"), get=_operation("How a task is.", {200: "TaskState"})
+        (*_NAME, "task"), get=_operation("The state of a task.", {200: "TaskState"})
     ),
     f"{_CONNECTOR}/tasks/{{task}}/restart": _item((*_NAME, "task"), post=_operation("Restart a task.", {204: None})),
-    f"{_CONNECTOR}/topics": _item(_NAME, get=_operation("The topics it uses.", {200: "Object"})),
-    f"{_CONNECTOR}/topics/reset": _item(_NAME, put=_operation("Forget the topics it has used.", {202: None})),
+    f"{_CONNECTOR}/topics": _item(_NAME, get=_operation("The topics that a connector uses.", {200: "Object"})),
+    f"{_CONNECTOR}/topics/reset": _item(
+        _NAME, put=_operation("Forget the topics that a connector has used.", {202: None})
+    ),
     f"{_CONNECTOR}/offsets": _item(
         _NAME,
-        get=_operation("Its offsets.", {200: "Offsets"}),
+        get=_operation("The offsets of a connector.", {200: "Offsets"}),
         patch=_operation("Set offsets of a stopped connector.", {200: "Message"}, body="GivenOffsets"),
         delete=_operation("Forget the offsets of a stopped connector.", {200: "Message"}),
     ),
     f"{_CONNECTOR}/offsets/reset": _item(
         _NAME,
         post=_operation(
-            "Move the consumer group of a stopped sink; with dry_run, in any state, only tell where to.",
+            "Move the consumer group of a stopped sink; with dry_run, in any state, only tell the new offsets.",
             {200: "OffsetChanges"},
             body="Reset",
             query={"dry_run": _FLAG},
         ),
     ),
-    f"{_CONNECTOR}/lag": _item(_NAME, get=_operation("How far it is behind, and how fast it goes.", {200: "Lag"})),
+    f"{_CONNECTOR}/lag": _item(
+        _NAME, get=_operation("How far a connector is behind, and how fast it goes.", {200: "Lag"})
+    ),
     f"{_CONNECTOR}/dlq": _item(
         _NAME,
         get=_operation(
-            "What is in its dead letter queue.",
-            {200: "Errants"},
+            "The records in the dead letter queue of a connector.",
+            {200: "DeadLetters"},
             query={"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "after": _TEXT},
         ),
     ),
@@ -288,7 +294,7 @@ _PATHS: Final[dict[str, Schema]] = {
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
     "/connector-plugins": _item(
-        get=_operation("The plugins there are.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
+        get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
     ),
     "/connector-plugins/{plugin}/config": _item(
         ("plugin",), get=_operation("The keys of a plugin.", {200: "ConfigKeys"}, query={"version": _TEXT})

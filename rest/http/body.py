@@ -21,7 +21,7 @@ _ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
 
 
 def check_accept() -> None:
-    """Refuse a client that takes no JSON, with 406; parameters of the types that it takes make no difference."""
+    """Refuse, with 406, a client that does not accept JSON; parameters of its media types are ignored."""
     accepted = request.headers.get("Accept", "").split(",")
     types = {one.partition(";")[0].strip().lower() for one in accepted} - {""}
     if types and not types & _ACCEPTABLE:
@@ -29,7 +29,7 @@ def check_accept() -> None:
 
 
 def check_content_type() -> None:
-    """Refuse a body that does not say that it is JSON, with 415."""
+    """Refuse, with 415, a body whose content type is not JSON."""
     if request.method not in ("POST", "PUT", "PATCH"):
         return
     if (request.content_type and request.mimetype != _JSON) or (request.content_length and not request.content_type):
@@ -37,7 +37,7 @@ def check_content_type() -> None:
 
 
 def json_body(*, numbers_as_text: bool = False) -> Any:
-    """The body of the request; numbers stay as they are written where a configuration is read."""
+    """Return the parsed body of the request; ``numbers_as_text`` keeps numbers as they were written."""
     data = request.get_data()
     if not data.strip():
         raise BadRequestError("The request has no body; send a JSON document.")
@@ -53,32 +53,35 @@ def json_body(*, numbers_as_text: bool = False) -> Any:
 
 
 def json_object(known: frozenset[str] | None = None, *, numbers_as_text: bool = False) -> dict[str, Any]:
-    """The body, which has to be an object, with no other members than those ``known``."""
+    """Return the body, which must be an object, with no members other than those ``known``."""
     body = json_body(numbers_as_text=numbers_as_text)
     if not isinstance(body, dict):
-        raise BadRequestError(f"The body of the request has to be a JSON object, and is {_kind(body)}.")
+        raise BadRequestError(f"The body of the request must be a JSON object but is {_kind(body)}.")
     if known is not None and (unknown := body.keys() - known):
         raise BadRequestError(f'Unrecognized field "{min(unknown)}"; the known ones are {", ".join(sorted(known))}.')
     return body
 
 
 def config_of(document: object) -> dict[str, str | None]:
-    """A configuration: text for each key, numbers and booleans as they are written, or null."""
+    """Return a configuration: text for each key, with numbers and booleans as they were written, or null."""
     if not isinstance(document, Mapping):
-        raise BadRequestError(f"A configuration has to be a JSON object of keys and values, and is {_kind(document)}.")
+        raise BadRequestError(f"A configuration must be a JSON object of keys and values but is {_kind(document)}.")
     return {key: _text(key, value) for key, value in document.items()}
 
 
 def flag(name: str) -> bool:
-    """A parameter that is true or false; what is neither is false, as in Kafka Connect."""
+    """Return a parameter that is true or false; anything else counts as false, as in Kafka Connect."""
     return request.args.get(name, "").lower() == "true"
 
 
 class JsonAnswers(DefaultJSONProvider):
-    """Writes what resources give back; in UTF-8 and compact, as Kafka Connect does."""
+    """Writes answers by orjson, in UTF-8 and compact as Kafka Connect does.
+
+    With many connectors the encoder of the standard library took half of an answer's time.
+    """
 
     def response(self, *args: Any, **members: Any) -> Response:
-        """The answer that a value is."""
+        """Return a value as a JSON answer."""
         return Response(_encoded(self._prepare_response_obj(args, members)), mimetype=self.mimetype)
 
 
@@ -87,7 +90,7 @@ def _text(key: str, value: object) -> str | None:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    raise BadRequestError(f"The value of {key} has to be text, a number, a boolean or null, and is {_kind(value)}.")
+    raise BadRequestError(f"The value of {key} must be text, a number, a boolean or null but is {_kind(value)}.")
 
 
 def _kind(value: object) -> str:
@@ -96,7 +99,7 @@ def _kind(value: object) -> str:
 
 
 def _check_characters(document: object) -> None:
-    """Refuse half of a surrogate pair, as ``\\ud800`` alone is: it is no character, and UTF-8 has no bytes for it."""
+    """Refuse half of a surrogate pair, such as a lone ``\\ud800``: it is no character, and UTF-8 cannot encode it."""
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -112,5 +115,5 @@ def _encoded(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # An integer that has more than 64 bits, as an offset may, or half a surrogate pair.
+        # An integer of more than 64 bits, which an offset may be, or half a surrogate pair.
         return json.dumps(value, separators=(",", ":")).encode()

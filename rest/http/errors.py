@@ -39,14 +39,14 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
 
 
 def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
-    """Have every error of the app answered as ``{"error_code": ..., "message": ...}``, its message after ``hide``."""
+    """Answer every error of the app as ``{"error_code": ..., "message": ...}``, its message passed through ``hide``."""
     app.extensions[_HIDE] = hide
     app.register_error_handler(ConnectError, error_answer)
     app.register_error_handler(HTTPException, _http_error)
 
 
 def error_answer(error: ConnectError) -> Response:
-    """The answer that an error is."""
+    """Return the answer for an error."""
     hide: Callable[[str], str] = current_app.extensions[_HIDE]
     return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), hide(str(error)))
 

@@ -1,4 +1,4 @@
-"""The headers beside the answers: those an operator configures, and those that let web pages of other origins ask."""
+"""Headers of answers: those an operator configures, and those that let web pages of other origins use the API."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class AnswerHeaders:
 
     @classmethod
     def of(cls, origins: str, methods: str, rules: str) -> AnswerHeaders:
-        """What the three keys of the worker's configuration say."""
+        """Parse the values of the three keys of the worker's configuration."""
         listed = tuple(origin.strip() for origin in origins.split(",") if origin.strip())
         allowed = ",".join(method.strip() for method in methods.split(",") if method.strip())
         return cls(listed, allowed or _DEFAULT_METHODS, parse_header_rules(rules))
 
     def put_on(self, app: Flask) -> None:
-        """Put them on every answer of ``app`` from now on, and refuse changes that pages of other origins ask for."""
+        """Put the headers on every answer of ``app``, and refuse changes requested by pages of other origins."""
         app.before_request(self._refuse_other_origins)
         app.after_request(self._answered)
 
     def _refuse_other_origins(self) -> None:
-        """Refuse what a browser sends for a page that may not: it asks first for bodies alone, not for a restart."""
+        """Refuse a change from a page of another origin: browsers ask first only for some, and not for a restart."""
         origin = request.headers.get("Origin")
         if request.method in _HARMLESS or _is_of_same_origin(origin) or self._allows(origin):
             return
         raise ForbiddenError(
-            f"A web page of {origin or 'another site'} may change nothing here. If it is to, add its origin to "
+            f"A web page of {origin or 'another site'} may not change anything here. To allow it, add its origin to "
             "access.control.allow.origin in the worker's configuration."
         )
 
@@ -79,9 +79,9 @@ class AnswerHeaders:
 
 
 def _is_of_same_origin(origin: str | None) -> bool:
-    """Whether a request is of no web page, or of one that this server could have sent.
+    """Whether a request comes from no web page, or from one of this server's own origin.
 
-    The scheme is not compared: there may be a proxy before the worker that has the certificate.
+    The scheme is not compared: a proxy in front of the worker may hold the certificate.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:

@@ -1,4 +1,4 @@
-"""Paths as clients write them: a connector's name may hold a slash, as ``%2F``."""
+"""Paths of requests, in which a connector's name may hold an escaped slash (``%2F``)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 class EscapedName(BaseConverter):
-    """One segment of a path, in which everything may be escaped."""
+    """One segment of a path, in which any character may be escaped."""
 
     regex = "[^/]+"
     part_isolating = True
 
     def to_python(self, value: str) -> str:
-        """The name that a segment stands for."""
+        """Return the name that a segment stands for."""
         return unquote(value)
 
     def to_url(self, value: str) -> str:
-        """The segment that stands for a name."""
+        """Return the segment that stands for a name."""
         return escaped(value)
 
 
 class RawPaths:
-    """Has an application route by the path as it was sent, so that an escaped slash does not divide it.
+    """Makes an application route by the path as it was sent, so that an escaped slash does not divide a segment.
 
     A slash at the end makes no difference.
     """
@@ -49,10 +49,10 @@ class RawPaths:
 
 
 def raw_path(environ: Mapping[str, Any]) -> str:
-    """The path of a request below :class:`RawPaths`, with what is escaped in it as it was sent."""
+    """Return the path of a request behind :class:`RawPaths`, with its escapes as they were sent."""
     return str(environ["PATH_INFO"])
 
 
 def escaped(name: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name escaped as one segment of a path."""
     return quote(name, safe="")

@@ -1,4 +1,4 @@
-"""Waiting for the herder, for as long as a client is to wait."""
+"""Waiting for the herder's answer, up to the request timeout."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ T = TypeVar("T")
 
 
 class RequestTimeoutError(ConnectError):
-    """The worker did not come to an answer in time (REST: 500)."""
+    """The worker did not answer in time (REST: 500)."""
 
 
 class Patience:
-    """Waits for so many seconds."""
+    """Waits for results, up to a number of seconds each."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def wait(self, request: Request[T]) -> T:
-        """The result of a request; :class:`RequestTimeoutError` when there is none in time."""
+        """Return the result of a request. Raises :class:`RequestTimeoutError` if there is none in time."""
         try:
             return request.result(self._seconds)
         except TimeoutError:

@@ -1,9 +1,9 @@
-"""Passing a request on to the worker that may do it: the leader, or who runs the connector or task.
+"""Passing a request on to the worker that may carry it out: the leader, or the one that runs the connector or task.
 
 A request is passed on twice at most: the first worker sends it with ``forward=true``, the second with
-``forward=false``, and the third answers 409. It is sent once: whether a worker that dies in the midst of it has done it
-is not known, and the answer is 500 then, as in Kafka Connect. A crash of the worker that passes on loses the answer
-alone.
+``forward=false``, and the third answers 409. It is sent only once: if the other worker dies in the middle, nobody knows
+whether it was done, and the answer is 500, as in Kafka Connect. A crash of the worker that passes it on loses only the
+answer.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 __all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
 
 MOST_FORWARDS: Final = THREADS[RequestKind.OTHER] // 2
-"""How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs is not to
-have all of them, for what this worker can answer by itself it is to answer at any time."""
+"""How many requests a worker passes on at once. Each takes a thread until it is answered; a leader that hangs must not
+take all of them, since this worker must always answer what it can by itself."""
 
 _FORWARD: Final = "forward"
 _CONNECT_TIMEOUT: Final = 10.0
-# A worker that gives a request up says why; it is to have the time for it.
+# A worker that gives up a request says why, and needs the time for it.
 _LONGER: Final = 5.0
-# The rest of what a client sends is between it and this worker. The body's signature stays true, since the body does.
+# Other headers are between the client and this worker. The body's signature stays valid, since the body does.
 _PASSED_ON: Final = ("Authorization", "Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
 
 
 @dataclass(frozen=True, slots=True)
 class PeerAnswer:
-    """What another worker answered."""
+    """The answer of another worker."""
 
     status: int
     body: bytes
@@ -63,10 +63,10 @@ class Peers:
         self._timeout = timeout
 
     def ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> PeerAnswer:
-        """The answer to one request; :class:`~worker.errors.ForwardingError` if there is none."""
+        """Send one request and return its answer. Raises :class:`~worker.errors.ForwardingError` if there is none."""
         try:
             prepared = requests.Request(method, url, headers=dict(headers), data=body or None).prepare()
-            # It would leave out the segment of a connector whose name is a dot or two.
+            # ``prepare`` drops the path segment of a connector whose name is one or two dots.
             prepared.url = url
             answer = self._adapter.send(prepared, timeout=(_CONNECT_TIMEOUT, self._timeout + _LONGER), verify=True)
             content = answer.content
@@ -84,14 +84,14 @@ class Peers:
 
 
 class Forwarding:
-    """Has an app pass on what only another worker may do."""
+    """Makes an app pass on the requests that only another worker may carry out."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._free = threading.BoundedSemaphore(MOST_FORWARDS)
 
     def put_on(self, app: Flask) -> None:
-        """Pass on from now on what a resource of ``app`` refuses with the url of who may do it."""
+        """Pass on each request that a resource of ``app`` refuses with the URL of the worker that may carry it out."""
         app.register_error_handler(NotLeaderError, self._forward)
         app.register_error_handler(NotAssignedError, self._forward)
 
@@ -108,7 +108,7 @@ class Forwarding:
     def _place(self) -> Iterator[None]:
         if not self._free.acquire(blocking=False):
             raise UnavailableError(
-                f"This worker is passing on {MOST_FORWARDS} requests already and waits for their answers. Ask again in "
+                f"This worker has passed on {MOST_FORWARDS} requests and still waits for their answers. Ask again in "
                 "a moment, or ask the leader itself."
             )
         try:
@@ -118,7 +118,7 @@ class Forwarding:
 
 
 class _Adapter(HTTPAdapter):
-    """Connections by a context of ours; requests would trust its own list of authorities beside it.
+    """Connections with our own TLS context; requests would trust its own list of authorities as well.
 
     It is used without a ``requests.Session``, which would take proxies and passwords from the environment.
     """
@@ -137,7 +137,7 @@ class _Adapter(HTTPAdapter):
 
 
 def _target(url: str | None, forward: str | None) -> str:
-    """The URL to pass a request on to; :class:`~worker.errors.ConflictError` if that is not to be done any more."""
+    """Return the URL to pass a request on to. Raises :class:`~worker.errors.ConflictError` if that may not be done."""
     if forward is not None and forward.lower() != "true":
         raise ConflictError("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
     if url is None:
@@ -156,7 +156,7 @@ def _relayed(answer: PeerAnswer) -> Response:
     if answer.content_type is not None:
         response.headers["Content-Type"] = answer.content_type
     if answer.location is not None:
-        # What was made is found at this worker as well, which the client can reach.
+        # The client can reach this worker, and the new resource is found here as well.
         response.headers["Location"] = urljoin(request.host_url, urlsplit(answer.location).path)
     return response
 

@@ -1,7 +1,6 @@
-"""What a worker asks of the leader by itself: to keep task configs, and to fence former tasks (KIP-507, KIP-618).
+"""Requests of a worker's own to the leader: keep task configs, and fence former tasks (KIP-507, KIP-618).
 
-Both are said anew by whoever asks when there was no answer, and doing them twice is doing them once: a crash on either
-side loses nothing.
+Both are repeated when there was no answer, and both may safely be done twice: a crash on either side loses nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _ERRORS: Final[Mapping[int, Callable[[str], ConnectError]]] = {
 
 
 class LeaderClient:
-    """Asks the leader, in threads of its own; the futures fail with a :class:`~connect.errors.ConnectError`.
+    """Sends requests to the leader in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`.
 
     ``algorithm`` is ``inter.worker.signature.algorithm``. Without a key (the cluster's protocol is not ``sessioned``)
     requests are not signed.
@@ -55,20 +54,20 @@ class LeaderClient:
         publication: Publication,
         key: SessionKey | None,
     ) -> Future[None]:
-        """Have the leader at ``url`` keep the task configs of a connector.
+        """Ask the leader at ``url`` to keep the task configs of a connector.
 
-        The signature is that of the body, as in Kafka Connect; who can change a header could drop the request as well.
+        Only the body is signed, as in Kafka Connect: anyone who can change a header could drop the request as well.
         """
         body = orjson.dumps([dict(config) for config in configs])
         headers = {PUBLICATION_HEADER: publication.text()}
         return self._submit("POST", f"{url.rstrip('/')}/connectors/{escaped(connector)}/tasks", body, key, headers)
 
     def fence(self, url: str, connector: str, key: SessionKey | None) -> Future[None]:
-        """Have the leader at ``url`` fence the source tasks of a connector that were before."""
+        """Ask the leader at ``url`` to fence the former source tasks of a connector."""
         return self._submit("PUT", f"{url.rstrip('/')}/connectors/{escaped(connector)}/fence", b"", key)
 
     def close(self) -> None:
-        """Begin nothing more; what was not begun is cancelled, what was is left to end by itself."""
+        """Cancel the requests that have not begun; the others end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _submit(

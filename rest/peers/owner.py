@@ -1,6 +1,6 @@
-"""What a worker asks of the others about the tasks that they run: what these have counted and measured.
+"""Requests of a worker's own to the workers that run tasks, for the metrics of these.
 
-Nothing is changed by it, and it is asked again: a crash on either side loses nothing.
+They change nothing and are repeated: a crash on either side loses nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _THREADS: Final = 4
 
 
 class OwnerClient:
-    """Asks other workers, in threads of its own; the futures fail with a :class:`~connect.errors.ConnectError`."""
+    """Asks other workers in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="owner-client")
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, Mapping[str, float]]]:
-        """The metrics of the tasks of a connector, as the worker at ``url`` shows them by itself."""
+        """Ask the worker at ``url`` for the metrics of a connector's tasks that it knows of."""
         return self._threads.submit(self._ask, f"{url}connectors/{escaped(connector)}/status?forward=false")
 
     def close(self) -> None:
-        """Begin nothing more; what was begun is left to end by itself."""
+        """Cancel the requests that have not begun; the others end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, url: str) -> Mapping[int, Mapping[str, float]]:
@@ -44,4 +44,4 @@ class OwnerClient:
             tasks = orjson.loads(answer.body)["tasks"]
             return {task["id"]: task["metrics"] for task in tasks if "metrics" in task}
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise ConnectError(f"The worker answered GET {url} with something else than a status") from error
+            raise ConnectError(f"The worker answered GET {url} with something other than a status") from error

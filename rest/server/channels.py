@@ -1,6 +1,6 @@
-"""Connections of the REST server: a request takes a thread from when all of it is there until its answer is made.
+"""Connections of the REST server: a request takes a thread only once all of it has arrived, until its answer is made.
 
-All here runs in the one thread that reads and writes, but for what Waitress does in the thread of a request.
+Everything here runs in the one thread that reads and writes, except for what Waitress does in a request's thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNREADY: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Channel(HTTPChannel):  # type: ignore[misc]
-    """A connection whose client is given up when it is late."""
+    """A connection that is closed when its client is too slow."""
 
     parser_class = BoundedRequest
     error_task_class = Refusal
@@ -35,7 +35,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     _lingers_until: float | None = None
 
     def keep(self, limits: Limits, idle_seconds: float) -> None:
-        """Look after it once a second."""
+        """Refuse or close the connection if its client is too slow; called once a second."""
         with self.requests_lock:
             self._refuse_if_late(limits)
         idle = time.time() - self.last_activity > idle_seconds
@@ -43,19 +43,19 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.will_close = True
 
     def refuse(self, status: HTTPStatus, reason: str) -> None:
-        """Answer what has come of a request; ``requests_lock`` is held, and there is no other request."""
+        """Refuse the request that is being received; ``requests_lock`` is held, and there is no other request."""
         self.request.refuse(status, reason)
         self.requests.append(self.request)
         self.request = None
         self.server.add_task(self)
 
     def held_bytes(self) -> int:
-        """How much of bodies is here."""
+        """Return how many bytes of bodies this connection holds."""
         requests = [*self.requests, self.request]
         return sum(request.body_bytes_received for request in requests if request is not None)
 
     def received(self, data: bytes) -> bool:
-        """Take what has come."""
+        """Take received bytes."""
         if self._lingers_until is not None:
             return False
         taken: bool = super().received(data)
@@ -65,9 +65,9 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return taken
 
     def handle_write(self) -> None:
-        """Write what is to be written.
+        """Write pending answers.
 
-        A client that was refused may be sending yet: if its connection were closed at once, it would never read why.
+        A client that was refused may still be sending: if its connection were closed at once, it would never read why.
         """
         if self.close_when_flushed and not self.total_outbufs_len and self._lingers_until is None:
             self.close_when_flushed = False
@@ -78,14 +78,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().handle_write()
 
     def del_channel(self, channels: dict[int, Any] | None = None) -> None:
-        """End it, and forget what has come of a request; one that is being answered has its body to the end."""
+        """End the connection and drop a half-received request; one that is being answered keeps its body to the end."""
         if self.request is not None:
             self.request.close()
             self.request = None
         super().del_channel(channels)
 
     def cancel(self) -> None:
-        """Answer none of its requests; none is being answered."""
+        """Drop all waiting requests; none is being answered."""
         for request in self.requests:
             request.close()
         super().cancel()
@@ -95,7 +95,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         if request is None:
             return
         if not self.readable():
-            # It is not being read: the answer to the one before is to be made and sent first.
+            # It is not being read: the answer to the request before it must be made and sent first.
             request.began = time.monotonic()
         elif is_late(time.monotonic() - request.began, request.body_bytes_received, limits):
             self.refuse(HTTPStatus.REQUEST_TIMEOUT, "Send the request faster.")
@@ -105,7 +105,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class TlsChannel(Channel):
-    """A connection by TLS; the handshake is made when the client begins it, and who fails it is dropped."""
+    """A TLS connection; the handshake is made when the client begins it, and a client that fails it is dropped."""
 
     def __init__(self, context: ssl.SSLContext, server: Any, sock: socket.socket, *args: Any, **options: Any) -> None:
         # The thread of a request writes its answer while the other may read.
@@ -115,13 +115,13 @@ class TlsChannel(Channel):
         super().__init__(server, wrapped, *args, **options)
 
     def handle_read(self) -> None:
-        """Take what has come, which may be less than a byte of content."""
+        """Read and decrypt received bytes, which may hold no content yet."""
         if data := self._decrypted():
             self.last_activity = time.time()
             self.received(data)
 
     def send(self, data: bytes, do_close: bool = True) -> int:
-        """Write as much of this as goes now; how much."""
+        """Write as much as the socket takes now, and return how many bytes that was."""
         with self._one_at_a_time:
             try:
                 sent: int = super().send(data, do_close)
@@ -130,7 +130,7 @@ class TlsChannel(Channel):
             return sent
 
     def _decrypted(self) -> bytes:
-        """All that is there: what TLS holds already would not wake the server again."""
+        """Return everything received so far: bytes that TLS has buffered would not wake the server again."""
         data = b""
         with self._one_at_a_time, suppress(*_UNREADY):
             try:

@@ -1,4 +1,4 @@
-"""What a client may send and how long it may take for it, and what it is told when it goes beyond that."""
+"""Limits on the size and time of requests, and the answers to requests that exceed them."""
 
 from __future__ import annotations
 
@@ -20,43 +20,41 @@ class Limits:
     """The limits of a server."""
 
     head_bytes: int = 8 * 1024
-    """Of the request line with all headers, as in Kafka Connect's server; also of the lines between chunks."""
+    """For the request line with all headers, as in Kafka Connect's server; also for the lines between chunks."""
     body_bytes: int = 16 * 1024 * 1024
     body_bytes_in_memory: int = 64 * 1024
-    """What a body has beyond that is in a file until a thread answers the request."""
+    """The part of a body beyond this is kept in a file until a thread answers the request."""
     all_bodies_bytes: int = 128 * 1024 * 1024
-    """Of the bodies that a listener holds at once."""
+    """For all bodies that a listener holds at once."""
     connections: int = 512
-    """Files are open for them, and the usual limit of a process is 1024."""
+    """Each takes a file descriptor, and a process may usually open 1024."""
     patience_seconds: float = 10.0
-    """For a whole head, and for a body beside the time that its size takes."""
+    """For a whole head, and for a body in addition to the time that its size allows."""
     body_bytes_per_second: int = 4096
     idle_seconds: float = 30.0
     idle_seconds_when_full: float = 1.0
-    """Of connections that send and take nothing, if there are as many as there may be."""
+    """For idle connections while there are as many as allowed."""
 
 
 LIMITS: Final = Limits()
 _FRAMING_BYTES: Final = 64 * 1024
 _CONTENT_PER_FRAMING: Final = 16
-"""Each chunk takes time, however small it is: 16 MiB in chunks of a byte, half a minute of all clients' thread."""
+"""Each chunk takes time, however small: 16 MiB in chunks of a byte would hold up all clients for half a minute."""
 
 
 class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
-    """What has come of a request. ``adj`` has the limits of heads and bodies."""
+    """A request as far as it has arrived. ``adj`` holds the limits of heads and bodies."""
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
         self.began = time.monotonic()
 
     def received(self, data: bytes) -> int:
-        """Take what belongs to this request; how many bytes."""
+        """Take the bytes that belong to this request, and return how many those are."""
         consumed: int = super().received(data)
         if isinstance(self.error, RequestHeaderFieldsTooLarge):
             is_line = b"\n" not in self.header_plus + data
-            most = (
-                f"The request line and the headers have at most {self.adj.max_request_header_size - 1} bytes together."
-            )
+            most = f"The request line and the headers may have {self.adj.max_request_header_size - 1} bytes together."
             too_large = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             self.refuse(HTTPStatus.REQUEST_URI_TOO_LONG if is_line else too_large, most)
         elif isinstance(self.error, RequestEntityTooLarge):
@@ -72,7 +70,7 @@ class BoundedRequest(HTTPRequestParser):  # type: ignore[misc]
         return consumed
 
     def refuse(self, status: HTTPStatus, reason: str) -> None:
-        """Wait for no more of it; the client is told why."""
+        """Stop receiving, and answer the client with this status and reason."""
         self.error = _Refused(status, reason)
         self.version = "1.1"
         self.completed = True
@@ -91,7 +89,7 @@ class _Refused:
 
 
 class Refusal(ErrorTask):  # type: ignore[misc]
-    """Answers what is no request, or too much of one, before any app sees it. The connection ends with it."""
+    """Answers a malformed or excessive request before any app sees it, and ends the connection."""
 
     def execute(self) -> None:
         """Write the answer."""
@@ -108,7 +106,7 @@ class Refusal(ErrorTask):  # type: ignore[misc]
 
 
 def is_late(seconds: float, body_bytes: int, limits: Limits) -> bool:
-    """Whether a request that is not complete after so many seconds, and has so many bytes of its body, is given up.
+    """Whether an incomplete request is too slow: this many bytes of its body after this many seconds.
 
     The whole counts, not the last piece: a client that sends a byte now and then would never be late.
     """

@@ -1,4 +1,4 @@
-"""Where the REST API listens, and under which address others reach it: decided from the configuration alone."""
+"""The addresses where the REST API listens and where others reach it, decided from the configuration alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where others reach a worker."""
+    """The address where others reach a worker."""
 
     scheme: str
     host: str
@@ -55,16 +55,16 @@ class Address:
 
 
 def parse_listeners(key: str, urls: Sequence[str]) -> tuple[Listener, ...]:
-    """The listeners of ``listeners`` or ``admin.listeners``; :class:`~connect.errors.ConfigError` for a wrong one."""
+    """Parse ``listeners`` or ``admin.listeners``. Raises :class:`~connect.errors.ConfigError` for an invalid one."""
     return tuple(_listener(key, url.strip()) for url in urls)
 
 
 def advertised(config: WorkerConfig, listeners: Sequence[Listener]) -> Address:
-    """Where others reach a worker that listens there: what is advertised, else the listener's own, as in Java.
+    """Return the address where others reach a worker with these listeners, as Java decides it.
 
-    The listener is ``rest.advertised.listener``, else the first http one, else the first https one. A host that is
-    every interface stands for this machine's canonical name. Raises :class:`~connect.errors.ConfigError` where the
-    keys contradict each other.
+    Keys ``rest.advertised.*`` come first, then the listener: that of ``rest.advertised.listener``, else the first http
+    one, else the first https one. A host that means every interface becomes this machine's canonical name. Raises
+    :class:`~connect.errors.ConfigError` where the keys contradict each other.
     """
     scheme = _advertised_scheme(config, listeners)
     listener = next((listener for listener in listeners if listener.scheme == scheme), None)
@@ -90,7 +90,7 @@ def _advertised_port(config: WorkerConfig, own: int | None, scheme: str, listene
         # With a port this is a worker behind a proxy that speaks the other scheme.
         urls = ",".join(listener.url for listener in listeners)
         raise ConfigRuleError(
-            f"{_ADVERTISED_LISTENER} is {scheme}, and listeners, which is {urls}, has no {scheme}:// one. Add one, or "
+            f"{_ADVERTISED_LISTENER} is {scheme}, but listeners, which is {urls}, has no {scheme}:// URL. Add one, or "
             "set rest.advertised.host.name and rest.advertised.port to where a proxy serves it.",
             _ADVERTISED_LISTENER,
         )

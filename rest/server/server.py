@@ -32,7 +32,7 @@ __all__ = ["RestServer"]
 logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
-"""So many clients may come at once."""
+"""How many new connections may wait to be accepted."""
 
 _CLOSE_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 1.0
@@ -48,11 +48,11 @@ class _Stage(Enum):
 
 
 class RestServer:
-    """Listens at the ``listeners`` as soon as it is made, answers 503 until it is given its app, and then with that.
+    """Listens at the ``listeners`` as soon as it is made; answers 503 until it is given its app.
 
-    ``key`` is the key of the configuration that names them, and ``tls`` is for those that begin with ``https://``.
-    Raises :class:`~connect.errors.ConfigError` for a listener it cannot serve, and
-    :class:`~connect.errors.ConnectError` for an address it cannot have.
+    ``key`` is the configuration key that names the listeners, and ``tls`` is for those that begin with ``https://``.
+    Raises :class:`~connect.errors.ConfigError` for an invalid listener, and :class:`~connect.errors.ConnectError`
+    for an address it cannot listen at.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RestServer:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The listeners with the ports they have."""
+        """The listeners with their actual ports."""
         bound = zip(self._listeners, self._servers, strict=True)
         return tuple(replace(listener, port=int(server.effective_port)) for listener, server in bound)
 
@@ -93,12 +93,12 @@ class RestServer:
 
     @property
     def host(self) -> str:
-        """The host of the first listener; this machine's name if it listens on every interface."""
+        """The host of the first listener, or this machine's name if that is every interface."""
         host = self._listeners[0].host
         return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
 
     def advertised(self, config: WorkerConfig) -> Address:
-        """Where users and other workers reach this one; see :func:`rest.server.listeners.advertised`."""
+        """Return where users and other workers reach this one; see :func:`rest.server.listeners.advertised`."""
         return advertised(config, self.listeners)
 
     def answer_with(self, app: Flask) -> None:
@@ -106,10 +106,10 @@ class RestServer:
         self._app = app
 
     def close(self) -> None:
-        """Listen no more, and wait a moment for the requests that are being answered.
+        """Stop listening, and wait a moment for the requests that are being answered.
 
-        One that is not answered within 5 s is left behind with its thread, for it may wait for another worker yet, and
-        its connection ends with the process: such threads do not keep it.
+        A request that is not answered within 5 s is left behind with its thread, since it may be waiting for another
+        worker. Its connection ends with the process, which such threads do not keep alive.
         """
         if self._stage is not _Stage.SERVING:
             return
@@ -123,7 +123,7 @@ class RestServer:
         self._servers[0].pull_trigger()
 
     def _serve(self) -> None:
-        """Read what comes, and write what is to be sent."""
+        """Read requests and write answers until the server is closed."""
         while self._stage is _Stage.SERVING:
             self._turn()
         for server in self._servers:
@@ -138,12 +138,12 @@ class RestServer:
         try:
             wasyncore.loop(timeout=1.0, use_poll=True, map=self._map, count=1)
         except Exception:
-            # Without this thread nobody is answered any more.
-            logger.exception("The REST server failed with what one connection does")
+            # Without this thread no request would be answered any more.
+            logger.exception("The REST server failed to handle a connection; the others go on")
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         def start(status: str, headers: Iterable[tuple[str, str]], *rest: Any) -> Any:
-            # The others are the server's to decide, and it takes none from an app; an operator may have configured one.
+            # Waitress decides the hop-by-hop headers and refuses them from an app; an operator may have configured one.
             own = [header for header in headers if header[0].lower() not in hop_by_hop]
             return start_response(_as_java_says(status), own, *rest)
 
@@ -176,31 +176,31 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
         try:
             super().handle_accept()
         except OSError as error:
-            logger.info("A client left as soon as it had come: %s", error)
+            logger.info("A client disconnected before it was accepted: %s", error)
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - Waitress gives it
-        """Give up clients that are late (once a second)."""
+        """Refuse or close connections of clients that are too slow (once a second)."""
         limits = self._limits
         idle = limits.idle_seconds_when_full if self.in_connection_overflow else limits.idle_seconds
         for channel in tuple(self.active_channels.values()):
             channel.keep(limits, idle)
 
     def is_full(self, request: Any) -> bool:
-        """Whether a request that is being received is too much beside the others."""
+        """Whether a request that is being received is too large beside the others."""
         if request.body_bytes_received <= self._limits.body_bytes_in_memory:
             return False
         held: int = sum(channel.held_bytes() for channel in tuple(self.active_channels.values()))
         return held > self._limits.all_bodies_bytes
 
     def listen_no_more(self) -> None:
-        """Refuse who comes from now on, and leave those who ask nothing."""
+        """Stop listening, and close the connections without a request."""
         wasyncore.dispatcher.close(self)
         for channel in tuple(self.active_channels.values()):
             if not channel.requests:
                 channel.close_when_flushed = True
 
     def is_busy(self) -> bool:
-        """Whether there are requests that are not answered yet."""
+        """Whether any request is not answered yet."""
         channels = tuple(self.active_channels.values())
         return any(channel.requests or channel.total_outbufs_len for channel in channels)
 
@@ -224,7 +224,7 @@ def _adjustments(limits: Limits, scheme: str) -> Adjustments:
 
 
 def _bound(listeners: Sequence[Listener], key: str) -> list[socket.socket]:
-    """A socket for each listener; all of them or none."""
+    """Bind a socket for each listener; all of them or none."""
     bound: list[socket.socket] = []
     try:
         bound.extend(_bind(listener, key) for listener in listeners)
@@ -244,12 +244,12 @@ def _bind(listener: Listener, key: str) -> socket.socket:
         return socket.create_server(address, family=family)
     except OSError as error:
         raise ConnectError(
-            f"The REST API cannot listen at {listener.url}: {error}. Name another address or port in {key}."
+            f"The REST API cannot listen at {listener.url}: {error}. Set another address or port in {key}."
         ) from error
 
 
 def _as_java_says(status: str) -> str:
-    """A status line's code with the words that Kafka Connect's server has for it, for clients that show them."""
+    """Return a status line with the words of Kafka Connect's server, for clients that show them."""
     code = int(status.partition(" ")[0])
     return f"{code} {'Server Error' if code == HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus(code).phrase}"
 

@@ -17,15 +17,15 @@ class RequestKind(Enum):
     """A kind of request."""
 
     HEALTH = "health"
-    """What probes ask, and what is refused."""
+    """Requests of probes, and requests that are refused."""
     PEER = "peer"
-    """What another worker asks by itself: without it tasks are not started, and statuses miss their metrics."""
+    """Requests of other workers' own: without them tasks are not started, and statuses lack their metrics."""
     PASSED_ON = "passed on"
-    """What a user asked another worker."""
+    """Requests of users that another worker passed on."""
     READ = "read"
-    """What is answered from what the worker knows."""
+    """Requests that the worker answers from memory."""
     OTHER = "other"
-    """All else: it may wait for a plugin, Kafka or another worker, for up to 90 s."""
+    """All other requests: they may wait for a plugin, Kafka or another worker, for up to 90 s."""
 
 
 THREADS: Final[Mapping[RequestKind, int]] = {
@@ -49,7 +49,7 @@ class RequestThreads:
     def __init__(self) -> None:
         self._pools = {kind: ThreadedTaskDispatcher() for kind in RequestKind}
         for kind, pool in self._pools.items():
-            # It would log each request that waits.
+            # Waitress would log each request that waits.
             pool.queue_logger.disabled = True
             pool.set_thread_count(THREADS[kind])
 
@@ -61,7 +61,7 @@ class RequestThreads:
         self._pools[kind].add_task(channel)
 
     def shutdown(self, seconds: float) -> None:
-        """Wait so long for what is being answered; nothing else is."""
+        """Start no more requests, and wait this long for those being answered."""
         deadline = time.monotonic() + seconds
         for pool in self._pools.values():
             pool.set_thread_count(0)
@@ -70,7 +70,7 @@ class RequestThreads:
 
 
 def kind_of(method: str, uri: str) -> RequestKind:
-    """The kind of a request."""
+    """Return the kind of a request."""
     path, _, query = uri.partition("?")
     segments = path.strip("/").split("/")
     forward = parse_qs(query).get("forward", [""])[0]

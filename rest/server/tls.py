@@ -1,4 +1,4 @@
-"""TLS of the REST API, from Java's ``ssl.*`` settings: for what listens, and for what asks other workers."""
+"""TLS of the REST API, from Java's ``ssl.*`` settings: for listeners, and for requests to other workers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class TlsSettings:
-    """What a worker's configuration says of TLS. The files are read whenever a context is made of it.
+    """The TLS settings of a worker's configuration. Files are read each time a context is made.
 
-    ``key`` is the key that names the listeners they are for. If there is any key that begins with it and ``.https.``,
-    those alone count; else the worker's own ``ssl.*`` do, as in Kafka Connect.
+    ``key`` names the listeners that the settings are for. If any key begins with ``<key>.https.``, only those keys
+    count; otherwise the worker's own ``ssl.*`` do, as in Kafka Connect.
     """
 
     def __init__(self, props: Mapping[str, str], key: str = "listeners") -> None:
@@ -36,12 +36,12 @@ class TlsSettings:
         self._props = dict(props)
 
     def server_context(self) -> ssl.SSLContext:
-        """For listeners; raises :class:`~connect.errors.ConfigError` for what is wrong or missing."""
+        """Make the context for listeners. Raises :class:`~connect.errors.ConfigError` for wrong or missing settings."""
         key = read_key_store(self._props, self._prefix)
         if key is None:
             name = f"{self._own_prefix}ssl.keystore.location"
             raise ConfigRuleError(
-                f"A listener is https:// and there is no certificate to show: set {name} and .password beside it, or "
+                f"A listener is https:// but there is no certificate for it: set {name} and its .password, or "
                 f"{self._own_prefix}ssl.keystore.key and {self._own_prefix}ssl.keystore.certificate.chain.",
                 name,
             )
@@ -50,7 +50,7 @@ class TlsSettings:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """For requests to other workers, which are to be those they say they are."""
+        """Make the context for requests to other workers, which must prove who they are."""
         context = self._context(ssl.PROTOCOL_TLS_CLIENT, ssl.Purpose.SERVER_AUTH, ssl.CERT_REQUIRED)
         context.check_hostname = self._checks_host()
         key = read_key_store(self._props, self._prefix)
@@ -83,17 +83,20 @@ class TlsSettings:
         return given == "https"
 
     def _restrict(self, context: ssl.SSLContext) -> None:
-        """Allow the protocols and cipher suites that are listed and no others."""
+        """Allow only the listed protocols and cipher suites."""
         versions = self._versions()
         suites = self._listed("ssl.cipher.suites")
         if suites:
-            # Those of TLS 1.3 are known by their names, and are all on where TLS 1.3 is.
+            # The suites of TLS 1.3 are told apart by their names, and are always on together.
             older = [suite for suite in suites if not _is_of_tls13(suite)]
             versions &= ({"TLSv1.2"} if older else set()) | ({"TLSv1.3"} if len(older) < len(suites) else set())
             self._set_ciphers(context, older)
         if not versions:
             key = f"{self._prefix}ssl.cipher.suites"
-            raise ConfigRuleError(f"None of {key} is of a protocol that ssl.enabled.protocols allows.", key)
+            raise ConfigRuleError(
+                f"No suite in {key} belongs to a protocol in ssl.enabled.protocols. Add one, or allow its protocol.",
+                key,
+            )
         context.minimum_version, context.maximum_version = _VERSIONS[min(versions)], _VERSIONS[max(versions)]
 
     def _versions(self) -> set[str]:
@@ -113,7 +116,7 @@ class TlsSettings:
             raise ConfigError(
                 f"{self._prefix}ssl.cipher.suites",
                 ",".join(suites),
-                "OpenSSL has none of these cipher suites: see `openssl ciphers -stdname`",
+                "OpenSSL knows none of these cipher suites; `openssl ciphers -stdname` lists those it knows",
             ) from None
 
     def _listed(self, key: str) -> list[str]:

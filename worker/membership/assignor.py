@@ -1,12 +1,12 @@
-"""Who of a cluster's workers runs what. Pure: the leader's state goes in and comes out, time is an argument.
+"""The assignors, which divide connectors and tasks among the workers. Pure: state goes in and comes out, with the time.
 
-:func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps what it has, except for
-what it has too much of, and gets what nobody has. What a worker that has gone was running waits
-``scheduled.rebalance.max.delay.ms`` for it. A unit is given away in one round at the earliest when its holder has
-said in that round that it does not hold it any more, so nothing is run twice. :func:`round_robin` is the eager one.
+:func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps its units, except for any
+above its fair share, and units that nobody holds are given out. The units of a worker that has gone wait up to
+``scheduled.rebalance.max.delay.ms`` for its return. A unit is given away only in a round in which its former holder no
+longer reports it, so none is run twice. :func:`round_robin` is the eager assignor.
 
-A leader that dies takes this state along: the next one starts from what the members report, and what none of them
-reports is new to it and assigned at once.
+A leader that dies takes its state along: the next one starts from the members' reports, and treats a unit that none of
+them reports as new, assigned at once.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class AssignorState:
-    """What the leader keeps from round to round.
+    """The state that the leader keeps from round to round.
 
-    ``previous`` is what should be running after the last round, what was lost included; ``scheduled`` the time in ms
-    until which that or a revocation is put off; ``candidates`` are workers that had nothing meanwhile.
+    ``previous`` holds the units that should be running after the last round, lost ones included; ``scheduled`` is the
+    time in ms until which reassigning these, or a revocation, is put off; ``candidates`` are workers that held nothing
+    meanwhile.
     """
 
     previous: frozenset[Unit] = _NOTHING
@@ -46,7 +47,7 @@ class AssignorState:
 
 @dataclass(frozen=True, slots=True)
 class Increments:
-    """What changes for one worker."""
+    """The changes for one worker."""
 
     assigned: frozenset[Unit] = _NOTHING
     revoked: frozenset[Unit] = _NOTHING
@@ -54,7 +55,7 @@ class Increments:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The outcome of a round. ``delay`` in ms; ``owners`` is who runs what once everybody has done as told."""
+    """The outcome of a round. ``delay`` in ms; ``owners`` maps units to workers once all have applied their changes."""
 
     state: AssignorState
     increments: Mapping[str, Increments]
@@ -75,7 +76,7 @@ class _Plan:
         self.revoked.setdefault(worker, set()).update(taken)
 
     def give(self, units: Iterable[Unit]) -> None:
-        """Each to the worker that has the fewest of its kind."""
+        """Give each unit to the worker that has the fewest of its kind."""
         for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
             least = min(self.loads, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
             self.loads[least].add(unit)
@@ -85,7 +86,7 @@ class _Plan:
 
 
 def units_of(tasks: Mapping[str, int]) -> frozenset[Unit]:
-    """The connectors and their tasks, of the number of tasks of each connector."""
+    """Return the units of all connectors and tasks, from the number of tasks of each connector."""
     return frozenset(Unit(name, task) for name, count in tasks.items() for task in range(-1, count))
 
 
@@ -108,15 +109,15 @@ def assign(
     generation: int,
     last_generation: int,
 ) -> Round:
-    """One round: from what each worker reports to what changes for it. Times in ms.
+    """Carry out one round: from the units that each worker reports to its changes. Times in ms.
 
-    ``last_generation`` is the one this worker last completed. Where it is not the one of ``state``, other rounds came
-    between and the state is not used.
+    ``last_generation`` is the one this worker last completed. If it is not that of ``state``, other rounds came in
+    between, and the state is dropped.
     """
     if state.generation != last_generation:
         state = AssignorState()
     active = frozenset().union(*held.values())
-    # Where a revocation was not carried out, what the workers report counts.
+    # If a revocation was not carried out, the reports of the workers count.
     previous = active if state.revoked & active else state.previous
     deleted = (previous | active) - configured
     lost = previous - active - deleted
@@ -168,7 +169,7 @@ def _revoke_unwanted(plan: _Plan, unwanted: frozenset[Unit]) -> None:
 def _handle_lost(
     state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, frozenset[Unit], int]:
-    """Decide what becomes of the lost units: those to give out now, and for how long the rest waits."""
+    """Decide about the lost units: return those to give out now, and how long the others wait."""
     at_rest = replace(state, candidates=frozenset(), scheduled=None)
     if not lost and not state.revoked_before:
         return at_rest, _NOTHING, 0
@@ -176,7 +177,7 @@ def _handle_lost(
     if max_delay == 0 or (state.scheduled is None and (nobody_left or not lost)):
         return state, lost, 0
     if state.scheduled is not None and now >= state.scheduled:
-        # The wait is over, and with it what was to keep revocations apart.
+        # The wait is over, and with it the pause between revocations.
         remaining = _give_to_candidates(plan, state.candidates, lost)
         return replace(at_rest, revoked_before=False), remaining, 0
     candidates = state.candidates | {worker for worker, units in plan.loads.items() if not units}
@@ -185,7 +186,7 @@ def _handle_lost(
 
 
 def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset[Unit]) -> frozenset[Unit]:
-    """Deal the lost units to the candidates that have nothing still; returns them where there is none."""
+    """Deal the lost units to the candidates that still hold nothing; return them if there are no such candidates."""
     workers = [worker for worker in sorted(candidates) if worker in plan.loads and not plan.loads[worker]]
     if not workers:
         return lost
@@ -199,7 +200,7 @@ def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset
 def _balance(
     state: AssignorState, plan: _Plan, configured: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, int]:
-    """Take from those who have too much. A second round in a row that would take waits, ever longer."""
+    """Revoke units from workers above their fair share. Revoking again in the next round waits, ever longer."""
     excess = _excess(plan, configured)
     if not excess:
         return (replace(state, revoked_before=False, revoking_rounds=0) if state.revoked_before else state), 0

@@ -1,8 +1,8 @@
-"""The broker's group coordinator, spoken to through kafka-python; the only module that makes use of its inside.
+"""The broker's group coordinator, reached through kafka-python; the only module that uses its internals.
 
-Everything runs in one thread, on kafka-python's event loop: :meth:`Coordinator.run` drives it. Joining goes over a
-connection of its own, for a broker answers nothing else on it while a rebalance is waited for; signs of life go over
-another and are sent meanwhile too.
+Everything runs in one thread, on kafka-python's event loop: :meth:`Coordinator.run` drives it. Joining has a connection
+of its own, since a broker answers nothing else on it while a rebalance is under way; heartbeats go over another, also
+meanwhile.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 _CONNECT_MS: Final = 3_000
 _LEAVE_MS: Final = 3_000
 _BROKER: Final = (3, 0)
-"""From this one on static members and all requests are there that are used."""
+"""The first version that has static members and all requests used here."""
 
 _REMEDIES: Final[Mapping[type[Exception], str]] = {
     errors.FencedInstanceIdError: "Another worker has the same group.instance.id: give each worker its own",
     errors.GroupAuthorizationFailedError: "Allow this worker's user to READ the group named by group.id",
     errors.GroupMaxSizeReachedError: "Raise group.max.size on the broker, or start fewer workers",
     errors.InconsistentGroupProtocolError: "Set connect.protocol to one that all workers of the cluster offer, and "
-    "see that nothing else, such as a sink connector's consumers, uses this group.id",
+    "make sure that nothing else, such as a sink connector's consumers, uses this group.id",
     errors.InvalidGroupIdError: "Set group.id to a valid name",
     errors.InvalidSessionTimeoutError: "Set session.timeout.ms between the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms",
@@ -85,13 +85,13 @@ class JoinedGroup:
 
 
 Assign = Callable[[str, str, int, Sequence[GroupMemberData]], Mapping[str, bytes]]
-"""Leader, protocol, generation and members to the assignment of each. May wait, within the session."""
+"""Maps leader, protocol, generation and members to the assignment of each. May wait, but less than the session."""
 
 
 class Coordinator:
-    """Joins, gives signs of life, leaves.
+    """Joins the group, sends heartbeats, leaves.
 
-    ``alive`` is told when, by ``clock``, a request was sent that the broker has answered, or a little before that.
+    ``alive`` is told when, by ``clock``, a request was sent that the broker has answered, or slightly earlier.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Coordinator:
         self._group = group
         self._alive = alive
         self._clock = clock
-        # The leader's assignment may wait a moment, and there is nothing else in this thread that it would hold up.
+        # The leader's assignment may wait a moment; nothing else in this thread would be held up by it.
         self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
         self._client = KafkaNetClient(net=self._net, **client)
         self._member = _Member(self._client, group, assign, alive, clock)
@@ -116,7 +116,7 @@ class Coordinator:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def run(self, main: Callable[[], Awaitable[None]], *others: Callable[[], Awaitable[None]]) -> None:
-        """Run these on the loop, in this thread, until the first has ended; then close."""
+        """Run these coroutines on the loop, in this thread, until ``main`` has ended; then close."""
         try:
             for other in others:
                 self._net.call_soon(other)
@@ -132,24 +132,25 @@ class Coordinator:
             return  # the loop has ended
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until :meth:`wake`, at most so long."""
+        """Wait until :meth:`wake` is called, at most this long."""
         await self._wakeup(seconds)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so long."""
+        """Wait this long."""
         await self._net.sleep(seconds)
 
     # -- the group ---------------------------------------------------------------------------------------------------
 
     @property
     def is_member(self) -> bool:
-        """Whether there is a generation to give signs of life for."""
+        """Whether there is a generation to send heartbeats for."""
         return not self._member._generation.is_lost()
 
     def join(self, offer: Sequence[tuple[str, bytes]]) -> Callable[[], JoinedGroup | None]:
-        """Begin to join with these protocols and their metadata; wakes up when it is done.
+        """Begin to join with these protocols and their metadata; :meth:`wait` ends when it is done.
 
-        Call what is returned: ``None`` while it goes on, then the outcome, or one of the errors of ``errors.py``.
+        Returns a function that gives ``None`` while joining goes on and then its outcome, or raises one of the errors
+        of :mod:`worker.membership.events`.
         """
         attempt = self._net.call_soon_with_future(self._join, offer)
         attempt.add_both(lambda _: self.wake())
@@ -176,9 +177,9 @@ class Coordinator:
         finally:
             self._joining = False
         if member.state is not MemberState.REBALANCING:
-            raise NotJoinedError("The generation was given up meanwhile", at_once=True)
+            raise NotJoinedError("The generation was lost meanwhile", at_once=True)
         if not assignment:
-            raise NotJoinedError("The leader did not know of this worker yet")
+            raise NotJoinedError("The leader did not know this worker yet")
         member.state = MemberState.STABLE
         generation = member._generation
         return JoinedGroup(generation.generation_id, generation.member_id, generation.protocol, assignment)
@@ -188,7 +189,7 @@ class Coordinator:
         if not manager.bootstrapped:
             await manager.bootstrap_async(_CONNECT_MS)
         if not await self._member.ensure_coordinator_ready_async(_CONNECT_MS):
-            raise errors.CoordinatorNotAvailableError(f"it was not found within {_CONNECT_MS / 1000:g} s")
+            raise errors.CoordinatorNotAvailableError(f"the coordinator was not found within {_CONNECT_MS / 1000:g} s")
 
     def _failure(self, error: errors.KafkaError) -> Exception:
         if isinstance(error, _LOST):
@@ -203,7 +204,7 @@ class Coordinator:
         return NotJoinedError(_text(error))
 
     async def beat(self) -> bool:
-        """Give a sign of life. Tells whether the group wants all to join again; the errors are as of a join's."""
+        """Send a heartbeat. Returns whether the group wants all members to join again; raises the errors of a join."""
         member, generation = self._member, self._member._generation
         if member.coordinator_id is None:
             await self._find()
@@ -227,7 +228,7 @@ class Coordinator:
 
     def _answered(self, answer: type[Exception], generation: Generation, sent: Moment) -> bool:
         if self._member._generation is not generation:
-            return False  # of a generation that has passed
+            return False  # the answer is for an earlier generation
         if answer in (errors.NoError, errors.RebalanceInProgressError):
             self._alive(sent)
             return answer is errors.RebalanceInProgressError and not self._joining
@@ -249,12 +250,12 @@ class Coordinator:
         return int(str(self._member.coordinator_id).removeprefix("coordinator-"))
 
     def forget(self) -> None:
-        """Give up the generation, and a join that goes on. The member keeps its id where the broker may know it."""
+        """Drop the generation, and abort a join. The member keeps its id, which the broker may know."""
         self._abort_join()
         self._member.reset_generation(self._member._generation.member_id)
 
     async def leave(self, reason: str) -> None:
-        """Leave the group, if that can be done in a moment. A static member does not leave: it may come back."""
+        """Leave the group, if that takes only a moment. A static member does not leave: it may come back."""
         self._abort_join()
         self._member.state = MemberState.STABLE
         await self._member.maybe_leave_group_async(reason, _LEAVE_MS)
@@ -300,7 +301,7 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
 
     def _process_join_group_response(self, response: Any, send_time: float) -> None:
         super()._process_join_group_response(response, send_time)
-        # The next request follows, and its own time would be told by a clock that may stand still.
+        # The next request follows at once; its own time comes from a clock that may stand still.
         self._joined = self._clock()
 
     def _process_sync_group_response(self, response: Any, send_time: float) -> bytes:

@@ -1,4 +1,4 @@
-"""What a group member tells the herder, and how an attempt to join a group, or a sign of life, may fail."""
+"""Events that a group member tells the herder, and errors of joining and heartbeats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Event", "GenerationLostError", "Joined", "Lost", "MemberRefusedError
 
 
 class NotJoinedError(ConnectError):
-    """It did not work out this time and may the next; ``at_once`` if there is no reason to wait."""
+    """Joining failed this time but may work the next; ``at_once`` if there is no reason to wait."""
 
     def __init__(self, message: str, *, at_once: bool = False) -> None:
         super().__init__(message)
@@ -22,21 +22,21 @@ class NotJoinedError(ConnectError):
 
 
 class GenerationLostError(ConnectError):
-    """The group has gone on without this member: what it held may be another's by now."""
+    """The group has gone on without this member: its units may be another's by now."""
 
 
 class MemberRefusedError(ConnectError):
-    """The broker will not have this member whatever it does; the message says what to change."""
+    """The broker refuses this member for good; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A round is over. ``held`` is what this worker is to run from now on, ``revoked`` what it is to stop for others.
+    """A round is over. ``held`` are the units that this worker runs from now on, ``revoked`` those it must give up.
 
-    When the revoked units are gone the herder calls ``rejoin(reason)`` without an offset: the member takes part in no
-    other round before, so that nobody is given what still runs here. With ``mismatch`` the leader knew older
-    configurations than a member, and nothing changed. Only the leader knows ``owners``, who is to run what, by URL, and
-    ``reported``, what the members still held when the round began.
+    When the revoked units are gone the herder calls ``rejoin(reason)`` without an offset. The member takes part in no
+    other round before, so that no unit is given away while it still runs here. With ``mismatch`` the leader knew older
+    configurations than a member, and nothing changed. Only the leader knows ``owners``, the URL of the worker that
+    runs each unit, and ``reported``, the units that members still held when the round began.
     """
 
     generation: int
@@ -55,7 +55,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """This worker holds nothing any more: stop every unit, kill what is not gone within so many seconds.
+    """This worker no longer holds anything: stop every unit, and kill those not gone after ``within`` seconds.
 
     Complete ``stopped`` when all are gone; only then does the member join again.
     """
@@ -66,7 +66,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The broker will not have this worker in the group, and trying again would not help; the member has ended."""
+    """The broker refuses this worker for good, and trying again would not help; the member has ended."""
 
     message: str
 

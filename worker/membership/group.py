@@ -1,9 +1,9 @@
-"""This worker as a member of the cluster's group: one thread that joins, gives signs of life and leaves.
+"""This worker as a member of the cluster's group: one thread that joins, sends heartbeats and leaves.
 
-What it decides it tells the herder as events, and takes that one's word for what has stopped. At any instant of
-``kill -9`` nothing is kept: the broker notices after ``session.timeout.ms``, and a new process joins holding nothing.
-A unit is never another's while it may still run here (invariant I6): what is revoked is stopped before this member
-joins again, and a member that loses its generation, or has not heard of the broker for two thirds of its session,
+It tells the herder its decisions as events, and the herder tells it when units have stopped. Nothing survives
+``kill -9`` at any instant: the broker notices after ``session.timeout.ms``, and a new process joins holding nothing.
+A unit is never another's while it may still run here (invariant I6): revoked units are stopped before this member
+joins again, and a member that loses its generation, or has not heard from the broker for two thirds of its session,
 tells the herder to drop everything, waits for that, and then joins holding nothing.
 """
 
@@ -60,16 +60,16 @@ _AFTER_ROUND_SECONDS: Final = 5.0
 _BEAT_AFTER_ROUND_SECONDS: Final = 0.2
 _MOST_SILENT: Final = 2 / 3
 _MARGIN: Final = 0.1
-"""Parts of the session: how much of it may pass in silence, and how much is left over at its end."""
+"""Parts of the session: how long the broker may be silent, and the reserve left at its end."""
 
 
 class GroupMember:
     """This worker in the group. Methods may be called from any thread and return at once.
 
-    ``props`` are the worker's resolved properties, ``url`` is where it is reached by the others. ``tell`` is given
-    the events, in the member's thread. ``snapshot`` is asked for the configurations, read to the given offset at
-    least if that can be; -1 is as far as they are read already. ``on_session`` is told until when the session
-    certainly lasts, ``LONG_AGO`` if it is over.
+    ``props`` are the worker's resolved properties, and others reach it at ``url``. ``tell`` is given the events, in
+    the member's thread. ``snapshot`` is asked for the configurations, read at least to the given offset if possible;
+    -1 means as far as they are read already. ``on_session`` is told until when the session certainly lasts,
+    ``LONG_AGO`` if it is over.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class GroupMember:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._coordinator: Coordinator | None = None
         self._thread: threading.Thread | None = None
-        # What follows is the thread's own.
+        # Everything below belongs to the member's thread.
         self._ended = False
         self._refused = False
         self._failure: Exception | None = None
@@ -127,21 +127,21 @@ class GroupMember:
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
         """Take part in another round.
 
-        Without ``config_offset`` this also says that the revoked units of the last one are gone. With it there are
-        newer configurations, and nothing happens if the last round had them already.
+        Without ``config_offset`` this also says that the revoked units of the last round are gone. With it, there are
+        newer configurations; nothing happens if the last round had them already.
         """
         self._post(lambda: self._asked_to_join(reason, config_offset))
 
     def leave(self, for_seconds: float | None) -> None:
-        """Have everything dropped, leave the group, and join again after so long; without a time stay away."""
+        """Drop all units, leave the group, and join again after ``for_seconds``; with ``None`` stay away."""
         self._post(lambda: self._asked_to_leave(for_seconds))
 
     def close(self) -> None:
-        """Leave the group and end. What this worker ran must have stopped before. :meth:`join` waits for the end."""
+        """Leave the group and end. All units must have stopped before. :meth:`join` waits for the end."""
         self._post(self._asked_to_end)
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the member has left and its thread has ended, at most so many seconds."""
+        """Wait until the member has left and its thread has ended, at most ``timeout`` seconds."""
         if self._thread is not None:
             self._thread.join(timeout)
 
@@ -164,11 +164,11 @@ class GroupMember:
             )
         except Exception as error:
             logger.exception("This worker's membership of the group %s has failed", self._config.group_id)
-            self._drop("it has failed", 0)
+            self._drop("its membership of the group has failed", 0)
             self._tell(Refused(f"The membership of the group {self._config.group_id} has failed: {error}"))
 
     def _new_coordinator(self) -> Coordinator:
-        # Imported here: kafka-python takes 20 MB, which only distributed workers are to pay for.
+        # Imported here: kafka-python takes 20 MB, which only distributed workers should pay for.
         from worker.kafka.clients.kafka_python import kafka_python_settings  # noqa: PLC0415
         from worker.membership.coordinator import Coordinator, GroupSettings  # noqa: PLC0415
 
@@ -202,12 +202,12 @@ class GroupMember:
                 self._refuse(str(error))
             if self._failure is not None:
                 raise self._failure
-        # One that is refused may still run what it had; its session goes on until the worker's process is gone.
+        # A refused worker may still run its units; its session goes on until the process is gone.
         if not self._refused:
             await coordinator.leave("the worker is stopping")
 
     async def _next(self, coordinator: Coordinator) -> None:
-        """Do the one thing that is to be done next, or wait for it."""
+        """Take the next step, or wait until there is one."""
         if self._lost is not None:
             await self._wait_until_gone(coordinator, self._lost)
         elif self._leaving is not None:
@@ -292,7 +292,7 @@ class GroupMember:
         return self._read_offset
 
     def _reported(self) -> Assignment | None:
-        """What this member held after the last round, in the form in which it was given."""
+        """Return the units held after the last round, in the form of an assignment."""
         if self._last is None:
             return None
         return replace(self._last, assigned=self._held, revoked=frozenset(), delay=0, error=NO_ERROR)
@@ -302,20 +302,20 @@ class GroupMember:
             return
         if self._failures == 0:
             logger.warning(
-                "The coordinator of the group %s cannot be joined through %s (%s); trying on",
+                "The group %s cannot be joined through %s yet (%s); trying again",
                 self._config.group_id,
                 ",".join(self._config.bootstrap_servers),
-                str(error),  # it keeps sockets alive by its traceback, and a log keeps what it was given
+                str(error),  # the error itself keeps sockets alive by its traceback, and logging keeps its arguments
             )
         seconds = _RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)]
         self._failures += 1
         await self._until(coordinator, lambda: self._lost is not None, seconds)
 
     def _apply(self, joined: JoinedGroup) -> None:
-        """Take what the leader has given."""
+        """Apply the leader's assignment."""
         assignment, version = decode_assignment(joined.assignment), VERSIONS[joined.protocol]
         if version == EAGER and self._held:
-            # The group has just become eager: what others were given may be what still runs here.
+            # The group has just become eager: others may have been given units that still run here.
             self._drop("the group has become eager", 0)
             return
         is_first, revoked = not self._joined, assignment.revoked & self._held
@@ -351,7 +351,7 @@ class GroupMember:
     # -- losing and leaving ------------------------------------------------------------------------------------------
 
     def _drop(self, reason: str, within: float) -> None:
-        """Hold nothing any more, and have the herder stop what runs."""
+        """Let go of everything, and have the herder stop all units."""
         if not self._joined:
             return
         logger.warning("Stopping everything this worker runs: %s", reason)
@@ -362,7 +362,7 @@ class GroupMember:
         stopped.add_done_callback(lambda _: self._wake())
         self._lost = Lost(stopped, within)
         self._tell(self._lost)
-        if within == 0:  # another may run it by now, so the processes do not wait for the herder
+        if within == 0:  # others may run the units by now, so the processes do not wait for the herder
             self._on_session(LONG_AGO)
 
     def _generation_lost(self, coordinator: Coordinator, reason: str) -> None:
@@ -376,8 +376,8 @@ class GroupMember:
             self._lost = None
         elif not self._ended:
             raise MemberRefusedError(
-                f"What this worker ran did not end within {longest:g} s after its membership of the group "
-                f"{self._config.group_id} was lost, and others may run it by now: the worker has to be restarted"
+                f"Connectors or tasks did not stop within {longest:g} s after this worker lost its place in the group "
+                f"{self._config.group_id}, and others may run them by now: restart the worker"
             )
 
     async def _leave(self, coordinator: Coordinator) -> None:
@@ -399,7 +399,7 @@ class GroupMember:
 
     def _signed(self, sent: Moment) -> None:
         if self._joined and sent.since(self._alive) > self._certain:
-            # The processes have seen that, too, and are gone; the watch drops what they ran.
+            # The processes have seen that, too, and are gone; the watch drops their units.
             self._lapsed = True
         if not self._lapsed:
             self._alive = max(self._alive, sent)
@@ -407,7 +407,7 @@ class GroupMember:
 
     @property
     def _certain(self) -> float:
-        """For how long a session lasts certainly, in seconds from a sign of life."""
+        """How long a session certainly lasts, in seconds from a heartbeat."""
         return self._session * (1 - _MARGIN)
 
     def _session_left(self) -> float:
@@ -420,16 +420,17 @@ class GroupMember:
                 await self._beat_once(coordinator)
 
     def _until_next_beat(self) -> float:
-        """A member hears of another round by its signs of life alone, and of those that wait for it each waits for all.
+        """Return the seconds until the next heartbeat.
 
-        One round follows another when it took work away from a member, as soon as that has stopped.
+        A member hears of another round only by its heartbeats, and all members wait for the last one to join. A round
+        that revoked units is soon followed by another, so heartbeats are more frequent for a while.
         """
         longest = min(self._config.heartbeat_interval_ms / 1000, self._session / 3, _BEAT_SECONDS)
         is_recent = time.monotonic() - self._round_at < _AFTER_ROUND_SECONDS
         return min(longest, _BEAT_AFTER_ROUND_SECONDS) if is_recent else longest
 
     async def _beat_once(self, coordinator: Coordinator) -> None:
-        """One sign of life, tried until it is given or the membership is lost."""
+        """Send a heartbeat, repeated until it is answered or the membership is lost."""
         while coordinator.is_member and not self._ended:
             try:
                 if await coordinator.beat():
@@ -441,18 +442,19 @@ class GroupMember:
                 self._refuse(str(error))
                 self._wake()
             except NotJoinedError as error:
-                logger.debug("No sign of life could be given: %s", error)
+                logger.debug("A heartbeat failed and is repeated: %s", error)
                 await coordinator.sleep(_RETRY_SECONDS[0])
                 continue
             return
 
     async def _watch(self, coordinator: Coordinator) -> None:
-        """See to it that everything is stopped before the session ends if the broker does not answer."""
+        """Have everything stopped before the session ends if the broker does not answer."""
         while not self._ended:
             await coordinator.sleep(self._session / 30)
             now = self._clock()
             silent = now.since(self._alive)
             if self._joined and (self._lapsed or silent > self._session * _MOST_SILENT):
                 coordinator.forget()
-                self._drop(f"the coordinator was not heard of {now.told_since(self._alive)}", self._session_left())
+                silence = now.told_since(self._alive)
+                self._drop(f"the group's coordinator has not answered {silence}", self._session_left())
                 self._wake()

@@ -1,4 +1,4 @@
-"""The leader's part in a round: it reads what all members say and gives each its share. The member's thread alone."""
+"""The leader's part in a round: reads the metadata of all members and assigns their shares, in the member's thread."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _NOTHING: Final[frozenset[Unit]] = frozenset()
 
 
 class Leader:
-    """Assigns work to the members while this worker leads; ``owners`` has who runs what, by URL, since then.
+    """Assigns work to the members while this worker leads.
 
-    ``reported`` is what the members of the last round said that they held when it began.
+    ``owners`` maps each unit to the URL of the worker that runs it, as of the last round; ``reported`` are the units
+    that members said they held when that round began.
     """
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
         self._max_delay = config.scheduled_rebalance_max_delay_ms
-        # While it waits no sign of life is given, so that has to end well within the session.
+        # No heartbeat is sent while it waits, so the wait must end well within the session.
         self._patience = min(config.worker_sync_timeout_ms, config.session_timeout_ms // 3) / 1000
         self._snapshot = snapshot
         self._state = AssignorState()
@@ -51,13 +52,13 @@ class Leader:
         self.reported: frozenset[Unit] = _NOTHING
 
     def completed(self, generation: int) -> None:
-        """This worker has got its share of that generation, from whoever led it."""
+        """Note that this worker got its share of a generation, no matter which worker led it."""
         self._last_generation = generation
 
     def assign(
         self, leader: str, protocol: str, generation: int, members: Sequence[GroupMemberData]
     ) -> Mapping[str, bytes]:
-        """The assignment of each member, encoded. Waits a moment if this worker has yet to read configurations."""
+        """Return each member's encoded assignment. Waits a moment if this worker has yet to read configurations."""
         version = VERSIONS[protocol]
         metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
         self.reported = _NOTHING.union(*(_held(item) for item in metadata.values()))
@@ -75,11 +76,15 @@ class Leader:
         return {member: encode_assignment(assignment, version) for member, assignment in assignments.items()}
 
     def _read(self, newest: int) -> ConfigSnapshot | None:
-        """The configurations, unless they cannot be had as new as a member knows them."""
+        """Return the configurations, or ``None`` if they cannot be read as far as a member has read them."""
         try:
             snapshot = self._snapshot(newest).result(self._patience)
         except (TimeoutError, ConnectError) as error:
-            logger.warning("This worker leads and could not read the configurations to offset %d: %r", newest, error)
+            logger.warning(
+                "This worker leads but could not read the configurations up to offset %d, and tries again: %r",
+                newest,
+                error,
+            )
             return None
         return snapshot if snapshot.offset >= newest else None
 
@@ -121,8 +126,8 @@ class Leader:
         return {
             member: replace(
                 blank,
-                # The broker gives a static member that restarts its last assignment again, without a round: that has
-                # to be all of it.
+                # The broker repeats its last assignment to a static member that restarts, without a round: it must be
+                # complete.
                 assigned=increments.assigned | (held[member] - increments.revoked if member in static else _NOTHING),
                 revoked=increments.revoked,
                 delay=outcome.delay,

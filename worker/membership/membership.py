@@ -1,4 +1,4 @@
-"""Which part of the cluster's work is this worker's."""
+"""A worker's place in its cluster: whether it leads, and which connectors and tasks it runs."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 Tell: TypeAlias = Callable[[Event], None]
-"""Is given what happens in the group, in the member's thread."""
+"""Takes the events of the group, in the member's thread."""
 
 Snapshot: TypeAlias = Callable[[int], Future[ConfigSnapshot]]
-"""The configurations, read to an offset at least if that can be; -1 is as far as they are read already."""
+"""Gets the configurations, read at least to an offset if possible; -1 means as far as they are read already."""
 
 _LEAVE_SECONDS: Final = 5.0
 
 
 class Membership(Protocol):
-    """This worker's place in the cluster. Used by the herder's thread alone; no method waits, but for :meth:`close`."""
+    """This worker's place in the cluster. Used by the herder's thread alone; only :meth:`close` waits."""
 
     @property
     def is_leader(self) -> bool:
@@ -45,35 +45,35 @@ class Membership(Protocol):
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader listens, if it is known."""
+        """The URL of the leader, if it is known."""
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Those of the units that this worker runs."""
+        """Return those of the units that this worker runs."""
 
     def owner_url(self, unit: Unit) -> str | None:
-        """Where the worker listens that runs this unit. Only the leader knows of others'."""
+        """Return the URL of the worker that runs this unit. Only the leader knows units of others."""
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether some worker may run a task of a connector yet. Only the leader knows; others say yes."""
+        """Whether any worker may still run a task of a connector. Only the leader knows; others say yes."""
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
-        """Take part in the cluster; ``tell`` is given what happens, for :meth:`happened` to be called with."""
+        """Join the cluster; ``tell`` is given the events, with which :meth:`happened` is to be called."""
 
     def happened(self, event: Joined | Lost) -> None:
-        """Take in what has happened; the answers to the questions above are as of the last event taken in."""
+        """Take in an event; the properties above are as of the last event taken in."""
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
-        """Have the work divided anew. Without an offset this also says that what was revoked is gone."""
+        """Have the work divided anew. Without an offset this also says that the revoked units are gone."""
 
     def leave(self, for_seconds: float | None) -> None:
-        """Leave the cluster, and join it again after so long; without a time stay away."""
+        """Leave the cluster, and join it again after ``for_seconds``; with ``None`` stay away."""
 
     def close(self) -> None:
-        """Leave the cluster for good. What this worker ran must have stopped before."""
+        """Leave the cluster for good. All units must have stopped before."""
 
 
 class Member(Protocol):
-    """What :class:`~worker.membership.group.GroupMember` does: takes part in the group, in a thread of its own."""
+    """Takes part in the group in a thread of its own, as :class:`~worker.membership.group.GroupMember` does."""
 
     def start(self) -> None:
         """Begin to join."""
@@ -82,17 +82,17 @@ class Member(Protocol):
         """Take part in another round."""
 
     def leave(self, for_seconds: float | None) -> None:
-        """Leave for so long."""
+        """Leave the group for ``for_seconds``."""
 
     def close(self) -> None:
-        """Leave and end."""
+        """Leave the group and end."""
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for the end."""
 
 
 class GroupMembership:
-    """The place of a worker in its group. ``member`` makes what takes part in the group for it, at the start."""
+    """The place of a worker in its group. ``member`` makes the group member, at the start."""
 
     def __init__(self, url: str, member: Callable[[Tell, Snapshot], Member]) -> None:
         self._url = url
@@ -108,7 +108,7 @@ class GroupMembership:
         self._member.start()
 
     def happened(self, event: Joined | Lost) -> None:
-        """Take in what has happened."""
+        """Take in an event."""
         self._joined = event if isinstance(event, Joined) else None
         if self._joined is not None:
             self._generation = self._joined.generation
@@ -121,7 +121,7 @@ class GroupMembership:
             self._member.rejoin(reason, config_offset)
 
     def leave(self, for_seconds: float | None) -> None:
-        """Leave the group for so long."""
+        """Leave the group for ``for_seconds``."""
         if self._member is not None:
             self._member.leave(for_seconds)
 
@@ -138,12 +138,12 @@ class GroupMembership:
 
     @property
     def generation(self) -> int:
-        """The generation this worker is in or was last in; -1 before the first."""
+        """The generation that this worker is in or was last in; -1 before the first."""
         return self._generation
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader listens; ``None`` while this worker is not in the group."""
+        """The URL of the leader; ``None`` while this worker is not in the group."""
         return self._joined.leader_url if self._joined is not None else None
 
     @property
@@ -152,20 +152,20 @@ class GroupMembership:
         return self._joined is None or self._joined.mismatch or bool(self._joined.revoked)
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """Those of the units that this worker holds."""
+        """Return those of the units that this worker holds."""
         return self._joined.held.intersection(units) if self._joined is not None else frozenset()
 
     def owner_url(self, unit: Unit) -> str | None:
-        """Where the worker listens that holds this unit; a worker that does not lead knows its own alone."""
+        """Return the URL of the worker that holds this unit; a worker that does not lead knows only its own units."""
         if self._joined is None:
             return None
         return self._url if unit in self._joined.held else self._joined.owners.get(unit)
 
     def may_run_tasks(self, connector: str) -> bool:
-        """Whether a task was given to a worker in the last round, or was still held by one that came into it.
+        """Whether a task of a connector was assigned in the last round, or still held by a member when it began.
 
-        So may be what is given in a round that is to come, of newer configurations than the last. A worker that is not
-        in the round has been out of the group for a session: what it ran has ended with its lease.
+        True, too, while a round with newer configurations is to come, which may assign one. A worker that is not in the
+        round has been out of the group for a session: its tasks have ended with its lease.
         """
         joined = self._joined
         if joined is None or not joined.is_leader or joined.mismatch or joined.config_offset < self._asked_offset:
@@ -183,28 +183,28 @@ class SoloMembership:
     rebalancing = False
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
-        """All of them."""
+        """Return all of the units."""
         return frozenset(units)
 
     def owner_url(self, _unit: Unit) -> str | None:
-        """No other worker needs to be asked."""
+        """Return ``None``: there is no other worker."""
         return None
 
     def may_run_tasks(self, _connector: str) -> bool:
-        """There is no other worker."""
+        """Return ``False``: there is no other worker."""
         return False
 
     def start(self, _tell: Tell, _snapshot: Snapshot) -> None:
-        """There is nobody to join."""
+        """Do nothing: there is no group to join."""
 
     def happened(self, _event: Joined | Lost) -> None:
-        """Nothing happens."""
+        """Do nothing: no events come."""
 
     def rejoin(self, _reason: str, _config_offset: int | None = None) -> None:
-        """There is nobody to divide the work with."""
+        """Do nothing: there is nobody to divide the work with."""
 
     def leave(self, _for_seconds: float | None) -> None:
-        """There is nobody to leave."""
+        """Do nothing: there is no group to leave."""
 
     def close(self) -> None:
-        """There is nobody to leave."""
+        """Do nothing: there is no group to leave."""

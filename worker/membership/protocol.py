@@ -1,4 +1,4 @@
-"""The bytes of the ``connect`` group protocol: what members say of themselves, and what the leader gives each.
+"""The bytes of the ``connect`` group protocol: the metadata of members, and the assignments of the leader.
 
 Versions 0 (``default``, eager), 1 (``compatible``, KIP-415) and 2 (``sessioned``, KIP-507) share one layout; only the
 later ones carry the assignment held, revocations and the delay. Byte for byte as Apache Kafka Connect's.
@@ -34,7 +34,7 @@ PROTOCOL_TYPE: Final = "connect"
 EAGER: Final = 0
 NO_ERROR: Final = 0
 CONFIG_MISMATCH: Final = 1
-"""The leader knows older configurations than a member, so nothing was assigned."""
+"""The error if the leader knows older configurations than a member, so that nothing was assigned."""
 
 VERSIONS: Final[Mapping[str, int]] = MappingProxyType({"default": 0, "compatible": 1, "sessioned": 2})
 """The version of each protocol, by the name under which members offer it to the broker."""
@@ -50,9 +50,9 @@ _OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives a member: in version 0 all that it is to run, later only what changes.
+    """The leader's assignment to a member: in version 0 all units that it is to run, later only changes.
 
-    ``delay`` is in ms: after so long the member is to join again.
+    ``delay``, in ms, is how long after it the member joins again.
     """
 
     leader: str
@@ -66,7 +66,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """What a member says when it joins. ``held`` is ``None`` where it holds nothing, and always in version 0."""
+    """The metadata that a member joins with. ``held`` is ``None`` if it holds nothing, and always in version 0."""
 
     url: str
     config_offset: int
@@ -74,12 +74,12 @@ class MemberMetadata:
 
 
 def offered(connect_protocol: str) -> tuple[str, ...]:
-    """The protocols a worker offers for its ``connect.protocol``, the preferred one first."""
+    """Return the protocols that a worker offers for its ``connect.protocol``, the preferred one first."""
     return _OFFERED[connect_protocol.lower()]
 
 
 def encode_metadata(metadata: MemberMetadata, version: int) -> bytes:
-    """The metadata of a member that offers this version."""
+    """Encode the metadata of a member that offers this version."""
     head = struct.pack(">h", version) + _string(metadata.url) + struct.pack(">q", metadata.config_offset)
     if version == EAGER:
         return head
@@ -90,7 +90,7 @@ def encode_metadata(metadata: MemberMetadata, version: int) -> bytes:
 
 
 def decode_metadata(data: bytes) -> MemberMetadata:
-    """Read a member's metadata. Raises ``DataError`` where it is malformed."""
+    """Decode a member's metadata. Raises ``DataError`` if it is malformed."""
     reader = _Reader("metadata", data)
     version = reader.version()
     url, offset = reader.string(), reader.number(">q")
@@ -100,7 +100,7 @@ def decode_metadata(data: bytes) -> MemberMetadata:
 
 
 def encode_assignment(assignment: Assignment, version: int) -> bytes:
-    """The assignment for a member, in the version that the group has agreed on."""
+    """Encode the assignment for a member, in the version that the group has agreed on."""
     data = (
         struct.pack(">hh", version, assignment.error)
         + _string(assignment.leader)
@@ -114,7 +114,7 @@ def encode_assignment(assignment: Assignment, version: int) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read an assignment. Raises ``DataError`` where it is malformed."""
+    """Decode an assignment. Raises ``DataError`` if it is malformed."""
     reader = _Reader("assignment", data)
     version, error = reader.version(), reader.number(">h")
     leader, leader_url, offset = reader.string(), reader.string(), reader.number(">q")
@@ -189,5 +189,5 @@ class _Reader:
     def _malformed(self, why: str) -> DataError:
         return DataError(
             f"The {self._what} of a member of the connect group is malformed: {why}. "
-            "See that only workers of one Connect cluster use this group.id"
+            "Make sure that only workers of one Connect cluster use this group.id"
         )

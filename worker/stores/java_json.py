@@ -16,13 +16,13 @@ _ESCAPE = re.compile(rb"\\(?:u00([01][0-9a-f])|.)")
 
 
 def dump(document: object) -> bytes:
-    """The bytes of a document; the order of members is kept."""
+    """Return the bytes of a document; the order of members is kept."""
     data = orjson.dumps(document)
     return _ESCAPE.sub(_upper, data) if rb"\u00" in data else data
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """The object that ``data`` is; :class:`~connect.errors.DataError` if it is something else."""
+    """Parse a JSON object. Raises :class:`~connect.errors.DataError` if ``data`` is something else."""
     try:
         document = orjson.loads(data)
     except ValueError as error:
@@ -33,7 +33,7 @@ def load_object(data: bytes) -> dict[str, Any]:
 
 
 def text(document: Mapping[str, Any], name: str) -> str:
-    """A member that has to be a string."""
+    """Return a member that must be a string."""
     value = document.get(name)
     if not isinstance(value, str):
         raise DataError(f"'{name}' should be a string but is {type(value).__name__}")
@@ -41,7 +41,7 @@ def text(document: Mapping[str, Any], name: str) -> str:
 
 
 def whole(document: Mapping[str, Any], name: str) -> int:
-    """A member that has to be a whole number."""
+    """Return a member that must be a whole number."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise DataError(f"'{name}' should be a whole number but is {type(value).__name__}")
@@ -49,5 +49,5 @@ def whole(document: Mapping[str, Any], name: str) -> int:
 
 
 def _upper(match: re.Match[bytes]) -> bytes:
-    """Java writes the digits of a control character in capitals."""
+    """Write the digits of a control character in capitals, as Java does."""
     return rb"\u00" + match[1].upper() if match[1] else match[0]

@@ -1,8 +1,8 @@
-"""Time as it passes for others while this machine does not run.
+"""Clocks that notice when this machine was suspended or paused.
 
 The clock of ``time.monotonic`` stands still while a machine is suspended; that of ``CLOCK_BOOTTIME`` does not. While a
-virtual machine is paused both may stand still, and only the wall clock jumps as soon as somebody sets it. So what has
-passed is what either says; a wall clock that is set back says less and does no harm.
+virtual machine is paused both may stand still, and only the wall clock jumps, as soon as somebody sets it. So the time
+passed is the larger of the two; a wall clock that is set back shows less and does no harm.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Moment:
 
     @classmethod
     def now(cls) -> Moment:
-        """This moment."""
+        """Return the current moment."""
         return cls(time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
 
     def after(self, seconds: float) -> Moment:
-        """So many seconds later."""
+        """Return the moment this many seconds later."""
         return Moment(self.booted + seconds, self.wall + seconds)
 
     def since(self, earlier: Moment) -> float:
-        """How many seconds have passed, by the clock that says more."""
+        """Return the seconds since an earlier moment, by the clock that shows more."""
         return max(self.booted - earlier.booted, self.wall - earlier.wall)
 
     def told_since(self, earlier: Moment) -> str:
-        """How long ago the other was, with a word on a wall clock that went faster."""
+        """Describe the time since an earlier moment, and tell if the wall clock went faster."""
         jump = (self.wall - earlier.wall) - (self.booted - earlier.booted)
         doubt = f" (the wall clock went {jump:.1f} s forward: this machine was paused, or its clock was set)"
         return f"for {self.since(earlier):.1f} s{doubt if jump > _JUMP_SECONDS else ''}"

@@ -1,8 +1,8 @@
-"""The processes below a process, whoever started them and in whatever session they are.
+"""The processes below a process, no matter who started them and in which session.
 
 A process that adopts orphans becomes the parent of every process below it whose own parent ends. So nothing that a
-plugin starts can get away from the process of its connector or task, by ``setsid`` or by a double fork, nor can what
-is left of it get away from the fork server.
+plugin starts can escape the process of its connector or task, by ``setsid`` or by a double fork, and its leftovers
+cannot escape the fork server.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class _Process(NamedTuple):
 
 
 def adopt_orphans() -> None:
-    """Be the parent from now on of every process below this one that loses its own."""
+    """Become the parent of every process below this one that loses its own, from now on."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this process cannot adopt orphans (prctl PR_SET_CHILD_SUBREAPER)")
 
 
 def end_orphans(own: Collection[int], number: signal.Signals) -> list[int]:
-    """Send a signal to the children of this process that are not its ``own``; which there were.
+    """Send a signal to the children of this process that are not among its ``own``, and return their ids.
 
-    Only this process waits for them, so that no process id can have passed to another.
+    Only this process waits for them, so no process id can have been reused.
     """
     me, found = os.getpid(), []
     for process in _processes():
         if process.parent != me or process.pid in own:
             continue
-        # What is below it is an orphan next.
+        # Its children become orphans next, and are found then.
         found.append(process.pid)
         if process.state in _ENDED:
             with contextlib.suppress(ChildProcessError):
@@ -54,7 +54,7 @@ def end_orphans(own: Collection[int], number: signal.Signals) -> list[int]:
 
 
 def kill_descendants(pid: int) -> None:
-    """Kill all that is below this living process, or in the session that it leads."""
+    """Kill every process below this living one, or in the session that it leads."""
     processes = list(_processes())
     found = {pid}
     while more := {each.pid for each in processes if each.parent in found or each.session == pid} - found:
@@ -64,9 +64,9 @@ def kill_descendants(pid: int) -> None:
 
 
 def kill_session_of(leader: int) -> None:
-    """Kill what is left in the session of a process that has ended.
+    """Kill all processes left in the session of a process that has ended.
 
-    No other process is given its id while the session has members; if one has it now, there were none.
+    Its id is not reused while the session has members; if a process has it now, there were none.
     """
     processes = list(_processes())
     if all(each.pid != leader or each.state in _ENDED for each in processes):
@@ -76,7 +76,7 @@ def kill_session_of(leader: int) -> None:
 
 
 def exit_with_descendants() -> None:
-    """End this process at once, and with it what it has started."""
+    """End this process at once, with everything it has started."""
     try:
         kill_descendants(os.getpid())
     finally:
@@ -84,7 +84,7 @@ def exit_with_descendants() -> None:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    # One that runs as another user cannot be told, such as by sudo.
+    # A process that runs as another user, by sudo for instance, cannot be signalled.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 

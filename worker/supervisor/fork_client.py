@@ -1,4 +1,7 @@
-"""The process from which all connectors and tasks of a worker are forked. It has the imports done, and no threads."""
+"""The worker's end of the fork server, the process from which all its connectors and tasks are forked.
+
+The fork server has the imports done, and no threads.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 _PRELOAD: Final = (
     *("worker.runtime.child", "worker.runtime.entry", "confluent_kafka", "orjson"),
-    # What nearly every task converts with; shared by all of them when it is there before they are.
+    # Converters that nearly every task uses: imported before the fork, their memory is shared by all tasks.
     *("converters.json", "converters.string", "converters.simple_header"),
     "worker.supervisor.freeze_imports",
 )
@@ -41,9 +44,9 @@ _DESCRIPTORS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """A child: its process, a descriptor of it, and one to read its exit status from once nothing is left of it.
+    """A child: its process id, a descriptor of it, and one to read its exit status from once nothing is left of it.
 
-    The latter ends without a status when the fork server has ended first.
+    The latter ends without a status if the fork server ended first.
     """
 
     pid: int
@@ -52,7 +55,7 @@ class Forked:
 
 
 class ForkClient:
-    """Starts the fork server, and again when it is gone. May be used from any thread."""
+    """Starts the fork server, and restarts it when it is gone. May be used from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,19 +64,19 @@ class ForkClient:
 
     @property
     def pid(self) -> int | None:
-        """The process that was last seen alive."""
+        """The process id of the fork server that was last seen alive."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start it now, so that its imports are made while this process makes its own. It ends with this process."""
+        """Start the fork server now, so that it imports while this process does. It ends with this process."""
         with self._lock:
             self._running()
 
     def fork(self, main: Callable[..., None], pipe: int, lease: str | None, label: str) -> Forked:
-        """Have a child call ``main``, a function of a module, with this pipe and lease.
+        """Fork a child that calls ``main``, a function of a module, with this pipe and lease.
 
-        Raises :class:`EOFError` if the fork server turns out to be gone, which starts anew with the next child: that
-        is to be given another pipe, for this one may have a child. Raises ``OSError`` if there can be no child.
+        Raises :class:`EOFError` if the fork server turns out to be gone; it is restarted for the next child, which
+        must be given another pipe, since this one may have a child. Raises ``OSError`` if no child can be made.
         """
         request = {"main": f"{main.__module__}:{main.__qualname__}", "lease": lease, "label": label}
         with self._lock:
@@ -90,7 +93,7 @@ class ForkClient:
         return _forked(json.loads(data), descriptors)
 
     def close(self) -> None:
-        """End it, and with it every child that is left."""
+        """End the fork server, and with it every child that is left."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
@@ -101,7 +104,7 @@ class ForkClient:
 
     def _running(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
-            logger.warning("The fork server ended with status %s and is started anew", self._process.returncode)
+            logger.warning("The fork server ended with status %s and is restarted", self._process.returncode)
             self._end()
         if self._socket is None:
             self._socket = self._start()
@@ -140,7 +143,7 @@ def _forked(answer: dict[str, Any], descriptors: list[int]) -> Forked:
 
 @cache
 def fork_client() -> ForkClient:
-    """The fork server of this process, which ends with it."""
+    """Return the client of this process's fork server, which ends with the process."""
     client = ForkClient()
     atexit.register(client.close)
     return client

@@ -1,8 +1,8 @@
-"""What runs in the fork server: it forks children when its worker asks, and sees to it that nothing of them is left.
+"""The fork server's own process: it forks children when its worker asks, and ends whatever they leave behind.
 
 It has no threads, and no socket with a name that somebody could remove: its worker made the pair. Crash points: when
 the worker is gone, everything below this process is killed, even a child that hangs; when this process is gone, its
-children go on, for each looks after its worker itself, and the worker looks after what they have started.
+children go on, since each watches its worker itself, and the worker ends what they have started.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Child:
 
 
 def main(descriptor: int, preload: Sequence[str]) -> None:
-    """Import what children need, and serve the worker at the other end of a socket until it is gone."""
+    """Import the modules that children need, and serve the worker at the other end of a socket until it is gone."""
     # A service manager sends its signals to every process; only the worker decides what they mean.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave_to_worker)
@@ -81,7 +81,7 @@ class _ForkServer:
         self._kill_all()
 
     def _answer(self) -> None:
-        """Fork the child that the worker asks for, and tell how to watch it."""
+        """Fork the child that the worker asks for, and send descriptors to watch it by."""
         data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 1)
         if not data:
             raise EOFError
@@ -127,14 +127,14 @@ class _ForkServer:
         self._ended.append(child)
 
     def _bury(self) -> None:
-        """End what children that have ended left behind; they are reported when nothing is left."""
+        """End the processes that ended children left behind, and report a child once nothing of it is left."""
         now = time.monotonic()
         in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
         known = self._given_up.union(self._living)
         left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL)
         for child in list(self._ended):
             if left and now > child.ended + _GIVEN_UP:
-                # One that hangs in the system, or runs as another user: the ends of others are not to wait for it.
+                # A process that hangs in the kernel, or runs as another user, must not hold up other reports.
                 self._given_up.update(left)
             if not left or now > child.ended + _GIVEN_UP:
                 self._ended.remove(child)
@@ -150,7 +150,7 @@ class _ForkServer:
 
 
 def _run(main: str, pipe: int, lease: str | None) -> None:
-    """Be a child: a session of its own, with nothing open but its pipe."""
+    """Run as a child: in a session of its own, with nothing open but its pipe."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     first = 3
@@ -160,7 +160,7 @@ def _run(main: str, pipe: int, lease: str | None) -> None:
     os.closerange(first, _LAST_DESCRIPTOR)
     os.setsid()
     adopt_orphans()
-    # What it forks may be told to end, such as the processes of a pool.
+    # Processes that it forks, such as those of a pool, must end by signals.
     os.register_at_fork(after_in_child=_take_signals)
     module, _, name = main.partition(":")
     getattr(importlib.import_module(module), name)(Connection(pipe), lease)

@@ -1,4 +1,4 @@
-"""Imported last by the fork server, never by anything else: what was imported before it is set apart for good."""
+"""Freezes everything imported so far, when the fork server imports this module last; nothing else imports it."""
 
 from connect.garbage import collect_seldom
 

@@ -1,9 +1,9 @@
 """The lease of a worker's children: they run only as long as the worker is known to be part of its cluster.
 
 A worker that is frozen (SIGSTOP, a paused virtual machine) cannot stop its tasks before its session ends and others
-take them over (invariant I6). So its children look by themselves: the worker renews the lease with each heartbeat that
-the group has answered, and a child whose lease is over exits at once. What it had not committed is done again by
-whoever takes over (invariant I3). It is over when either of two clocks says so (:mod:`worker.supervisor.clock`), and
+take them over (invariant I6). Its children check for themselves: the worker renews the lease with each heartbeat that
+the group has answered, and a child whose lease is over exits at once. Uncommitted work is done again by the worker that
+takes over (invariant I3). The lease is over when either of two clocks says so (:mod:`worker.supervisor.clock`), and
 at once when the group says that it does not know the worker any more.
 """
 
@@ -28,7 +28,7 @@ _LOOK: Final = 0.2
 
 
 class Lease:
-    """The worker's end. Until it is renewed for the first time it has no end."""
+    """The worker's end. The lease does not run out until it has been renewed for the first time."""
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("sluice-lease")
@@ -40,19 +40,19 @@ class Lease:
 
     @property
     def path(self) -> str:
-        """Where the children of this worker find the lease."""
+        """The path at which children of this worker open the lease."""
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"
 
     def renew(self, until: Moment) -> None:
-        """Let it last until this moment; after :data:`~worker.supervisor.clock.LONG_AGO` it is over at once."""
+        """Extend the lease until this moment; after :data:`~worker.supervisor.clock.LONG_AGO` it is over at once."""
         self._until[0], self._until[1] = until.booted, until.wall
 
     def is_over(self) -> bool:
-        """Whether it has run out."""
+        """Whether the lease has run out."""
         return _is_over(self._until)
 
     def lasts(self, seconds: float) -> bool:
-        """Whether it lasts for so long yet: what is begun now and ends by then is done by right."""
+        """Whether the lease lasts this much longer, so that work begun now and ended by then is still this worker's."""
         return time.monotonic() + seconds <= self._until[0]
 
 
@@ -74,7 +74,7 @@ def _is_over(until: memoryview[float]) -> bool:
 
 
 def watch_lease(path: str, on_over: Callable[[], None] = exit_with_descendants) -> None:
-    """Look, from a thread of its own, whether the lease at ``path`` is over; a worker that is gone has none."""
+    """Call ``on_over``, from a thread of its own, once the lease at ``path`` is over or its worker is gone."""
     try:
         lease = LeaseView(path)
     except OSError:

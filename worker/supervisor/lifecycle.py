@@ -1,7 +1,7 @@
 """The life of a connector or task as its supervisor sees it: a table of phases and events.
 
-Nothing else decides what may follow what; an event that the table does not have for a phase is a defect of the runtime
-and raises.
+Nothing else decides which phase may follow which; an event that the table does not list for a phase is a defect of the
+runtime and raises.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["Event", "Phase", "next_phase"]
 
 
 class Phase(enum.Enum):
-    """Where a connector or task stands."""
+    """The phase of life that a connector or task is in."""
 
     STARTING = "STARTING"
     RUNNING = "RUNNING"
@@ -25,7 +25,7 @@ class Phase(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What happens to it."""
+    """Something that happens to a connector or task."""
 
     STARTED = "started"
     PAUSED = "paused"
@@ -51,12 +51,12 @@ _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
     (Phase.DRAINED, Event.RESUMED): Phase.DRAINED,
     **{(phase, Event.FAILED): Phase.FAILED for phase in _LIVE},
     **{(phase, Event.STOP_ASKED): Phase.STOPPING for phase in _LIVE},
-    # A process that ends without a word has failed; one that was asked to, or had said so before, is gone.
+    # A process that ends without a report has failed; one that was asked to stop, or reported that it failed, is gone.
     **{(phase, Event.EXITED): Phase.FAILED for phase in _LIVE},
     (Phase.FAILED, Event.EXITED): Phase.FAILED,
     (Phase.FAILED, Event.STOP_ASKED): Phase.GONE,
     (Phase.STOPPING, Event.EXITED): Phase.GONE,
-    # What was under way when the stop was asked for may still be reported.
+    # Changes that were under way when the stop was asked for may still be reported.
     **{
         (Phase.STOPPING, event): Phase.STOPPING
         for event in (
@@ -72,7 +72,7 @@ _TABLE: Final[dict[tuple[Phase, Event], Phase]] = {
 
 
 def next_phase(phase: Phase, event: Event) -> Phase:
-    """The phase after ``event``; ``ValueError`` if it cannot happen in ``phase``."""
+    """Return the phase after ``event``. Raises ``ValueError`` if it cannot happen in ``phase``."""
     try:
         return _TABLE[phase, event]
     except KeyError:

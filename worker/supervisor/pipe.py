@@ -1,7 +1,7 @@
 """The worker's end of the pipe to a child process. It never waits for the child, in neither direction (invariant I7).
 
 The child's end is a :class:`multiprocessing.connection.Connection`, which may block; this end speaks the same form,
-four bytes of length before each message, and keeps what is not whole yet. What it keeps is bounded (invariant I9).
+four bytes of length before each message, and buffers incomplete messages. The buffers are bounded (invariant I9).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LONGEST: Final = 64 * 1024 * 1024
 
 
 class WorkerEnd:
-    """Sends commands and receives reports, as much at a time as the pipe takes and has. Used by one thread.
+    """Sends commands and receives reports without ever blocking. Used by one thread.
 
-    Without a ``connection``, for a child that there is not, it is closed from the beginning.
+    Without a ``connection`` (the child could not be started) it is closed from the beginning.
     """
 
     def __init__(self, connection: Connection | None) -> None:
@@ -36,21 +36,21 @@ class WorkerEnd:
         self._incoming = bytearray()
         self._outgoing = bytearray()
         self.closed = connection is None
-        """Whether nothing more will come: the child has closed its end, or sent what is not a message."""
+        """Whether nothing more will come: the child has closed its end, or sent something that is not a message."""
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
+        """Return the descriptor to wait on."""
         if self._connection is None:
             raise OSError("there is no child at the other end")
         return self._connection.fileno()
 
     @property
     def waits_to_send(self) -> bool:
-        """Whether there is more to send than the pipe took."""
+        """Whether some commands are not sent yet because the pipe is full."""
         return bool(self._outgoing) and not self.closed
 
     def send(self, command: Command) -> None:
-        """Send this after what still waits; a child that has closed its end is not told."""
+        """Send a command after those that still wait; does nothing if the child has closed its end."""
         data = encode(command)
         self._outgoing += _LENGTH.pack(len(data)) + data
         self.flush()
@@ -58,7 +58,7 @@ class WorkerEnd:
             self.closed = True
 
     def flush(self) -> None:
-        """Send what waits, as far as the pipe takes it."""
+        """Send as much of the waiting commands as the pipe takes."""
         while self._outgoing:
             try:
                 sent = os.write(self.fileno(), self._outgoing[:_CHUNK])
@@ -70,13 +70,13 @@ class WorkerEnd:
             del self._outgoing[:sent]
 
     def receive(self) -> Iterator[Report]:
-        """What one look at the pipe brings; what is not a message is a :class:`Failed` that says so."""
+        """Yield the reports that one read of the pipe brings; bytes that are no message become a :class:`Failed`."""
         if not self.closed:
             self._read()
             yield from self._messages()
 
     def drain(self) -> Iterator[Report]:
-        """Everything that is in the pipe now, for a child that is gone; nothing is received after that."""
+        """Yield all reports left in the pipe of a child that is gone; nothing is received after that."""
         # Its own children may hold the pipe, too, and write into it for ever.
         for _ in range(_LONGEST // _CHUNK):
             if self.closed or not self._read():
@@ -112,14 +112,14 @@ class WorkerEnd:
             yield Failed(str(error))
 
     def _take(self) -> bytes | None:
-        """The next message, if it is there whole."""
+        """Return the next message, if all of it has arrived."""
         if len(self._incoming) < _LENGTH.size:
             return None
         length: int = _LENGTH.unpack_from(self._incoming)[0]
         if not 0 <= length <= _LONGEST:
             raise ConnectError(
-                f"A process of this worker sent a message of {length} bytes; the longest may have {_LONGEST}. Does "
-                "its plugin write to file descriptors that are not its own?"
+                f"A process of this worker sent a message of {length} bytes, and at most {_LONGEST} are allowed. Check "
+                "whether its plugin writes to file descriptors that it did not open"
             )
         end = _LENGTH.size + length
         if len(self._incoming) < end:

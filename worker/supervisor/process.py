@@ -1,4 +1,4 @@
-"""How the process of a connector or task comes to life and ends.
+"""The child that runs a connector, task or inquiry: how it is started, told, heard and ended.
 
 Children come from a fork server that has the imports done and holds no client of Kafka, so that one starts in
 milliseconds (design decision: tasks are processes). A child has ended when nothing that it started is left. For tests,
@@ -28,10 +28,10 @@ from worker.supervisor.pipe import WorkerEnd
 __all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
 
 ChildMain = Callable[[Connection], None]
-"""What a child runs; it returns when it is to end. Its first message says what to run."""
+"""The function that a child runs; it returns when the child is to end. The first message says what to run."""
 
 LeasedMain = Callable[[Connection, str | None], None]
-"""The same in a process, with the path of its worker's lease, if that has one."""
+"""The same in a process, with the path of its worker's lease, if the worker has one."""
 
 _REAPED: Final = 5.0
 _LONGEST_STATUS: Final = 16
@@ -51,23 +51,23 @@ class Child(Protocol):
         """A descriptor that becomes readable when the child is gone, if the end of the pipe alone does not tell."""
 
     def send(self, command: Command) -> None:
-        """Tell the child something; one that is gone already is not told."""
+        """Send the child a command; does nothing if the child is gone."""
 
     def receive(self) -> Iterator[Report]:
-        """What the child has said, up to its last word when it is gone."""
+        """Yield the reports that have arrived; all that are left once the child is gone."""
 
     def gone(self) -> bool:
-        """Whether the child has ended and all that it said is received."""
+        """Whether the child has ended and all its reports are received."""
 
     def kill(self) -> None:
-        """End the child at once, whatever it does."""
+        """Kill the child at once."""
 
     def join(self) -> str:
-        """Reap the child that is gone or killed, and say how it ended."""
+        """Reap a child that is gone or killed, and return how it ended, as the end of a sentence."""
 
     @property
     def pid(self) -> int | None:
-        """The process, if it is one."""
+        """The process id, if the child is a process."""
 
 
 C = TypeVar("C", bound=Child)
@@ -80,16 +80,16 @@ class Launcher(Protocol):
         """Start a child that waits for its first command; ``label`` names it where it can be named."""
 
     def prepare(self) -> None:
-        """Do now what makes the next launch quick."""
+        """Prepare for the next launch, so that it is quick."""
 
     def close(self) -> None:
-        """Nothing is launched any more."""
+        """Release what :meth:`prepare` made; nothing is launched after this."""
 
 
 def ready_children(children: Iterable[C], wake: int | None, seconds: float | None) -> list[C]:
-    """Wait until children say something or are gone, or ``wake`` becomes readable; those children.
+    """Wait until children say something or are gone, or ``wake`` becomes readable; return those children.
 
-    Meanwhile what they are told is sent as they take it. This needs no descriptor, of which there may be no more.
+    Meanwhile, pending commands are sent as the children take them. This opens no descriptor: there may be none left.
     """
     with selectors.PollSelector() as selector:
         if wake is not None:
@@ -112,7 +112,7 @@ def ready_children(children: Iterable[C], wake: int | None, seconds: float | Non
 
 
 def log_record(context: str, said: LogRecord) -> None:
-    """Log what a child has said, as of when it said it; ``context`` is the unit or inquiry that it runs."""
+    """Log a record of a child with the child's own time; ``context`` is the unit or inquiry that it runs."""
     target = logging.getLogger(said.logger)
     if target.isEnabledFor(said.level):
         record = target.makeRecord(said.logger, said.level, "", 0, said.text, (), None)
@@ -123,7 +123,7 @@ def log_record(context: str, said: LogRecord) -> None:
 
 
 class _Piped:
-    """What every kind of child has."""
+    """The part that every kind of child shares: its pipe."""
 
     pid: int | None = None
 
@@ -197,7 +197,7 @@ class _Process(_Piped):
         return f"exited with status {status} without having said why"
 
     def has_ended(self) -> bool:
-        """Whether the process is gone, whatever it said before is received or not."""
+        """Whether the process is gone, even if some of its reports are not received yet."""
         if self._code is not None or self._pidfd is None:
             return True
         if not _is_readable(self.sentinel):
@@ -220,7 +220,7 @@ def _is_readable(descriptor: int | None, seconds: float = 0.0) -> bool:
 
 
 def _reaped(pidfd: int) -> int | None:
-    """The status of a process that has ended, if it is this one's to wait for, as for the first of a container."""
+    """Return the status of a process that has ended, if this one may wait for it, as the first of a container may."""
     try:
         ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
     except ChildProcessError:
@@ -245,7 +245,7 @@ class _Stillborn(_Piped):
         self._error = error
 
     def kill(self) -> None:
-        """There is nothing to kill."""
+        """Do nothing: there is no process."""
 
     def join(self) -> str:
         return (
@@ -311,7 +311,7 @@ class ForkServerLauncher:
 
 
 def _make_sure_of_descriptors() -> None:
-    """Raise ``OSError`` unless there are as many as a start takes: else the child is there before that shows."""
+    """Raise ``OSError`` unless a start can open all it needs: otherwise it would fail with a child half made."""
     with contextlib.ExitStack() as stack:
         for _ in range(_PIPES_OF_A_START):
             for descriptor in os.pipe():
@@ -355,7 +355,7 @@ class ThreadLauncher:
         return _Thread(ours, thread)
 
     def prepare(self) -> None:
-        """A thread starts quickly."""
+        """Do nothing: a thread starts quickly."""
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: no thread is started ahead."""

@@ -1,9 +1,9 @@
 """The supervisor: one thread that owns the processes of all connectors and tasks of this worker.
 
-It starts, commands, watches and ends them, answers nothing itself, and tells the herder what became of them.
-A child that does not end within ``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one
-that ends unasked has failed. Crash point: if the worker is killed, its children see their pipe end and exit at once, so
-at most what was not yet committed is done again (invariant I3).
+It starts, commands, watches and ends them, and tells the herder what became of them. A child that does not end within
+``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one that ends unasked has failed. Crash point: if the
+worker is killed, its children see their pipe end and exit at once, so at most uncommitted work is done again
+(invariant I3).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TopicsUsed:
 
 @dataclass(frozen=True, slots=True)
 class Expires:
-    """A unit said for how many seconds the values hold that it was given by config providers."""
+    """A unit said for how many seconds the values from its config providers hold."""
 
     unit: Unit
     seconds: float
@@ -90,7 +90,7 @@ class Expires:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipAsked:
-    """The process of a unit asks whether it is still the one to run it; ``confirm`` tells it so, from any thread."""
+    """The process of a unit asks whether the unit is still this worker's; ``confirm``, from any thread, says yes."""
 
     unit: Unit
     confirm: Callable[[], None]
@@ -98,7 +98,7 @@ class OwnershipAsked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
+    """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
     request: int
     report: Report
@@ -130,8 +130,8 @@ class Supervisor:
     """Runs units in child processes. Its methods may be called from any thread and return at once.
 
     ``notify`` is called from the supervisor's thread and must not block. ``on_offsets`` is given the reads and
-    commits of source offsets, with the name of their connector. A commit that is not begun when its process is gone is
-    cancelled, and a unit is not gone before one that was begun has ended: what is written afterwards is another's.
+    commits of source offsets, with the name of their connector. A commit that has not begun when its process is gone is
+    cancelled, and a unit is not gone before a commit that has begun is over: any later write is another worker's.
     """
 
     def __init__(
@@ -163,30 +163,30 @@ class Supervisor:
         self._thread.start()
 
     def start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
-        """Start a unit that is not running."""
+        """Start a unit; does nothing if it is running."""
         self._do(lambda: self._start(unit, command))
 
     def stop(self, unit: Unit, within: float | None = None) -> None:
         """Stop a unit; its ``Changed`` to ``GONE`` tells when it has ended.
 
-        It is killed if that takes more than ``within`` seconds, by default those of the graceful timeout.
+        It is killed if that takes more than ``within`` seconds, by default the graceful timeout.
         """
         self._do(lambda: self._stop(unit, self._graceful_timeout if within is None else within))
 
     def command(self, unit: Unit, command: Command) -> None:
-        """Pass a command on to a unit, if it is running."""
+        """Pass a command on to a unit; does nothing if it is not running."""
         self._do(lambda: self._command(unit, command))
 
     def inquire(self, request: int, inquiry: messages.Inquiry) -> None:
-        """Have a process of its own answer this; ``Answered`` brings the answer, or that there is none in time."""
+        """Have a process of its own answer an inquiry; ``Answered`` brings the answer, or says that none came."""
         self._do(lambda: self._inquire(request, inquiry))
 
     def give_up(self, request: int) -> None:
-        """End the process of an inquiry whose answer nobody waits for; ``Answered`` tells that it is gone."""
+        """End the process of an inquiry whose answer nobody waits for; ``Answered`` says when it is gone."""
         self._do(lambda: self._give_up(request))
 
     def set_log_level(self, name: str, level: int) -> None:
-        """Set the level of a logger in every process, those that are started later too."""
+        """Set the level of a logger in every process, also in those started later."""
         self._do(lambda: self._set_log_level(name, level))
 
     def kill(self, unit: Unit) -> None:
@@ -203,7 +203,7 @@ class Supervisor:
 
     def _do(self, action: Callable[[], None]) -> None:
         self._inbox.put(action)
-        # A pipe that is full wakes, too.
+        # A full pipe wakes the thread, too.
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_writer, b"w")
 
@@ -233,8 +233,8 @@ class Supervisor:
             try:
                 action()
             except Exception:
-                # A defect of ours, or no more file descriptors. The other units are to be stopped in good order yet.
-                logger.exception("The supervisor could not do what it was asked to")
+                # A defect of ours, or no more file descriptors. The other units must still be stopped in good order.
+                logger.exception("The supervisor failed to carry out a request; its other units go on")
 
     def _patience(self) -> float | None:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
@@ -286,15 +286,15 @@ class Supervisor:
         try:
             child.send(inquiry)
         except TypeError as error:
-            # Such as a number of more than 64 bits, or half of a character: what a user gave is no message.
-            self._answered(request, messages.Refused(f"This cannot be told to a plugin: {error}", invalid=True))
+            # No message can hold what the user gave, such as a number of more than 64 bits or half of a character.
+            self._answered(request, messages.Refused(f"This cannot be sent to a plugin: {error}", invalid=True))
             return
         if child.gone():
             self._answered(request, messages.Failed(f"The process for it {child.join()}"))
 
     def _give_up(self, request: int) -> None:
         if request in self._asked:
-            self._answered(request, messages.Failed("It was given up."))
+            self._answered(request, messages.Failed("It was cancelled."))
 
     def _set_log_level(self, name: str, level: int) -> None:
         below = f"{name}."
@@ -317,7 +317,7 @@ class Supervisor:
             if asked.deadline <= now and asked.child.pipe.closed:
                 self._answered(request, _unanswered("closed its pipe, and was killed"))
             elif asked.deadline <= now:
-                logger.warning("%s had no answer within %.1f s and is given up", asked.what, self._inquiry_timeout)
+                logger.warning("%s had no answer within %.1f s and is cancelled", asked.what, self._inquiry_timeout)
                 self._answered(request, messages.Failed(f"There was no answer within {self._inquiry_timeout:g} s."))
         for unit, running in list(self._running.items()):
             if running.deadline is not None and running.deadline <= now:
@@ -334,11 +334,11 @@ class Supervisor:
                 self._handle(unit, running, report)
             except (ValueError, TypeError) as error:
                 running.child.kill()
-                self._handle(unit, running, messages.Failed(f"Its process sent a message that cannot be: {error}"))
+                self._handle(unit, running, messages.Failed(f"Its process sent an invalid message: {error}"))
         if running.child.gone():
             self._ended(unit, running)
         elif running.child.pipe.closed:
-            # It is about to end, or its plugin has closed what is not its own.
+            # It is about to end, or its plugin has closed a descriptor that it did not open.
             self._expect_end(running)
 
     def _expect_end(self, running: _Running) -> None:
@@ -353,12 +353,12 @@ class Supervisor:
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
 
     def _clear(self, unit: Unit, running: _Running) -> None:
-        """Have a unit that has failed, and whose process is gone, be gone."""
+        """Let go of a unit that has failed and whose process is gone."""
         if running.phase is Phase.FAILED:
             self._advance(unit, running, Event.STOP_ASKED)
 
     def _settle(self, running: _Running, action: Callable[[], None]) -> None:
-        """Do this when nothing is written any more for a process that is gone."""
+        """Run an action once all commits of a process that is gone are over."""
         running.when_settled.append(action)
         for commit in list(running.commits):
             commit.cancel()
@@ -396,7 +396,7 @@ class Supervisor:
             case messages.Paused() | messages.Resumed() | messages.Drained():
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
-                logger.error("%s answered %s, which it was not asked for", unit, type(report).__name__)
+                logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
 
     def _pass_on(
         self,
@@ -404,7 +404,7 @@ class Supervisor:
         running: _Running,
         report: messages.ReadOffsets | messages.CommitOffsets | messages.ConfirmOwnership,
     ) -> None:
-        """Have a request of a process answered: of this one, for the next of the unit counts from 0 again."""
+        """Have a request answered to this very process: the unit's next one counts its requests from 0 again."""
         child = running.child
         if isinstance(report, messages.ConfirmOwnership):
             confirmed = messages.OwnershipConfirmed(report.request)
@@ -440,7 +440,7 @@ class Supervisor:
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
         elif asked.child.pipe.closed:
-            # It is about to end, and its status says how; or its plugin has closed what is not its own.
+            # Either it is about to end, with a status that says how, or its plugin closed a foreign descriptor.
             asked.deadline = min(asked.deadline, time.monotonic() + self._graceful_timeout)
 
     def _answered(self, request: int, report: Report) -> None:

@@ -49,7 +49,7 @@ def test_a_worker_is_reached_as_java_has_it(listeners: str, props: dict[str, str
         (
             "http://:8083",
             {"listener": "https"},
-            r"rest.advertised.listener is https, and listeners, which is http://:8083",
+            r"rest.advertised.listener is https, but listeners, which is http://:8083",
         ),
         (
             "http://:8083",

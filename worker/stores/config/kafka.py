@@ -1,8 +1,8 @@
 """Connectors, task configs and target states in the cluster's config topic.
 
 Crash point: a change is a few records. Killed between them, a connector has its new target state and its old
-configuration, or task records that no commit follows and that nobody regards; either is what Kafka Connect leaves,
-and the next change mends it. With exactly-once support the records of a change are one transaction.
+configuration, or task records without a commit, which are ignored. Kafka Connect leaves the same, and the next change
+repairs it. With exactly-once support the records of a change are one transaction.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class KafkaConfigStore(ConfigStore):
     ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
     the view belongs to, in order; records are applied and futures completed there. Nothing may wait in that thread
     for a future of this store. Every worker reads; only the leader writes, save for levels of loggers. A future
-    that takes longer than 30 s fails, and so does what is put beyond the ``limit``, which is not written later either:
-    another worker may lead by then.
+    that takes longer than 30 s fails, and so does a write beyond the ``limit``, which is not made later either: another
+    worker may lead by then.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class KafkaConfigStore(ConfigStore):
                 _WRITE_SECONDS,
                 lambda: post(self._lose_writes),
             )
-        # Below is what belongs to the thread of the view.
+        # Everything below belongs to the thread of the view.
         self._state = ConfigState()
         self._offset = -1
         self._listener: Callable[[ConfigChange], None] | None = None
@@ -103,10 +103,10 @@ class KafkaConfigStore(ConfigStore):
             raise ConfigRuleError(
                 f"Topic '{described.name}' supplied via the 'config.storage.topic' property is required to have a "
                 f"single partition in order to guarantee consistency of {_PURPOSE}, but found {described.partitions} "
-                "partitions. Name another topic, or none that exists: it is made as it has to be.",
+                "partitions. Name another topic, or one that does not exist yet: it is then created correctly.",
                 "config.storage.topic",
             )
-        # What the leader before has left under way, the next one ends before it reads on.
+        # A transaction that the former leader left open is ended by the next leader before it reads on.
         self._topic.start(_START_SECONDS, awaits_transactions=False)
         self._apply_arrived()
         self._note_inconsistent()
@@ -203,7 +203,7 @@ class KafkaConfigStore(ConfigStore):
     def _follow(
         self, first: Future[None], done: Future[None], explain: Callable[[BaseException], ConnectError]
     ) -> None:
-        """Complete ``done`` as ``first`` was, behind the records that were posted before."""
+        """Complete ``done`` as ``first`` was completed, after the records that were posted before."""
 
         def finish(outcome: Future[None]) -> None:
             error = outcome.exception()

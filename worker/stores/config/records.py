@@ -53,7 +53,7 @@ KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ConnectorRecord:
-    """A connector's configuration, and its type as in ``ConnectorEntry``; without one the connector is removed."""
+    """A connector's configuration (``None`` removes the connector), and its type as in ``ConnectorEntry``."""
 
     name: str
     config: Mapping[str, str] | None
@@ -62,7 +62,7 @@ class ConnectorRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """The configuration of one task, which counts when it is committed."""
+    """The configuration of one task, which takes effect when it is committed."""
 
     name: str
     task: int
@@ -71,7 +71,7 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class TasksCommitRecord:
-    """The task records before this one are the task configs of a connector, so many of them."""
+    """The commit that makes the task records before it the ``count`` task configs of a connector."""
 
     name: str
     count: int
@@ -79,7 +79,7 @@ class TasksCommitRecord:
 
 @dataclass(frozen=True, slots=True)
 class TargetStateRecord:
-    """What is wanted of a connector; ``None`` where nothing is said any more, ``drained`` as in ``ConnectorEntry``."""
+    """The target state of a connector, ``None`` once it is removed; ``drained`` as in ``ConnectorEntry``."""
 
     name: str
     target: TargetState | None
@@ -88,7 +88,7 @@ class TargetStateRecord:
 
 @dataclass(frozen=True, slots=True)
 class FencedTasksRecord:
-    """The former producers of a connector's tasks were fenced, and it will have so many tasks."""
+    """The former producers of a connector's tasks were fenced, and it will have ``count`` tasks."""
 
     name: str
     count: int
@@ -107,57 +107,57 @@ ConfigRecord: TypeAlias = (
 
 
 def claim_record() -> KeyAndValue:
-    """What a new leader writes first. It changes nothing, in Java neither: no connector is without a name."""
+    """Make the first record of a new leader. It changes nothing, nor in Java: no connector has an empty name."""
     return _pair(_TARGET_STATE, None)
 
 
 def connector_record(name: str, config: Mapping[str, str], plugin_type: str | None = None) -> KeyAndValue:
-    """The configuration of a connector. Java skips ``type``."""
+    """Make the record of a connector's configuration. Java skips ``type``."""
     found = {} if plugin_type is None else {_TYPE: plugin_type}
     return _pair(_CONNECTOR + name, {"properties": dict(config), **found})
 
 
 def removal_records(name: str) -> list[KeyAndValue]:
-    """What removes a connector. The records of its tasks stay, and say nothing without it."""
+    """Make the records that remove a connector. Its task records stay, and mean nothing without it."""
     return [_pair(_CONNECTOR + name, None), _pair(_TARGET_STATE + name, None)]
 
 
 def task_records(name: str, configs: Sequence[Mapping[str, str]]) -> list[KeyAndValue]:
-    """All task configs of a connector, and the commit that makes them count."""
+    """Make the records of all task configs of a connector, with the commit that puts them into effect."""
     tasks = [_pair(f"{_TASK}{name}-{task}", {"properties": dict(config)}) for task, config in enumerate(configs)]
     return [*tasks, _pair(_COMMIT + name, {"tasks": len(configs)})]
 
 
 def target_state_record(name: str, target: TargetState, drained: int | None = None) -> KeyAndValue:
-    """What is wanted of a connector. Workers that do not know STOPPED read PAUSED (KIP-875); Java skips ``drained``."""
+    """Make a target state record. Workers that do not know STOPPED read PAUSED (KIP-875); Java skips ``drained``."""
     known = TargetState.PAUSED if target is TargetState.STOPPED else target
     since = {} if drained is None else {_DRAINED: drained}
     return _pair(_TARGET_STATE + name, {"state": known.value, "state.v2": target.value, **since})
 
 
 def fenced_tasks_record(name: str, count: int) -> KeyAndValue:
-    """How many tasks a connector will have, after those it had were fenced."""
+    """Make the record of how many tasks a connector will have, after its former tasks were fenced."""
     return _pair(_FENCING + name, {"task-count": count})
 
 
 def session_key_record(key: SessionKey) -> KeyAndValue:
-    """The session key of the cluster."""
+    """Make the record of the cluster's session key."""
     encoded = base64.b64encode(key.key).decode("ascii")
     return _pair(_SESSION_KEY, {"key": encoded, "algorithm": key.algorithm, "creation-timestamp": key.created})
 
 
 def restart_record(name: str, *, include_tasks: bool, only_failed: bool) -> KeyAndValue:
-    """A request to restart a connector."""
+    """Make the record that asks for the restart of a connector."""
     return _pair(_RESTART + name, {"include-tasks": include_tasks, "only-failed": only_failed})
 
 
 def logger_level_record(namespace: str, level: str) -> KeyAndValue:
-    """The level of a logger in all workers."""
+    """Make the record of a logger's level in all workers."""
     return _pair(_LOGGER + namespace, {"level": level})
 
 
 def parse(key: bytes | None, value: bytes | None) -> ConfigRecord:
-    """What a record of the topic says; :class:`~connect.errors.DataError` tells why it says nothing."""
+    """Parse a record of the topic. Raises :class:`~connect.errors.DataError` if it is not a valid one."""
     try:
         name = (key or b"").decode("utf-8")
     except UnicodeDecodeError:
@@ -236,7 +236,7 @@ def _pair(key: str, value: dict[str, Any] | None) -> KeyAndValue:
 
 def _document(value: bytes | None) -> dict[str, Any]:
     if value is None:
-        raise DataError("it is a tombstone, which means nothing for such a key")
+        raise DataError("it is a tombstone, which has no meaning for such a key")
     return load_object(value)
 
 
@@ -247,14 +247,14 @@ def _properties(value: bytes | None) -> dict[str, str]:
     for name, item in properties.items():
         if not (item is None or isinstance(item, str)):
             raise DataError(f"property '{name}' should be a string but is {type(item).__name__}")
-    # A property that is null is as one that is not there.
+    # A property that is null counts as absent.
     return {name: item for name, item in properties.items() if item is not None}
 
 
 def _count(value: bytes | None, member: str) -> int:
     count = whole(_document(value), member)
     if count < 0:
-        raise DataError(f"'{member}' is {count}, and there are no fewer than no tasks")
+        raise DataError(f"'{member}' is {count} but cannot be negative")
     return count
 
 

@@ -1,4 +1,4 @@
-"""What the records of the config topic amount to, one after the other."""
+"""The connectors, target states and keys that the records of the config topic add up to."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["ConfigState"]
 
 
 class ConfigState:
-    """The connectors, the session key and the fenced tasks that the records so far tell of. Used by one thread.
+    """The connectors, session key and fenced tasks as of the records applied so far. Used by one thread.
 
     Compaction leaves the last record of each key, so a commit may come without all of its tasks, and before the
-    connector it is of. A commit whose tasks are not all there makes the connector *inconsistent*: it has no task
-    configs until the next commit. One without its connector is ignored, with its tasks.
+    connector that it belongs to. A commit without all of its tasks makes the connector *inconsistent*: it has no task
+    configs until the next commit. A commit without its connector is ignored, with its tasks.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class ConfigState:
 
     @property
     def tasks(self) -> Mapping[str, int]:
-        """How many tasks each connector has."""
+        """The number of tasks of each connector."""
         return {name: len(entry.task_configs) for name, entry in self._connectors.items()}
 
     @property
@@ -67,7 +67,7 @@ class ConfigState:
         return frozenset(self._inconsistent)
 
     def fenced_tasks(self, name: str) -> int | None:
-        """The number in the last fencing record of a connector."""
+        """Return the number of tasks in the last fencing record of a connector."""
         return self._fenced_tasks.get(name)
 
     def pending_fencing(self, name: str) -> bool:
@@ -75,7 +75,7 @@ class ConfigState:
         return name in self._pending_fencing
 
     def apply(self, record: ConfigRecord) -> ConfigChange | None:
-        """Take one record; what has changed by it, ``None`` if nothing that anybody would notice."""
+        """Apply a record, and return the change that it makes; ``None`` if there is none to notice."""
         match record:
             case ConnectorRecord():
                 return self._connector(record)

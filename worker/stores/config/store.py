@@ -1,4 +1,4 @@
-"""Where connectors, their target states and their task configs are kept."""
+"""The store of connectors, their target states and their task configs, and its standalone implementation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class TargetState(enum.Enum):
-    """What a user wants of a connector (KIP-875)."""
+    """The state in which a user wants a connector to be (KIP-875)."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -41,12 +41,12 @@ class TargetState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """A connector as it is to be. Configurations are as written: their references are not resolved.
+    """A connector as it should be. Configurations are as written: their references are not resolved.
 
-    ``applied`` is the connector's configuration as it was when the task configs were made of it: tasks run by that
-    one, so that a change reaches them once, with the task configs that come of it. ``drained`` is there for a connector
-    that is stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is what
-    the leader found the configuration to make, ``source`` or ``sink``; a leader of Kafka Connect keeps none.
+    ``applied`` is the connector's configuration from which the task configs were made: tasks run by it, so that a
+    change reaches them only once, with the task configs that result from it. ``drained`` is set for a connector that
+    was stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is
+    ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none.
     """
 
     config: Mapping[str, str]
@@ -59,10 +59,10 @@ class ConnectorEntry:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSnapshot:
-    """What the assignor needs to know of the configurations, and how new they are.
+    """The part of the configurations that the assignor needs, and how new it is.
 
-    ``offset`` is the config topic's offset after the last record that was applied, -1 if none was. ``tasks`` has each
-    connector with how many tasks it has; one whose task configs are incomplete has none.
+    ``offset`` is the config topic's offset after the last record that was applied, -1 if none was. ``tasks`` has the
+    number of tasks of each connector, 0 while its task configs are incomplete.
     """
 
     offset: int
@@ -71,7 +71,7 @@ class ConfigSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """The key by which workers sign what they ask of each other (KIP-507); ``created`` in milliseconds since 1970."""
+    """The key by which workers sign requests to each other (KIP-507); ``created`` in milliseconds since 1970."""
 
     key: bytes = field(repr=False)
     algorithm: str
@@ -80,35 +80,35 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorChanged:
-    """A connector was made, or has another configuration."""
+    """A connector was created, or its configuration was changed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorRemoved:
-    """A connector is no more."""
+    """A connector was removed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TasksChanged:
-    """A connector has new task configs; they are made of the configuration it has at this moment."""
+    """A connector has new task configs, made from its present configuration."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TargetStateChanged:
-    """Something else may be wanted of a connector."""
+    """The target state of a connector was written, and may have changed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RestartRequested:
-    """Whoever runs a part of this connector is to restart it (KIP-745)."""
+    """Workers that run a part of this connector should restart it (KIP-745)."""
 
     name: str
     include_tasks: bool
@@ -117,7 +117,7 @@ class RestartRequested:
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevelChanged:
-    """Every worker is to log this namespace at this level (KIP-976)."""
+    """Every worker should log this namespace at this level (KIP-976)."""
 
     namespace: str
     level: str
@@ -137,7 +137,7 @@ class FencedTasksChanged:
 
 @dataclass(frozen=True, slots=True)
 class WritesLost:
-    """What this worker writes as the leader is refused until it has claimed the topic again."""
+    """The topic refuses this worker's writes as leader until it claims the topic again."""
 
 
 ConfigChange: TypeAlias = (
@@ -154,20 +154,20 @@ ConfigChange: TypeAlias = (
 
 
 class ConfigStore(ABC):
-    """Keeps what is to run. Only the leader writes (invariant I6).
+    """Keeps the configuration of the cluster's work. Only the leader writes (invariant I6).
 
     The view belongs to one thread, the herder's: there the listener is told of each change after the view has it.
-    What a ``put`` returns is done when this store's own view has the change; it fails with a
+    The future that a ``put`` returns is done when this store's own view has the change; it fails with a
     :class:`~connect.errors.ConnectError` that says what to do.
     """
 
     @abstractmethod
     def start(self, listener: Callable[[ConfigChange], None]) -> None:
-        """Read all there is, which the listener is not told of; then tell it of every change."""
+        """Read everything kept so far without telling the listener; then tell it of every change."""
 
     @abstractmethod
     def close(self) -> None:
-        """End; what was not written yet fails."""
+        """Close the store; pending writes fail."""
 
     @abstractmethod
     def connectors(self) -> Mapping[str, ConnectorEntry]:
@@ -175,7 +175,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def snapshot(self) -> ConfigSnapshot:
-        """What the assignor needs of the view."""
+        """Return the part of the view that the assignor needs."""
 
     @abstractmethod
     def session_key(self) -> SessionKey | None:
@@ -183,7 +183,7 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def fenced_tasks(self, name: str) -> int | None:
-        """How many tasks of a connector may have live producers, as the last fencing recorded it."""
+        """Return how many tasks of a connector may have live producers, as recorded by the last fencing."""
 
     @abstractmethod
     def pending_fencing(self, name: str) -> bool:
@@ -200,7 +200,7 @@ class ConfigStore(ABC):
     ) -> Future[None]:
         """Create a connector or change its configuration, and before that its target state if one is given.
 
-        ``plugin_type`` is what it was found to be; see :class:`ConnectorEntry`.
+        ``plugin_type`` is the ``type`` of :class:`ConnectorEntry`.
         """
 
     @abstractmethod
@@ -209,15 +209,15 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str]]) -> Future[None]:
-        """Set the task configs of a connector, all at once; they are made of the configuration it has now."""
+        """Set all task configs of a connector at once; they are made from its present configuration."""
 
     @abstractmethod
     def put_target_state(self, name: str, target: TargetState, drained: int | None = None) -> Future[None]:
-        """Set what is wanted of a connector, and since when it is drained if that is why it is stopped."""
+        """Set the target state of a connector, and since when it is drained if that is why it is stopped."""
 
     @abstractmethod
     def put_restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> Future[None]:
-        """Ask every worker to restart what it runs of a connector."""
+        """Ask every worker to restart its part of a connector."""
 
     @abstractmethod
     def put_logger_level(self, namespace: str, level: str) -> Future[None]:
@@ -229,15 +229,15 @@ class ConfigStore(ABC):
 
     @abstractmethod
     def put_fenced_tasks(self, name: str, count: int) -> Future[None]:
-        """Record that the former producers of a connector were fenced and that it will have so many tasks."""
+        """Record that the former producers of a connector were fenced and that it will have ``count`` tasks."""
 
     @abstractmethod
     def read_to_end(self) -> Future[None]:
-        """Done when the view has all that was written before this was asked."""
+        """Return a future that is done when the view has everything written before this call."""
 
     @abstractmethod
     def claim_writes(self) -> Future[None]:
-        """Asked by a new leader before it writes: with exactly-once support it fences the writer before it."""
+        """Claim the right to write, as a new leader: with exactly-once support this fences the former leader."""
 
 
 class MemoryConfigStore(ConfigStore):
@@ -339,7 +339,7 @@ class MemoryConfigStore(ConfigStore):
 
 
 def _tell_nobody(change: ConfigChange) -> None:
-    """Before the start and after the end nobody listens."""
+    """Do nothing: before the start and after the end nobody listens."""
 
 
 def _done() -> Future[None]:

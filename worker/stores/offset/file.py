@@ -34,7 +34,7 @@ _LOAD_FACTOR: Final = 0.75
 
 
 def write_map(values: Mapping[bytes, bytes]) -> bytes:
-    """The map as Java would write it."""
+    """Serialise a map as Java would."""
     capacity = 16
     while capacity * _LOAD_FACTOR < len(values):
         capacity *= 2
@@ -51,7 +51,7 @@ def write_map(values: Mapping[bytes, bytes]) -> bytes:
 
 
 def read_map(data: bytes) -> dict[bytes, bytes]:
-    """The map that Java, or :func:`write_map`, wrote; ``ValueError`` says where ``data`` is something else."""
+    """Read a map that Java or :func:`write_map` wrote. Raises ``ValueError``, with the place, for anything else."""
     reader = _Reader(data)
     reader.expect(_HEADER, "the header of Java's serialisation")
     reader.expect(_HASH_MAP, "a java.util.HashMap")
@@ -112,8 +112,8 @@ logger = logging.getLogger(__name__)
 class FileOffsetStore(OffsetStore):
     """Keeps offsets in ``file``. Used by one thread.
 
-    Raises :class:`~connect.errors.ConnectError` when the file is there but is not an offsets file, and when another
-    worker has it.
+    Raises :class:`~connect.errors.ConnectError` if the file exists but is not an offsets file, or if another worker
+    uses it.
     """
 
     def __init__(self, file: Path) -> None:
@@ -138,26 +138,26 @@ class FileOffsetStore(OffsetStore):
         return dict(self._values)
 
     def close(self) -> None:
-        """Leave the file to other workers."""
+        """Release the file for other workers."""
         if self._lock is not None:
             self._lock.close()
 
     def _locked(self) -> BinaryIO | None:
-        """The lock, held until it is closed; ``None`` where there can be none."""
+        """Lock the file until the lock is closed; ``None`` if it cannot be locked."""
         place = self._file.absolute().parent / f".{self._file.name}.lock"
         with ExitStack() as stack:
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
-                # Never removed: who had opened it before would hold the lock of a file that is not there.
+                # Never removed: a worker that opened it before would hold the lock of a deleted file.
                 lock = stack.enter_context(place.open("ab"))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ConnectError(
                     f"offset.storage.file.filename={self._file} is in use: another worker holds {place}. Stop that "
-                    "one, or give each worker an offsets file of its own; they would undo each other's commits."
+                    "worker, or give each worker its own offsets file; they would undo each other's commits."
                 ) from None
             except OSError as error:
-                logger.warning("%s cannot be locked (%s): see that no other worker uses it.", self._file, error)
+                logger.warning("%s cannot be locked (%s): make sure that no other worker uses it.", self._file, error)
                 return None
             stack.pop_all()
         return lock

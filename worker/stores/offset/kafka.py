@@ -1,7 +1,8 @@
 """Source offsets in the cluster's offsets topic.
 
-Crash point: offsets count when the topic has acknowledged them; killed before that, the records since the offsets
-before are sent again (invariant I3). Some offsets of a commit may be there and others not, each right by itself.
+Crash point: offsets take effect when the topic has acknowledged them. If the worker is killed before that, the records
+since the previous offsets are sent again (invariant I3). Some offsets of a commit may have been written and others not;
+each is right by itself.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ class _Kept:
 
 
 class OffsetView:
-    """Offsets by source partition, however the members of a partition are ordered in its key.
+    """Offsets by source partition, regardless of the order of a partition's members in its key.
 
-    Java orders them as its maps happen to. Two keys that differ in that alone are one partition: the newest value
-    counts, and a change is written under each of them, so that none comes back when the other is compacted away.
+    Java orders them as its maps happen to. Keys that differ only in that order are one partition: the newest value
+    counts, and a change is written under each key, so that no old value comes back when another key is compacted away.
     """
 
     def __init__(self) -> None:
         self._forms: dict[bytes, dict[OffsetKey, _Kept]] = {}
 
     def read(self, record: TopicRecord) -> None:
-        """Take a record; :class:`~connect.errors.DataError` tells why its key is none of a source partition."""
+        """Take a record. Raises :class:`~connect.errors.DataError` if its key is not that of a source partition."""
         key = record.key or b""
         partition = ordered_key(key)
         if record.value is not None:
@@ -62,16 +63,16 @@ class OffsetView:
             self._forms.pop(partition, None)
 
     def get(self, key: OffsetKey) -> bytes | None:
-        """The newest value of the partition that ``key`` stands for."""
+        """Return the newest value of the partition that ``key`` stands for."""
         newest = self._newest(ordered_key(key))
         return None if newest is None else newest[1].value
 
     def forms(self, key: OffsetKey) -> list[OffsetKey]:
-        """The keys under which a value of this partition has to be written."""
+        """Return the keys under which a value of this partition must be written."""
         return list(self._forms.get(ordered_key(key), ())) or [key]
 
     def items(self) -> dict[OffsetKey, bytes]:
-        """The newest value of every partition, by the key it has on the topic."""
+        """Return the newest value of every partition, by its key on the topic."""
         newest = (self._newest(partition) for partition in self._forms)
         return {found[0]: found[1].value for found in newest if found is not None}
 
@@ -81,10 +82,10 @@ class OffsetView:
 
 
 class TopicOffsetStore(OffsetStore):
-    """Offsets in one compacted topic. All its methods are of one thread.
+    """Offsets in one compacted topic. Used by one thread.
 
-    ``get`` and ``items`` read to the topic's end first, for others write to it too. They and ``put``, which returns
-    when the topic has acknowledged everything, raise :class:`~connect.errors.ConnectError` after 30 s.
+    ``get`` and ``items`` read to the topic's end first, since others write to it, too; ``put`` returns when the topic
+    has acknowledged everything. All three raise :class:`~connect.errors.ConnectError` after 30 s.
     """
 
     def __init__(
@@ -96,15 +97,15 @@ class TopicOffsetStore(OffsetStore):
     ) -> None:
         self._topic = CompactedTopic(topic, consumer, producer, self._read, limit)
         self._name = topic
-        self._lock = threading.Lock()  # between the topic's thread, which fills the view, and that of the callers
+        self._lock = threading.Lock()  # shared by the topic's thread, which fills the view, and that of the callers
         self._view = OffsetView()
 
     def start(self) -> None:
-        """Read all that is committed; whoever asks waits for what is under way then."""
+        """Read everything committed so far; later reads wait for transactions that are open then."""
         self._topic.start(_START_SECONDS, awaits_transactions=False)
 
     def close(self) -> None:
-        """End."""
+        """Close the clients of the topic."""
         self._topic.close()
 
     def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
@@ -113,7 +114,7 @@ class TopicOffsetStore(OffsetStore):
             return [self._view.get(key) for key in keys]
 
     def forms(self, values: Mapping[OffsetKey, bytes | None]) -> list[tuple[OffsetKey, bytes | None]]:
-        """What is to be written so that these values count, whatever is on the topic as far as it was read."""
+        """Return the records to write for these values, one for each form of a key that was read from the topic."""
         with self._lock:
             return [(form, value) for key, value in values.items() for form in self._view.forms(key)]
 
@@ -143,8 +144,8 @@ class TopicOffsetStore(OffsetStore):
 class KafkaOffsetStore(TopicOffsetStore):
     """The worker's own offsets topic; Kafka Connect's workers may share it.
 
-    ``props`` are the worker's properties with their references resolved. What is put beyond the ``limit`` fails and is
-    not written later either: the partition may be another worker's by then, or its offset have been altered.
+    ``props`` are the worker's properties with their references resolved. A write beyond the ``limit`` fails and is not
+    made later either: the partition may be another worker's by then, or its offset may have been altered.
     """
 
     def __init__(self, config: DistributedConfig, props: Mapping[str, str], limit: WriteLimit | None = None) -> None:
@@ -160,7 +161,7 @@ class KafkaOffsetStore(TopicOffsetStore):
         self._props = props
 
     def start(self) -> None:
-        """Make the topic if it is missing and read all there is. Raises ``ConnectError``."""
+        """Create the topic if it is missing, and read all of it. Raises ``ConnectError``."""
         ensure_internal_topic(
             self._props,
             _PREFIX,
@@ -172,7 +173,7 @@ class KafkaOffsetStore(TopicOffsetStore):
 
 
 def ordered_key(key: OffsetKey) -> bytes:
-    """The key with the members of its partition in order: one for every form that Java may give it."""
+    """Return the key with the members of its partition sorted: the same for every order that Java may write."""
     try:
         document = orjson.loads(key)
     except ValueError as error:

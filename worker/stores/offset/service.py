@@ -29,7 +29,7 @@ _Request: TypeAlias = tuple[ReadOffsets | CommitOffsets, str, Future[Command]]
 
 
 class OffsetService:
-    """Owns an offset store (invariant I6). Commits that wait together are written together, with one sync."""
+    """Owns an offset store (invariant I6). Commits that are waiting are written together, with one sync."""
 
     def __init__(self, store: OffsetStore) -> None:
         self._store = store
@@ -37,26 +37,26 @@ class OffsetService:
         self._thread = threading.Thread(target=self._loop, name="offsets")
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Begin to serve requests."""
         self._thread.start()
 
     def close(self) -> None:
-        """Serve what was asked before, and end."""
+        """Serve the requests made so far, and end."""
         self._inbox.put(None)
         self._thread.join()
 
     def submit(self, request: ReadOffsets | CommitOffsets, connector: str) -> Future[Command]:
-        """Take a request of a connector's process; one that is cancelled before it is begun is not done."""
+        """Queue a request of a connector's process; one that is cancelled before it has begun is dropped."""
         answer: Future[Command] = Future()
         self._inbox.put((request, connector, answer))
         return answer
 
     def of_connector(self, connector: str) -> Future[OffsetPairs]:
-        """Every source partition that is kept for a connector, with its offset."""
+        """Return every source partition of a connector, with its offset."""
         return self._ask(lambda: self._of_connector(connector))
 
     def alter(self, connector: str, offsets: OffsetPairs) -> Future[None]:
-        """Keep these offsets of a connector, none of whose tasks runs; ``None`` forgets one."""
+        """Set offsets of a connector without running tasks; ``None`` forgets one."""
         changed = {offset_key(connector, partition): offset_value(offset) for partition, offset in offsets}
         return self._ask(lambda: self._store.put(changed))
 

@@ -1,4 +1,4 @@
-"""Where source offsets are kept."""
+"""The store of source offsets, and the form of its keys and values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = [
 
 Offset: TypeAlias = Mapping[str, Any]
 OffsetKey: TypeAlias = bytes
-"""A connector and one of its source partitions, as the bytes that key them: ``["name",{"filename":"x"}]``."""
+"""A connector and one of its source partitions, as the bytes of a key: ``["name",{"filename":"x"}]``."""
 
 NO_OFFSET_KEY: Final[OffsetKey] = b'["",{}]'
-"""The key of what is written to an offsets topic and is of no connector, as none is without a name."""
+"""The key of a record that belongs to no connector: none has an empty name."""
 
 
 class OffsetStore(ABC):
@@ -36,7 +36,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def get(self, keys: Sequence[OffsetKey]) -> list[bytes | None]:
-        """The value kept for each key, ``None`` where none is."""
+        """Return the value kept for each key, ``None`` if there is none."""
 
     @abstractmethod
     def put(self, values: Mapping[OffsetKey, bytes | None]) -> None:
@@ -44,13 +44,13 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def items(self) -> Mapping[OffsetKey, bytes]:
-        """Everything that is kept."""
+        """Return everything that is kept."""
 
 
 def check_offset(offset: Offset) -> None:
     """Raise :class:`~connect.errors.DataError` unless this source partition or offset can be kept as it is.
 
-    JSON has forms for more than Kafka Connect allows here, but what is read from them would be another value.
+    JSON can hold more than Kafka Connect allows here, but it would be read back as another value.
     """
     for key, value in offset.items():
         if not isinstance(key, str):
@@ -67,17 +67,17 @@ def check_offset(offset: Offset) -> None:
 
 
 def offset_key(connector: str, partition: Offset) -> OffsetKey:
-    """The key of a source partition, in Kafka Connect's bytes. The order of the partition's members is kept."""
+    """Return the key of a source partition, in Kafka Connect's bytes. The order of the partition's members is kept."""
     return _dump([connector, dict(partition)], partition)
 
 
 def offset_value(offset: Offset | None) -> bytes | None:
-    """The value that stands for an offset; ``None`` forgets it."""
+    """Return the value that stands for an offset; ``None`` forgets it."""
     return None if offset is None else _dump(dict(offset), offset)
 
 
 def parse_offset(data: bytes | None) -> dict[str, Any] | None:
-    """The inverse of :func:`offset_value`."""
+    """Return the offset that a value stands for; the inverse of :func:`offset_value`."""
     if data is None:
         return None
     offset: dict[str, Any] = orjson.loads(data)
@@ -85,7 +85,7 @@ def parse_offset(data: bytes | None) -> dict[str, Any] | None:
 
 
 def parse_offset_key(data: OffsetKey) -> tuple[str, dict[str, Any]]:
-    """The connector and the source partition of a key."""
+    """Return the connector and the source partition of a key."""
     connector, partition = orjson.loads(data)
     return connector, partition
 

@@ -1,8 +1,8 @@
 """The states of connectors and tasks in the cluster's status topic.
 
-Crash point: a state that was put and not acknowledged is lost with the worker. Whoever takes its work over writes the
-next one, so what is read is old for a moment and never wrong for good. What a worker said that could not reach the
-brokers may come to them after what its successor said, who then says it again.
+Crash point: a state that was put but not acknowledged is lost with the worker. The worker that takes over writes the
+next one, so the topic is outdated for a moment and never wrong for good. The states of a worker that was cut off from
+the brokers may arrive after those of its successor, which then writes its own again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PREFIX: Final = "status.storage."
 _PURPOSE: Final = "connector and task statuses"
 _START_SECONDS: Final = 120.0
 
-# What a worker says of work that may be another's by now; everything else it says of work that it runs.
+# States that a worker may write for units that are another's by now; all other states are of units that it runs.
 _SAFELY: Final = frozenset((State.UNASSIGNED, State.FAILED))
 
 
@@ -48,10 +48,10 @@ class _Writing:
 
 
 class StatusView:
-    """What is known of the states: what this worker wrote, at once, and what the topic tells. Used by one thread.
+    """The known states: those that this worker writes, at once, and those read from the topic. Used by one thread.
 
-    While own writes of a key are under way the view shows the last of them. When they have been read back, the last
-    record of the key on the topic counts, whoever wrote it.
+    While own writes of a key are under way, the view shows the last of them. When they have been read back, the last
+    record of the key on the topic counts, no matter which worker wrote it.
     """
 
     def __init__(self) -> None:
@@ -64,15 +64,15 @@ class StatusView:
         return dict(self._statuses)
 
     def status(self, unit: Unit) -> Status | None:
-        """The status of a unit."""
+        """Return the status of a unit, if there is one."""
         return self._statuses.get(unit)
 
     def topics(self, connector: str) -> list[str]:
-        """The topics that a connector uses, in order."""
+        """Return the topics that a connector uses, in order."""
         return sorted(self._topics.get(connector, ()))
 
     def write(self, key: bytes, record: records.StatusRecord | records.TopicUseRecord) -> int:
-        """Show what is being written; its number among the writes of its key is what :meth:`written` takes."""
+        """Show a record that is being written, and return its number among the writes of its key."""
         self._show(record)
         writing = self._writing.setdefault(key, _Writing())
         writing.under_way += 1
@@ -80,7 +80,7 @@ class StatusView:
         return writing.newest
 
     def read(self, key: bytes, record: records.StatusRecord | records.TopicUseRecord) -> None:
-        """Take a record of the topic."""
+        """Take a record that was read from the topic."""
         writing = self._writing.get(key)
         if writing is None:
             self._show(record)
@@ -93,7 +93,7 @@ class StatusView:
         return writing is not None and writing.newest == number
 
     def written(self, key: bytes) -> None:
-        """A write of a key has been read back, or given up."""
+        """Note that a write of a key was read back, or given up."""
         writing = self._writing[key]
         writing.under_way -= 1
         if writing.under_way == 0:
@@ -118,9 +118,9 @@ class KafkaStatusStore(StatusStore):
     """The view of one worker on the status topic; Kafka Connect's workers may share it.
 
     ``props`` are the worker's properties with their references resolved. ``post`` runs an action in the thread that
-    the view belongs to, in order; there records are applied. Nothing that is put is waited for: the client library
-    tries on until it is written, and a write that fails for a passing reason is made again unless a newer one of the
-    same unit was made since.
+    the view belongs to, in order; there records are applied. Writes are not waited for: the client library retries
+    until they are made, and one that fails for a passing reason is repeated unless there is a newer one of the same
+    unit.
     """
 
     def __init__(
@@ -141,12 +141,12 @@ class KafkaStatusStore(StatusStore):
             internal_properties(props, ClientKind.PRODUCER, "statuses"),
             self._arrive,
         )
-        # Below is what belongs to the thread of the view.
+        # Everything below belongs to the thread of the view.
         self._view = StatusView()
         self._said: dict[Unit, Status] = {}
 
     def start(self) -> None:
-        """Make the topic if it is missing and read all there is. Raises ``ConnectError``."""
+        """Create the topic if it is missing, and read all of it. Raises ``ConnectError``."""
         ensure_internal_topic(
             self._props,
             _PREFIX,
@@ -158,11 +158,11 @@ class KafkaStatusStore(StatusStore):
         self._apply_arrived()
 
     def close(self) -> None:
-        """End, after a few seconds at most for what was put to be written."""
+        """Close the store, after a few seconds at most for pending writes."""
         self._topic.close()
 
     def put(self, unit: Unit, status: Status) -> None:
-        """Keep a status. UNASSIGNED and FAILED are not kept where another worker of a newer generation has spoken."""
+        """Keep a status. UNASSIGNED and FAILED are dropped if a worker of a newer generation has written one."""
         if status.state in _SAFELY and not self._is_ours(unit, status):
             logger.debug("Status %s of %s is not written: a newer generation has taken it over", status.state, unit)
             return
@@ -236,12 +236,17 @@ class KafkaStatusStore(StatusStore):
                 logger.warning("Ignoring record %s of the status topic at offset %d: %s", shown, record.offset, error)
 
     def _answer(self, unit: Unit, heard: Status | None) -> None:
-        """Say again what another has spoken over whose work this was before, and nothing more of what is another's."""
+        """Repeat a status that a former owner has overwritten, and forget it once a newer owner has written one."""
         said = self._said.get(unit)
         if said is None or (heard is not None and heard.worker_id == self._worker_id):
             return
         if heard is not None and heard.generation < said.generation:
-            logger.debug("Status %s of %s is told again: %s has told an older one", said.state, unit, heard.worker_id)
+            logger.debug(
+                "Status %s of %s is written again: %s has overwritten it with an older one",
+                said.state,
+                unit,
+                heard.worker_id,
+            )
             self.put(unit, said)
         else:
             del self._said[unit]

@@ -1,7 +1,7 @@
 """The records of the status topic, in Kafka Connect's bytes.
 
-The ``*_record`` functions give a key and a value, :func:`parse` reads them. A value of ``None`` is a tombstone: the
-unit is no more, or its connector's topics were reset.
+The ``*_key`` and ``*_value`` functions make keys and values, :func:`parse` reads them. A value of ``None`` is a
+tombstone: the unit was removed, or its connector's topics were reset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DESTROYED: Final = "DESTROYED"
 
 @dataclass(frozen=True, slots=True)
 class StatusRecord:
-    """The status of a unit, ``None`` if it is no more."""
+    """The status of a unit, ``None`` if it was removed."""
 
     unit: Unit
     status: Status | None
@@ -34,7 +34,7 @@ class StatusRecord:
 
 @dataclass(frozen=True, slots=True)
 class TopicUseRecord:
-    """A connector uses a topic, or no longer."""
+    """A connector uses a topic, or no longer does."""
 
     connector: str
     topic: str
@@ -45,13 +45,13 @@ AnyStatusRecord: TypeAlias = StatusRecord | TopicUseRecord
 
 
 def status_key(unit: Unit) -> bytes:
-    """The key of a unit's status."""
+    """Return the key of a unit's status."""
     name = f"{_TASK}{unit.connector}-{unit.task}" if unit.is_task else f"{_CONNECTOR}{unit.connector}"
     return name.encode("utf-8")
 
 
 def status_value(status: Status) -> bytes:
-    """A status. What Kafka Connect has no member for is there only if there is something to say; it reads over it."""
+    """Return the value of a status. Members that Kafka Connect does not know, and skips, are written only if set."""
     document: dict[str, Any] = {
         "state": status.state.value,
         "trace": status.trace,
@@ -67,18 +67,18 @@ def status_value(status: Status) -> bytes:
 
 
 def topic_use_key(connector: str, topic: str) -> bytes:
-    """The key of a connector's use of a topic (KIP-158)."""
+    """Return the key of a connector's use of a topic (KIP-158)."""
     return f"{_TOPIC}{topic}{_OF_CONNECTOR}{connector}".encode()
 
 
 def topic_use_value(unit: Unit, topic: str, discovered: int) -> bytes:
-    """That a task uses a topic, since ``discovered`` in milliseconds since 1970."""
+    """Return the value for a task's use of a topic, since ``discovered`` in milliseconds since 1970."""
     use = {"name": topic, "connector": unit.connector, "task": unit.task, "discoverTimestamp": discovered}
     return dump({"topic": use})
 
 
 def parse(key: bytes | None, value: bytes | None) -> AnyStatusRecord:
-    """What a record of the topic says; :class:`~connect.errors.DataError` tells why it says nothing."""
+    """Parse a record of the topic. Raises :class:`~connect.errors.DataError` if it is not a valid one."""
     try:
         name = (key or b"").decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Where the states of connectors and tasks are kept, for whoever asks."""
+"""The store of the states of connectors and tasks, and its standalone implementation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MemoryStatusStore", "State", "Status", "StatusStore"]
 
 
 class State(enum.Enum):
-    """The states that Kafka Connect's REST API knows."""
+    """The states of Kafka Connect's REST API."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"
@@ -25,10 +25,10 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a connector or task, and which worker said so in which generation.
+    """The state of a connector or task, with the worker and the generation that it is from.
 
-    ``drained`` says that it has delivered everything it is to deliver (``run.until=drained``), ``restarts`` how often
-    it was restarted by ``restart.policy`` since it last ran for long.
+    ``drained`` says that it has delivered all it had to (``run.until=drained``); ``restarts`` is how often
+    ``restart.policy`` has restarted it since it last ran for long.
     """
 
     state: State
@@ -45,11 +45,11 @@ class StatusStore(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Read all there is."""
+        """Read everything that is kept."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write what is still to be written, and end."""
+        """Make pending writes, and close the store."""
 
     @abstractmethod
     def put(self, unit: Unit, status: Status) -> None:
@@ -57,11 +57,11 @@ class StatusStore(ABC):
 
     @abstractmethod
     def remove(self, unit: Unit) -> None:
-        """Forget the status of a unit that is no more."""
+        """Forget the status of a unit that was removed."""
 
     @abstractmethod
     def statuses(self) -> Mapping[Unit, Status]:
-        """Every status by unit."""
+        """Return every status by unit."""
 
     @abstractmethod
     def put_topics(self, unit: Unit, topics: Iterable[str]) -> None:
@@ -73,7 +73,7 @@ class StatusStore(ABC):
 
     @abstractmethod
     def topics(self, connector: str) -> list[str]:
-        """The topics that a connector has used since they were forgotten last, in order."""
+        """Return the topics that a connector has used since they were last forgotten, in order."""
 
 
 class MemoryStatusStore(StatusStore):
@@ -84,10 +84,10 @@ class MemoryStatusStore(StatusStore):
         self._topics: dict[str, set[str]] = {}
 
     def start(self) -> None:
-        """There is nothing to read."""
+        """Do nothing: nothing is kept across a restart."""
 
     def close(self) -> None:
-        """There is nothing to write."""
+        """Do nothing: nothing is pending."""
 
     def put(self, unit: Unit, status: Status) -> None:
         self._statuses[unit] = status

@@ -84,7 +84,7 @@ def test_a_second_worker_does_not_get_the_file(tmp_path: Path) -> None:
     """It knows only what was there when it started, and would write that over what the first commits later."""
     file = tmp_path / "offsets"
     with closing(FileOffsetStore(file)) as first:
-        with pytest.raises(ConnectError, match=f"offset.storage.file.filename={file} is in use: .*Stop that one"):
+        with pytest.raises(ConnectError, match=f"offset.storage.file.filename={file} is in use: .*Stop that worker"):
             FileOffsetStore(file)
         first.put({b"key": b"1"})
     with closing(FileOffsetStore(file)) as second:
@@ -97,4 +97,4 @@ def test_a_place_that_cannot_be_locked_is_told_of(tmp_path: Path, caplog: pytest
     with closing(FileOffsetStore(tmp_path / "offsets")) as store:
         store.put({b"key": b"1"})
         assert store.items() == {b"key": b"1"}
-    assert "see that no other worker uses it" in caplog.text
+    assert "make sure that no other worker uses it" in caplog.text
