@@ -56,7 +56,7 @@ def _flattened(value: Mapping[str, Any], delimiter: str) -> dict[str, Any]:
     try:
         return dict(_entries(value, "", delimiter))
     except RecursionError as error:
-        raise DataError("The value is nested too deep to be flattened.") from error
+        raise DataError("The value is nested too deeply to be flattened.") from error
 
 
 def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[tuple[str, Any]]:
