@@ -1,4 +1,4 @@
-"""Bulk sinks: they are not fed records but offset ranges, and read the topics themselves (with Spark, say)."""
+"""Bulk sinks are given offset ranges in place of records, and read the topics themselves, with Spark for example."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["BulkSinkConfig", "BulkSinkTask", "BulkSinkTaskContext", "OffsetRange
 
 
 class BulkSinkConfig(Config):
-    """When a bulk sink is given the next ranges."""
+    """The options that decide when a bulk sink is given the next ranges."""
 
     flush_size: Long = option(
         default=1_000_000,
         importance=MEDIUM,
         validator=at_least(1),
-        doc="Most records of one topic partition in one load. A load begins as soon as a partition has so many.",
+        doc="Most records of one topic partition in one load. A load begins as soon as a partition has that many.",
     )
     rotate_interval_ms: Long = option(
         default=60_000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="Longest wait, on the wall clock, until records are loaded although flush.size is not reached.",
+        doc="Longest time that records wait for a load while flush.size is not reached.",
     )
     poll_interval_ms: Long = option(
         default=500,
         importance=LOW,
         validator=at_least(1),
-        doc="How often the ends of the topic partitions are looked up while there is nothing to load.",
+        doc="Interval at which the end offsets of the topic partitions are read while there is nothing to load.",
     )
 
 
@@ -44,8 +44,8 @@ C = TypeVar("C", bound=BulkSinkConfig)
 class OffsetRange:
     """The records of one topic partition from ``first`` up to, not including, ``end``.
 
-    ``topic_id`` tells the topic from another that later has its name (KIP-516); it is ``None`` if the brokers do not
-    tell. A task that keeps offsets in its target should keep it with them, and refuse the ranges of another topic.
+    ``topic_id`` tells the topic from a later one of the same name (KIP-516); it is ``None`` if the brokers report none.
+    A task that keeps offsets in its target should keep it with them, and refuse the ranges of another topic.
     """
 
     topic: str
@@ -64,7 +64,7 @@ class OffsetRange:
 
 
 class BulkSinkTaskContext(Protocol):
-    """What the runtime offers a bulk sink task."""
+    """The services of the runtime that a bulk sink task can use."""
 
     @property
     def connector_name(self) -> str:
@@ -79,14 +79,14 @@ class BulkSinkTaskContext(Protocol):
         """The connector's whole configuration, with the worker's converters filled in where it names none."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first; whether it may go on."""
+        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
 
     def stopping(self) -> bool:
-        """Whether the task is to stop: a load that can be given up without loss may end early with an error."""
+        """Whether the task is to stop: a load that can be abandoned without loss may then end early with an error."""
 
 
 class BulkSinkTask(Task[C], Generic[C]):
-    """Loads offset ranges into a target. There is one such task a connector."""
+    """Loads offset ranges into a target. A connector has one such task."""
 
     def __init__(self, config: C, context: BulkSinkTaskContext) -> None:
         self.config = config
@@ -94,15 +94,15 @@ class BulkSinkTask(Task[C], Generic[C]):
 
     @abstractmethod
     def load(self, ranges: Sequence[OffsetRange]) -> None:
-        """Load the ranges; return when they are durable. The offsets are committed after that (invariant I2).
+        """Load the ranges and return when they are durable; the offsets are committed after that (invariant I2).
 
-        A load that fails or is killed will be planned again, from what :meth:`committed` says then.
+        A load that fails or is killed is planned again, starting from :meth:`committed`.
         """
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The next offset to load of each partition, as kept in the target beside the data.
+        """The next offset to load of each partition, as stored in the target beside the data.
 
-        They are asked for once after :meth:`start` and count for more than those committed in Kafka. A partition that
-        is not in the map continues from Kafka's committed offset.
+        Called once after :meth:`start`. These offsets override those committed in Kafka; a partition that is not in
+        the map continues from the offset committed in Kafka.
         """
         return {}

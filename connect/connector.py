@@ -1,4 +1,4 @@
-"""Connectors: they check a configuration and divide the work into task configurations."""
+"""Connectors check a configuration and divide the work into task configurations."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ C = TypeVar("C", bound=Config)
 
 
 class ConnectorContext(Protocol):
-    """What the runtime offers a connector."""
+    """The services of the runtime that a connector can use."""
 
     def request_task_reconfiguration(self) -> None:
-        """Ask the runtime to call ``task_configs`` again, because what there is to do has changed."""
+        """Ask the runtime to call ``task_configs`` again, because the work to divide has changed."""
 
     def raise_error(self, error: Exception) -> None:
-        """Fail the connector because of something noticed outside of the runtime's own calls."""
+        """Fail the connector with an error that was noticed outside a call of the runtime, such as in a thread."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the connector is stopped first; whether it may go on."""
+        """Wait up to ``seconds``; answer ``False`` as soon as the connector is to stop, else ``True``."""
 
 
 class Task(Plugin[C], Generic[C]):
     """A piece of a connector's work. All methods of one task are called from one thread."""
 
     def start(self) -> None:
-        """Open what the task needs. ``self.config`` and ``self.context`` are there."""
+        """Open connections and files. ``self.config`` and ``self.context`` are set already."""
 
     def stop(self) -> None:
-        """Release what :meth:`start` opened; called once, also after a failure."""
+        """Close what :meth:`start` opened; called once, also after a failure."""
 
 
 class Connector(Plugin[C], Generic[C]):
@@ -50,11 +50,11 @@ class Connector(Plugin[C], Generic[C]):
         self.context = context
 
     def start(self) -> None:
-        """Start what watches the outside world for a change of the task configurations, if anything does."""
+        """Start a thread, if the connector needs one, that watches for changes of the task configurations."""
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """The configurations of the tasks, at most ``max_tasks`` of them; none when there is nothing to do."""
+        """The configurations of the tasks, at most ``max_tasks``; an empty list when there is nothing to do."""
 
     def stop(self) -> None:
-        """Release what :meth:`start` opened."""
+        """Close what :meth:`start` opened."""

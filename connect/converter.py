@@ -1,4 +1,4 @@
-"""Converters: between the values of connectors and the bytes on a topic."""
+"""Converters translate between the values of connectors and the bytes on a topic."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Converter(Plugin[C], Generic[C]):
     """Turns keys or values into bytes and back.
 
     The row methods are the specification. The column methods do the same for many records at once; a converter
-    overrides them where it can be faster, and they must then agree with the rows. If a column method raises, the
-    runtime goes through the records one by one, so it need not care which of them was bad.
+    overrides them where it can be faster, and they must then agree with the rows. A column method may fail as a whole:
+    the runtime then goes through the records one by one and finds the bad ones.
 
-    Data that cannot be converted raises :class:`~connect.errors.DataError`. One converter is used by one thread.
+    Raise :class:`~connect.errors.DataError` for data that cannot be converted. One converter is used by one thread.
     """
 
     def __init__(self, config: C, *, is_key: bool = False) -> None:
@@ -36,7 +36,7 @@ class Converter(Plugin[C], Generic[C]):
 
     @abstractmethod
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The schema and value of some bytes."""
+        """The schema and the value that bytes stand for; ``None`` is a tombstone."""
 
     def from_connect_column(self, topic: str, column: Column) -> Sequence[bytes | None]:
         """The bytes of every value of a column."""
@@ -51,7 +51,7 @@ class Converter(Plugin[C], Generic[C]):
         return [ValueColumn([pair.value for pair in run], schema) for schema, run in runs]
 
     def close(self) -> None:
-        """Release what the converter holds."""
+        """Release the resources of the converter."""
 
 
 class HeaderConverter(Plugin[C], Generic[C]):
@@ -69,4 +69,4 @@ class HeaderConverter(Plugin[C], Generic[C]):
         """The schema and value of one header's bytes."""
 
     def close(self) -> None:
-        """Release what the converter holds."""
+        """Release the resources of the converter."""

@@ -1,7 +1,7 @@
-"""The errors of the plugin API. Each says what the runtime should do about it.
+"""The errors of the plugin API. The class of an error decides what the runtime does.
 
-``ConfigError`` refuses a config, ``DataError`` goes where ``errors.tolerance`` sends it, ``RetriableError``
-asks to be tried again, everything else fails the task.
+``ConfigError`` refuses a configuration, ``DataError`` is handled as ``errors.tolerance`` says, after a
+``RetriableError`` the operation is tried again, and everything else fails the task.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = [
 
 
 class ConnectError(Exception):
-    """Anything that went wrong in a connector, a plugin or the runtime, told to the person who runs it."""
+    """A failure in a connector, a plugin or the runtime, described for the person who runs it."""
 
 
 class ConfigError(ConnectError):
     """A configuration is refused. The text is Kafka Connect's, so that tools which read it keep working.
 
-    ``value`` is shown: of a secret pass the string ``[hidden]``, as :func:`connect.config.invalid_value` does.
+    The text shows ``value``: for a secret pass the string ``[hidden]``, as :func:`connect.config.invalid_value` does.
     """
 
     def __init__(self, key: str, value: object, reason: str) -> None:
@@ -42,7 +42,7 @@ class ConfigError(ConnectError):
 
 
 class DataError(ConnectError):
-    """A record cannot be read, converted, transformed or written; ``errors.tolerance`` decides what becomes of it."""
+    """A record cannot be read, converted, transformed or written; ``errors.tolerance`` decides what happens to it."""
 
 
 class SchemaError(DataError):
@@ -50,7 +50,7 @@ class SchemaError(DataError):
 
 
 class RetriableError(ConnectError):
-    """The operation may succeed when tried again, no sooner than ``retry_after`` seconds from now if given."""
+    """The operation may succeed if it is tried again, ``retry_after`` seconds from now at the earliest."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -61,12 +61,12 @@ class RetriableError(ConnectError):
 
 
 class NotFoundError(ConnectError):
-    """What was named does not exist (REST: 404)."""
+    """The named resource does not exist (REST: 404)."""
 
 
 class AlreadyExistsError(ConnectError):
-    """What was to be made exists already (REST: 409)."""
+    """The resource to create exists already (REST: 409)."""
 
 
 class PluginError(ConnectError):
-    """A plugin cannot be found, imported or used as what it was named for."""
+    """A plugin cannot be found, cannot be imported, or is not of the kind that is needed."""

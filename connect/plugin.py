@@ -1,4 +1,4 @@
-"""What every kind of plugin has in common: a typed config, named once, as the type argument of its class."""
+"""The base of every kind of plugin: it has a typed config, named once, as the type argument of its class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ C = TypeVar("C", bound=Config)
 
 
 class Plugin(Generic[C]):
-    """A class the runtime makes from a configuration: a connector, a task, a converter, a transformation ...
+    """A class of which the runtime makes instances from a configuration: a connector, a task, a converter ...
 
     ``class Cast(Transformation[CastConfig])`` gives ``Cast.config_class`` and, in each instance, a typed
     ``self.config``. A plugin without options leaves the argument out.
@@ -21,7 +21,7 @@ class Plugin(Generic[C]):
 
     config_class: ClassVar[type[Config]] = Config
     version: ClassVar[str] = "undefined"
-    """What the REST API and the status say of the plugin's version."""
+    """The version that the REST API and the status show."""
 
     config: C
 
@@ -36,7 +36,7 @@ class Plugin(Generic[C]):
 
     @classmethod
     def configured(cls, props: Mapping[str, str], **given: Any) -> Any:
-        """An instance made from the plugin's own keys; :class:`~connect.errors.ConfigError` if they are refused."""
+        """Make an instance from the plugin's own keys; raise :class:`~connect.errors.ConfigError` if one is refused."""
         return cls(cls.config_class.parse(props), **given)  # type: ignore[call-arg]
 
 

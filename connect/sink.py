@@ -1,4 +1,4 @@
-"""Sink connectors: they are given records consumed from topics and write them somewhere."""
+"""Sink connectors write the records of topics to a target system."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ C = TypeVar("C", bound=Config)
 
 
 class ErrantRecordReporter(Protocol):
-    """Where a sink sends records it cannot write (KIP-610)."""
+    """Reports records that a sink cannot write (KIP-610)."""
 
     def report(self, record: SinkRecord, error: Exception) -> None:
-        """Give up on one record: it goes to the dead letter queue and the log, as configured.
+        """Give up on one record and send it to the dead letter queue and the log, as configured.
 
         Offsets move past it only once the report is kept. Raises when ``errors.tolerance`` is ``none``.
         """
 
 
 class SinkConnectorContext(ConnectorContext, Protocol):
-    """What the runtime offers a sink connector."""
+    """The services of the runtime that a sink connector can use."""
 
 
 class SinkTaskContext(Protocol):
-    """What the runtime offers a sink task."""
+    """The services of the runtime that a sink task can use."""
 
     @property
     def assignment(self) -> Collection[TopicPartition]:
-        """The topic partitions the task has now."""
+        """The topic partitions that are assigned to the task now."""
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """Where records go that cannot be written; ``None`` if the connector's ``errors.*`` keys name no place."""
+        """Takes records that cannot be written; ``None`` if no ``errors.*`` key of the connector enables reports."""
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue to consume from these offsets, for targets that keep offsets of their own."""
 
     def timeout(self, seconds: float) -> None:
-        """Call ``put`` again after at most so long, even without records; also the wait after a retriable error."""
+        """Call ``put`` again after at most ``seconds``, with or without records; also sets the wait before a retry."""
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Stop consuming these partitions for now."""
@@ -56,7 +56,7 @@ class SinkTaskContext(Protocol):
         """Commit offsets soon, without waiting for ``offset.flush.interval.ms``."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first; whether it may go on."""
+        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
 
 
 class SinkTask(Task[C], Generic[C]):
@@ -67,29 +67,29 @@ class SinkTask(Task[C], Generic[C]):
         self.context = context
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions were assigned: prepare to write them, and call ``self.context.offset`` to rewind."""
+        """Prepare to write partitions that were just assigned; call ``self.context.offset`` to rewind."""
 
     @abstractmethod
     def put(self, records: SinkBatch) -> None:
         """Write these records, or keep them until :meth:`flush`. The batch is empty when only time has passed.
 
-        A :class:`~connect.errors.RetriableError` has the runtime deliver the same batch again, another error
+        After a :class:`~connect.errors.RetriableError` the runtime delivers the same batch again. Any other error
         fails the task.
         """
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Make durable all that was put; ``offsets`` are the next ones to consume. They are committed after this."""
+        """Make every record that was put durable. ``offsets``, the next ones to consume, are committed afterwards."""
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """The offsets that may be committed: ``offsets`` after :meth:`flush`, or fewer for who keeps his own account.
+        """Return the offsets that may be committed: by default ``offsets``, after a :meth:`flush`.
 
-        Partitions left out are not committed this time.
+        Override it in a task that tracks by itself what is durable. Partitions left out are not committed this time.
         """
         self.flush(offsets)
         return offsets
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are taken away, after their last commit: close what :meth:`open` prepared for them."""
+        """Close what :meth:`open` prepared for partitions that are taken away; their last commit has been made."""
 
 
 class SinkConnector(Connector[C], Generic[C]):
@@ -103,10 +103,10 @@ class SinkConnector(Connector[C], Generic[C]):
     task_class: ClassVar[type[Task]]  # type: ignore[type-arg]
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
-        """``max_tasks`` tasks with the connector's own configuration; Kafka divides the partitions among them."""
+        """The connector's own configuration ``max_tasks`` times; Kafka divides the partitions among the tasks."""
         return [self.config.originals] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: C, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
-        """Check offsets a user wants to set; ``None`` resets one. See ``SourceConnector.alter_offsets``."""
+        """Check offsets that a user wants to set; ``None`` resets one. See ``SourceConnector.alter_offsets``."""
         return False

@@ -1,4 +1,4 @@
-"""Source connectors: they read from somewhere and hand records to the runtime, which publishes them."""
+"""Source connectors read from a source system and hand records to the runtime, which publishes them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class ExactlyOnceSupport(enum.Enum):
 
 
 class ConnectorTransactionBoundaries(enum.Enum):
-    """Whether a source can say itself where its transactions end (KIP-618)."""
+    """Whether a source can define the boundaries of its transactions itself (KIP-618)."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
 
 
 class OffsetStorageReader(Protocol):
-    """Reads the source offsets that the runtime kept."""
+    """Reads the source offsets that the runtime has stored."""
 
     def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
-        """The offset of each source partition, ``None`` where none is kept."""
+        """The offset of each source partition, ``None`` where none is stored."""
 
     def offset(self, partition: Offset) -> Offset | None:
-        """The offset of one source partition."""
+        """The offset of one source partition, ``None`` if none is stored."""
 
 
 class TransactionContext(Protocol):
-    """Where a source ends its transactions, with ``transaction.boundary=connector``."""
+    """Ends the transactions of a source, with ``transaction.boundary=connector``."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """End the transaction after ``record``, or after the batch that is polled next."""
@@ -61,41 +61,41 @@ class TransactionContext(Protocol):
 
 
 class ErrantSourceRecordReporter(Protocol):
-    """Where a source sends what it can read but not understand."""
+    """Reports data that a source can read but not parse."""
 
     def report(self, record: SourceRecord, error: Exception) -> None:
-        """Give up on one record: ``record.value`` holds what was read, as text or bytes, and ``error`` says why.
+        """Give up on one record: ``record.value`` holds the data as text or bytes, and ``error`` says why.
 
-        ``errors.tolerance`` decides: with ``none`` this raises and the task fails, with ``all`` the record
-        is counted, logged as configured, and left out.
+        With ``errors.tolerance=none`` this raises and the task fails; with ``all`` the record is counted, logged as
+        configured, and skipped.
         """
 
 
 class SourceConnectorContext(ConnectorContext, Protocol):
-    """What the runtime offers a source connector."""
+    """The services of the runtime that a source connector can use."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """The source offsets kept for this connector."""
+        """The source offsets stored for this connector."""
 
 
 class SourceTaskContext(Protocol):
-    """What the runtime offers a source task."""
+    """The services of the runtime that a source task can use."""
 
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
-        """The source offsets kept for this connector."""
+        """The source offsets stored for this connector."""
 
     @property
     def errant_record_reporter(self) -> ErrantSourceRecordReporter:
-        """Where records go that cannot be understood."""
+        """Takes data that cannot be parsed."""
 
     @property
     def transaction_context(self) -> TransactionContext | None:
-        """The means to end transactions; ``None`` unless ``transaction.boundary=connector``."""
+        """Ends transactions; ``None`` unless ``transaction.boundary=connector``."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait, unless the task is stopped or paused first; whether it may go on."""
+        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
 
 
 class SourceTask(Task[C], Generic[C]):
@@ -107,33 +107,33 @@ class SourceTask(Task[C], Generic[C]):
 
     @abstractmethod
     def poll(self) -> Iterable[SourceRecord] | SourceBatch | None:
-        """The next records, or nothing if there are none for now. Called again and again.
+        """The next records; nothing, or ``None``, if there are none for now. Called again and again.
 
-        Do not block for long: where there is nothing to do, ``self.context.wait(seconds)`` ends early on stop or
-        pause. A :class:`~connect.errors.RetriableError` has the runtime poll again, another error fails the task.
-        A :class:`~connect.data.SourceBatch` moves many records at the cost of few.
+        Do not block for long: while there is nothing to do, use ``self.context.wait(seconds)``, which ends early on
+        stop or pause. After a :class:`~connect.errors.RetriableError` the runtime polls again; any other error fails
+        the task. A :class:`~connect.data.SourceBatch` moves many records at the cost of few.
         """
 
     def drained(self) -> bool:
-        """Whether, at the last poll, everything there was had been read.
+        """Whether the last poll reached the end of the input.
 
-        Asked after a poll that gave nothing, when the connector is to stop at the end of its input
-        (``run.until=drained``). A source that never ends keeps the answer ``False``.
+        Called after a poll that gave nothing, if the connector is to stop at the end of its input
+        (``run.until=drained``). A source without an end keeps the answer ``False``.
         """
         return False
 
     def remaining(self) -> Mapping[str, int]:
-        """How much is left to read, by its unit, such as ``{"bytes": 1200}``; nothing where that is not known.
+        """The amount that is left to read by unit, such as ``{"bytes": 1200}``; empty if it is not known.
 
-        Asked about once a second between two polls, for people to see: be quick, an estimate will do.
+        Called about once a second between two polls, to be shown to people: be quick, an estimate will do.
         """
         return {}
 
     def commit_record(self, record: SourceRecord) -> None:
-        """Called once ``record`` is acknowledged by Kafka or left out; override only if the source must be told."""
+        """Tell the source that Kafka acknowledged ``record``, or that it was skipped; by default nothing."""
 
     def commit(self) -> None:
-        """Called after offsets were committed; override only if the source must be told."""
+        """Tell the source that offsets were committed; by default nothing."""
 
 
 class SourceConnector(Connector[C], Generic[C]):
@@ -147,7 +147,7 @@ class SourceConnector(Connector[C], Generic[C]):
     task_class: ClassVar[type[SourceTask]]  # type: ignore[type-arg]
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
-        """One task with the connector's own configuration."""
+        """The connector's own configuration, for one task."""
         return [self.config.originals]
 
     @classmethod
@@ -162,9 +162,9 @@ class SourceConnector(Connector[C], Generic[C]):
 
     @classmethod
     def alter_offsets(cls, config: C, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Check offsets a user wants to set, keyed by their source partition as JSON; ``None`` resets one.
+        """Check offsets that a user wants to set, keyed by their source partition as JSON; ``None`` resets one.
 
-        Raise a :class:`~connect.errors.ConnectError` to refuse them. Whether the source has them under control:
-        ``False`` if it keeps offsets of its own outside the runtime.
+        Raise a :class:`~connect.errors.ConnectError` to refuse them. Return ``True`` if they will take effect, and
+        ``False`` if that is not known, as for a source that keeps offsets of its own outside the runtime.
         """
         return False

@@ -1,4 +1,4 @@
-"""Transformations change records one at a time on their way; predicates choose which."""
+"""Transformations change records one at a time on their way; predicates choose the records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class Transformation(Plugin[C], Generic[C]):
-    """Makes of each record another one, or none.
+    """Changes records, or drops them.
 
     :meth:`apply` is the specification. :meth:`apply_batch` does the same for many records; override it where that is
     faster. If it raises, the runtime goes through the records one by one. A transformation keeps no state from one
@@ -38,11 +38,11 @@ class Transformation(Plugin[C], Generic[C]):
         return type(batch).from_records([new for record in batch if (new := apply(record)) is not None])
 
     def close(self) -> None:
-        """Release what the transformation holds."""
+        """Release the resources of the transformation."""
 
 
 class Predicate(Plugin[C], Generic[C]):
-    """Says of each record whether a transformation applies to it."""
+    """Chooses the records that a transformation applies to."""
 
     def __init__(self, config: C) -> None:
         self.config = config
@@ -52,9 +52,9 @@ class Predicate(Plugin[C], Generic[C]):
         """Whether the record is chosen."""
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """The same for every record of a batch."""
+        """Whether each record of a batch is chosen: the answers of :meth:`test`, in order."""
         test = self.test
         return [test(record) for record in batch]
 
     def close(self) -> None:
-        """Release what the predicate holds."""
+        """Release the resources of the predicate."""

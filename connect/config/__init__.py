@@ -1,4 +1,4 @@
-"""Configuration as typed classes: parsing, validation, REST definitions and reference are readings of one."""
+"""Configuration as typed classes, from which parsing, validation, REST definitions and reference follow."""
 
 from connect.config.config import Config
 from connect.config.description import (

@@ -42,7 +42,7 @@ class Config:
         cls._attributes = declared_attributes(cls)
 
     def __init__(self, **values: Any) -> None:
-        """Make a config of typed values by the names of its attributes; wrong ones are a ``ConfigError``."""
+        """Make a config of typed values by attribute name; raise ``ConfigError`` if one is refused."""
         keys = {attribute.name: attribute.key.name for attribute in self._attributes}
         if unknown := values.keys() - keys:
             raise TypeError(f"{type(self).__name__} has no option {min(unknown)!r}; it has {', '.join(keys)}")
@@ -50,10 +50,10 @@ class Config:
 
     @classmethod
     def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
-        """Return the config that ``props`` hold; keys that are not declared are only kept in ``originals``.
+        """Parse ``props`` to a config; keys that are not declared are only kept in ``originals``.
 
-        One mistake is raised as the ``ConfigError`` it is, several as an ``InvalidConfigError`` that lists
-        them. The values of ``secret_keys``, which config providers gave, are hidden in errors and the repr.
+        One mistake raises a ``ConfigError``, several raise an ``InvalidConfigError`` that lists them. The values of
+        ``secret_keys``, which come from config providers, are hidden in errors and the repr.
         """
         config = cls.__new__(cls)
         config._fill(props, secret_keys)
@@ -61,7 +61,7 @@ class Config:
 
     @classmethod
     def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
-        """Return what is to be said of every key when the config is ``props``; mistakes are not raised."""
+        """Validate ``props`` and return the result for every key; mistakes are in it and not raised."""
         config = cls.__new__(cls)
         readings = config._load(props, secret_keys)
         described = {value.name: value for value in describe_readings(readings, secret_keys)}
@@ -72,28 +72,28 @@ class Config:
 
     @classmethod
     def definitions(cls) -> tuple[ConfigKey, ...]:
-        """Return what is known about every key, in declared order."""
+        """Return the definition of every key, in declared order."""
         return tuple(attribute.key for attribute in cls._attributes)
 
     @classmethod
     def unknown_keys(cls, props: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the keys of ``props`` that no option has."""
+        """Return the keys of ``props`` that are not declared."""
         known = {attribute.key.name for attribute in cls._attributes}
         return tuple(key for key in props if key not in known)
 
     def check(self) -> Iterable[ConfigError]:
-        """Override to yield an error for every rule over several options that is broken.
+        """Yield an error for every broken rule over several options; override it in a class that has such rules.
 
-        It is called by ``parse`` and by ``validate``. Every attribute it can read has a valid value: reading
-        one whose own value was refused ends the check, and what was yielded before counts. Name the keys to
-        show the error at with ``ConfigRuleError``; ``yield from super().check()`` when the base class has
-        rules too.
+        It is called by ``parse`` and by ``validate``. Every attribute it can read has a valid value: reading an
+        attribute whose own value was refused ends the check and keeps the errors yielded before. Name the keys at
+        which the error is shown with ``ConfigRuleError``; ``yield from super().check()`` if the base class has
+        rules, too.
         """
         return ()
 
     @property
     def originals(self) -> Mapping[str, str | None]:
-        """The properties as they were given, unknown keys included. Secrets are in the clear: do not log."""
+        """The properties as they were given, unknown keys included. Secrets are in plain text: do not log them."""
         return MappingProxyType(self._originals)
 
     def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:

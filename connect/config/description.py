@@ -1,4 +1,4 @@
-"""Keys and values as the JSON objects of Kafka Connect's REST API, and the reference pages of config classes."""
+"""Descriptions of keys and values: JSON objects of Kafka Connect's REST API, and reference pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ConfigKeyInfo(TypedDict):
 
 
 class ConfigValueInfo(TypedDict):
-    """What validation says of a key."""
+    """The result of validating a key."""
 
     name: str
     value: str | None
@@ -40,7 +40,7 @@ class ConfigValueInfo(TypedDict):
 
 
 class ConfigInfo(TypedDict):
-    """A key and its value, as validation answers them."""
+    """The definition of a key and the result of validating it."""
 
     definition: ConfigKeyInfo | None
     value: ConfigValueInfo
@@ -64,7 +64,7 @@ def key_info(key: ConfigKey) -> ConfigKeyInfo:
 
 
 def value_info(value: ConfigValue) -> ConfigValueInfo:
-    """Return what validation said in ``value``."""
+    """Return the result of validating a key as its JSON object."""
     return {
         "name": value.name,
         "value": format_value(value.value),
@@ -75,12 +75,12 @@ def value_info(value: ConfigValue) -> ConfigValueInfo:
 
 
 def config_info(key: ConfigKey | None, value: ConfigValue) -> ConfigInfo:
-    """Return one of the ``configs`` that a validation answers; an undeclared key has no definition."""
+    """Return one of the ``configs`` in the answer to a validation; an undeclared key has no definition."""
     return {"definition": None if key is None else key_info(key), "value": value_info(value)}
 
 
 def to_markdown(config_class: type[Config], *, heading: int = 3) -> str:
-    """Return a section on every option of ``config_class``, in declared order, at level ``heading``."""
+    """Return the documentation of every option of ``config_class``, in declared order, at level ``heading``."""
     sections = [_section(key, "#" * heading) for key in config_class.definitions() if not key.internal]
     introduction = inspect.cleandoc(vars(config_class).get("__doc__") or "")
     return "\n".join(filter(None, [introduction and f"{introduction}\n", *sections]))

@@ -1,4 +1,4 @@
-"""How a configuration is refused, in Kafka's words."""
+"""The errors that refuse a configuration, in Kafka's words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ConfigRuleError(ConfigError):
-    """A configuration breaks a rule; ``message`` tells it in full and ``keys`` are those it is shown at.
+    """A configuration breaks a rule; ``message`` is the whole text and ``keys`` are the keys it is shown at.
 
     Yield it from ``Config.check`` for a rule over several keys::
 
@@ -29,7 +29,7 @@ class ConfigRuleError(ConfigError):
 
     def __init__(self, message: str, *keys: str) -> None:
         if not keys:
-            raise TypeError("Name at least one key: the error is shown at it")
+            raise TypeError("Name at least one key at which the error is shown")
         super().__init__(keys[0], None, message)
         self.args = (message,)
         self.keys = keys
@@ -39,7 +39,7 @@ class ConfigRuleError(ConfigError):
 
 
 class InvalidConfigError(ConfigError):
-    """Several things are wrong with a configuration: ``errors`` has each, and the text lists them all."""
+    """A configuration has several mistakes: ``errors`` has each of them, and the text lists them all."""
 
     def __init__(self, errors: Iterable[ConfigError]) -> None:
         self.errors = tuple(errors)
@@ -52,7 +52,7 @@ class InvalidConfigError(ConfigError):
 
 
 def invalid_value(key: str, value: object, reason: str) -> ConfigError:
-    """Return the error of a validator that refuses ``value``, which is shown as Kafka shows it."""
+    """Return the error of a validator that refuses ``value``; the text shows it as Kafka does."""
     return ConfigError(key, display_value(value), reason)
 
 

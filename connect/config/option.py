@@ -1,4 +1,4 @@
-"""The options of a config class: what they say, what their annotations mean, and how a class declares them."""
+"""The options of a config class: their declaration, the meaning of their annotations, and the keys they define."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _unchanged(value: ParsedValue) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The meaning of an annotation. ``load`` makes what the attribute holds of a parsed value."""
+    """The meaning of an annotation. ``load`` turns a parsed value into the value of the attribute."""
 
     type: ConfigType
     load: Callable[[Any], Any] = _unchanged
@@ -72,7 +72,7 @@ class Annotation:
 
 
 def read_annotation(hint: Any, *, ignore_case: bool = False) -> Annotation:
-    """Return what ``hint`` means; one that no property can be parsed to is a ``TypeError``."""
+    """Return the meaning of ``hint``; raise ``TypeError`` if it is not the type of an option."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType) and len(arguments) == 2 and types.NoneType in arguments:
         present = next(argument for argument in arguments if argument is not types.NoneType)
@@ -121,14 +121,14 @@ def _loader(members: Mapping[str, Any], ignore_case: bool) -> Callable[[str], An
 T = TypeVar("T")
 
 Recommender: TypeAlias = Callable[[Mapping[str, ParsedValue]], Iterable[ParsedValue]]
-"""Given the parsed values by key, gives the values to offer. A value that could not be parsed is ``None``."""
+"""Returns the values to offer, given the parsed values by key. A value that could not be parsed is ``None``."""
 
 Visibility: TypeAlias = Callable[[Mapping[str, ParsedValue]], bool]
-"""Given the parsed values by key, says whether the option matters at all."""
+"""Returns whether the option has an effect, given the parsed values by key."""
 
 
 class Importance(StrEnum):
-    """How likely it is that a user has to think about an option."""
+    """The importance of an option to its users."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -141,7 +141,7 @@ LOW: Final = Importance.LOW
 
 
 class Width(StrEnum):
-    """How wide an input field for an option should be."""
+    """The width of an input field for an option."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -153,12 +153,12 @@ REQUIRED: Final[Any] = object()
 
 
 class RefusedOptionError(Exception):
-    """An option was read of a config that is still being checked, and its own value was refused."""
+    """A check read an option whose own value was refused."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Option:
-    """One option of a config class as it is declared. ``ConfigKey`` has its type and name as well."""
+    """One option of a config class as declared. ``ConfigKey`` also has its type and name."""
 
     importance: Importance
     doc: str
@@ -203,16 +203,16 @@ def option(
 
     default: the value when the key is absent; without it the key is required.
     importance: ``HIGH``, ``MEDIUM`` or ``LOW``.
-    doc: what the option means, for the reference and the REST API.
+    doc: the meaning of the option, for the reference and the REST API.
     name: the key; by default the name of the attribute with dots for underscores.
-    validator: the rule its value must keep. It is not asked about ``None`` where the annotation allows that.
-    ignore_case: of an option with fixed values, take them in any case.
-    group, order, width, display_name: where and how a user interface shows it. The order in a group is that
-        of declaration, the display name the key, unless given.
-    dependents: keys that take their meaning from this one.
+    validator: the rule for its value. It is not called for ``None`` where the annotation allows that.
+    ignore_case: accept the fixed values of the annotation in upper and lower case.
+    group, order, width, display_name: the place and form in a user interface. By default the order in a group is
+        that of declaration, and the display name is the key.
+    dependents: keys whose meaning depends on this one.
     recommender: the values to offer, given the parsed values by key.
-    visible: whether the option matters, given the parsed values by key.
-    internal: it works, but the reference keeps silent about it.
+    visible: whether the option has an effect, given the parsed values by key.
+    internal: leave the option out of the reference.
     """
     declared: Any = Option(
         default=default,
@@ -236,7 +236,7 @@ def option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """Everything known about one key. ``default`` means nothing when the key is ``required``."""
+    """The definition of one key. ``default`` has no meaning if the key is ``required``."""
 
     name: str
     type: ConfigType
@@ -256,9 +256,9 @@ class ConfigKey:
     internal: bool = False
 
     def ensure_valid(self, value: ParsedValue, *, secret: bool = False) -> None:
-        """Raise ``ConfigError`` when the validator refuses ``value``, which may be ``None`` if nullable.
+        """Raise ``ConfigError`` if the validator refuses ``value``, which may be ``None`` if nullable.
 
-        The validator of a password is given its text; the error about a secret tells the rule, not why.
+        The validator of a password is given its text. The error about a secret shows the rule in place of the reason.
         """
         if self.validator is None or (value is None and self.nullable):
             return
@@ -274,8 +274,8 @@ class ConfigKey:
 def embed(keys: Iterable[ConfigKey], *, prefix: str, group: str, first_order: int = 0) -> tuple[ConfigKey, ...]:
     """Return ``keys`` as they appear below ``prefix`` in the configuration of their owner.
 
-    They are put in ``group`` and numbered from ``first_order`` in the order in which Kafka shows them: by
-    their own groups and orders, what is required first, then by importance and name.
+    They are put in ``group`` and numbered from ``first_order`` in the order in which Kafka shows them: by their own
+    groups and orders, required ones first, then by importance and name.
     """
     children = list(keys)
     groups = [None, *dict.fromkeys(key.group for key in children if key.group is not None)]
@@ -313,19 +313,19 @@ def _values_below(prefix: str, values: Mapping[str, ParsedValue]) -> Mapping[str
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of a config class, the key it stands for, and how its value is made of the parsed one."""
+    """An attribute of a config class, its key, and the meaning of its annotation."""
 
     name: str
     key: ConfigKey
     annotation: Annotation
 
     def load(self, value: ParsedValue) -> Any:
-        """Return what the attribute holds when its key is parsed to ``value``."""
+        """Return the value of the attribute for the parsed ``value`` of its key."""
         return None if value is None else self.annotation.load(value)
 
 
 def declared_attributes(cls: type) -> tuple[Attribute, ...]:
-    """Return the options of ``cls`` in declared order, inherited ones first; a mistake is a ``TypeError``."""
+    """Return the options of ``cls`` in declared order, inherited ones first; raise ``TypeError`` for a mistake."""
     hints = _type_hints(cls)
     attributes: list[Attribute] = []
     positions: Counter[str | None] = Counter()
@@ -407,9 +407,9 @@ def _refuse_bad_names(cls: type, attributes: list[Attribute]) -> None:
         if _hides_a_method(cls, attribute.name):
             raise TypeError(f"{name} hides a method; rename the attribute and keep the key with name={key.name!r}")
         if keys[key.name] > 1:
-            raise TypeError(f"{name}: another attribute has the key {key.name!r} already")
+            raise TypeError(f"{name}: another attribute already has the key {key.name!r}; set another one with name=")
         if unknown := [dependent for dependent in key.dependents if dependent not in keys]:
-            raise TypeError(f"{name}: {unknown[0]} is referred in the dependents, but not defined")
+            raise TypeError(f"{name}: its dependent {unknown[0]!r} is not the key of an option; correct it")
 
 
 def _hides_a_method(cls: type, name: str) -> bool:

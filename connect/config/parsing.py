@@ -1,4 +1,4 @@
-"""Reads the text of a property as a value of its type, exactly as Kafka does."""
+"""Parsing of the text of a property to a value of its type, exactly as Kafka does it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_value(key: str, value: object, config_type: ConfigType) -> ParsedValue:
-    """Return ``value`` as ``config_type``: a text is parsed, a value of the type kept, ``None`` is ``None``.
+    """Return ``value`` as ``config_type``: text is parsed; a value of that type and ``None`` are returned unchanged.
 
-    Anything else is a ``ConfigError`` about ``key``. Whether a CLASS exists is not asked here.
+    Every other value raises a ``ConfigError`` about ``key``. Whether a CLASS exists is not checked here.
     """
     return None if value is None else _PARSERS[config_type](key, value)
 

@@ -8,7 +8,7 @@ HIDDEN = "[hidden]"
 
 
 class Password:
-    """Wraps a secret: printed, formatted or logged it is ``[hidden]``, and only ``.value`` gives it away.
+    """Wraps a secret: printed, formatted or logged it is ``[hidden]``, and only ``.value`` returns it.
 
     It may be compared, hashed and sent to another process; it cannot be changed.
     """
@@ -21,10 +21,10 @@ class Password:
         object.__setattr__(self, "value", value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("A Password cannot be changed; make another one")
+        raise AttributeError("A Password cannot be changed; make a new one")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError("A Password cannot be changed; make another one")
+        raise AttributeError("A Password cannot be changed; make a new one")
 
     def __str__(self) -> str:
         return HIDDEN

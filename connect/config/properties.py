@@ -1,4 +1,4 @@
-"""Reads Java's ``.properties`` files as ``java.util.Properties`` does."""
+"""Parsing of Java's ``.properties`` files, as ``java.util.Properties`` does it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(ConnectError):
-    """A properties file cannot be read; ``line`` is the number of the line at fault, when it is a line."""
+    """A properties file cannot be read; ``line`` is the number of the malformed line, if there is one."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Return the properties in ``text``; of a key given twice the last value counts.
+    r"""Return the properties in ``text``; if a key is given twice, its last value counts.
 
     A ``\u`` without four hexadecimal digits is a ``PropertiesError``.
     """

@@ -1,4 +1,4 @@
-"""The types a configuration value can have, and how values of each are written."""
+"""The types of configuration values, and the text of values of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ConfigType", "Long", "ParsedValue", "PluginName", "Short", "display_
 
 
 class ConfigType(StrEnum):
-    """What a value is parsed to. The names are those of the REST API."""
+    """The type that a value is parsed to. The names are those of the REST API."""
 
     BOOLEAN = "BOOLEAN"
     STRING = "STRING"
@@ -32,10 +32,10 @@ Long = Annotated[int, ConfigType.LONG]
 """An integer of 64 bits; plain ``int`` is one of 32."""
 
 PluginName = Annotated[str, ConfigType.CLASS]
-"""The name of a plugin: a dotted path, a simple name or the Java class it stands for."""
+"""The name of a plugin: a dotted path, a simple name, or the Java class that the plugin replaces."""
 
 ParsedValue: TypeAlias = str | int | float | bool | Password | tuple[str, ...] | None
-"""A value after parsing: what validators are given and ``ConfigValue`` holds."""
+"""A value after parsing, as validators are given it and ``ConfigValue`` holds it."""
 
 
 def format_value(value: object) -> str | None:
@@ -63,5 +63,5 @@ def display_value(value: object) -> str:
 
 
 def original_text(value: object) -> str | None:
-    """Return the text that ``value`` is parsed from. Unlike in ``format_value`` a password is told."""
+    """Return the text that ``value`` is parsed from. Unlike ``format_value`` it does not hide a password."""
     return value.value if isinstance(value, Password) else format_value(value)

@@ -1,4 +1,4 @@
-"""HTTP URLs, which may hold a user and a password: taken apart once, and neither shown afterwards."""
+"""HTTP URLs, whose user and password are taken out once and never shown."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OUT_OF_PLACE: Final = re.compile(r"[\s\x00-\x20\x7f\\]")
 
 @dataclass(frozen=True, slots=True)
 class HttpUrl:
-    """A URL without the user and the password that were in it."""
+    """A URL that shows neither the user and the password nor the query that were in it."""
 
     address: str
-    """Scheme, host, port and path, which does not end with a slash: what is shown, and what paths are added to."""
+    """Scheme, host, port and path, without a slash at the end: shown to users, and the base of other paths."""
     query: str = ""
-    """What came after ``?``; it may hold a secret and is not shown."""
+    """The part after ``?``; it may hold a secret and is not shown."""
     user_info: Password | None = None
     """``<user>:<password>``, decoded."""
 
@@ -36,9 +36,9 @@ class HttpUrl:
 
 
 def http_url(text: str) -> HttpUrl:
-    """Take a URL apart.
+    """Parse a URL.
 
-    Raises ``ValueError`` when it is none; its text says why and shows nothing of the URL, nor does its cause.
+    Raises ``ValueError`` for text that is no URL; the error says why and, like its cause, shows nothing of the text.
     """
     text = text.strip()
     if _OUT_OF_PLACE.search(text):
@@ -50,7 +50,7 @@ def http_url(text: str) -> HttpUrl:
             host.encode("idna")  # refuses what no resolver takes
     except ValueError:
         # The reason quotes what it does not understand, which may be the password: it is not chained.
-        raise ValueError(f"its host or port is none: {_ENCODED}") from None
+        raise ValueError(f"its host or port is invalid: {_ENCODED}") from None
     if parts.scheme not in ("http", "https"):
         raise ValueError("it must begin with http:// or https://")
     if not host:
@@ -58,7 +58,7 @@ def http_url(text: str) -> HttpUrl:
     if host.startswith("*"):
         raise ValueError("its host is a pattern")
     if "@" in parts.path + parts.query + parts.fragment:
-        raise ValueError(f"there is an @ behind its host: {_ENCODED}")
+        raise ValueError(f"it has an @ after its host: {_ENCODED}")
     if parts.fragment or text.endswith("#"):
         raise ValueError(f"it has a #: {_ENCODED}")
     place = parts.netloc.rpartition("@")[2]
@@ -71,11 +71,11 @@ def _user_info(parts: SplitResult) -> Password | None:
     try:
         return Password(":".join(unquote(part, errors="strict") for part in (parts.username, parts.password or "")))
     except UnicodeDecodeError:
-        raise ValueError("its user or password is no UTF-8 once its percent signs are decoded") from None
+        raise ValueError("its user or password is not UTF-8 after percent decoding") from None
 
 
 def shown_url(text: str) -> str:
-    """A text that should be a URL, of any kind, with what may be a user and a password hidden."""
+    """Return the text of a URL, valid or not, with its user and password hidden."""
     head, at, tail = text.rpartition("@")
     if not at:
         return text

@@ -1,4 +1,4 @@
-"""Reads properties against keys: what each value is, what is wrong with it, what could stand in its place."""
+"""Validation of properties against keys: the value of each key, its errors, and the values recommended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ConfigValue", "Reading", "describe_readings", "read_keys", "validate
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """What validation says of one key. A value that could not be parsed is ``None``."""
+    """The result of validating one key. A value that could not be parsed is ``None``."""
 
     name: str
     value: ParsedValue = None
@@ -26,13 +26,13 @@ class ConfigValue:
     visible: bool = True
 
     def with_errors(self, *messages: str) -> ConfigValue:
-        """Return the same with ``messages`` added to its errors."""
+        """Return this result with ``messages`` added to its errors."""
         return replace(self, errors=(*self.errors, *messages))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The value of one key and why it is refused, if it is."""
+    """The value of one key and the errors that refuse it."""
 
     key: ConfigKey
     value: ParsedValue = field(repr=False)
@@ -49,12 +49,12 @@ def read_keys(
 def validate_keys(
     keys: Iterable[ConfigKey], props: Mapping[str, object], *, secret_keys: Collection[str] = ()
 ) -> tuple[ConfigValue, ...]:
-    """Return what is to be said of each of ``keys`` when the configuration is ``props``."""
+    """Validate ``props`` and return the result for each of ``keys``."""
     return describe_readings(read_keys(keys, props, secret_keys=secret_keys), secret_keys)
 
 
 def describe_readings(readings: Mapping[str, Reading], secret_keys: Collection[str]) -> tuple[ConfigValue, ...]:
-    """Return ``readings`` with what the recommenders offer; the values of ``secret_keys`` are hidden."""
+    """Return the results for ``readings``, with recommended values; the values of ``secret_keys`` are hidden."""
     values = {name: reading.value for name, reading in readings.items()}
     return tuple(_describe(reading, values, reading.key.name in secret_keys) for reading in readings.values())
 

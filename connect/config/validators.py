@@ -1,15 +1,15 @@
 """Rules for the value of one key.
 
-A validator is called with the key and the parsed value and raises ``ConfigError``; its ``description`` tells
-the rule to readers of the reference. Make your own from a function::
+A validator is called with the key and the parsed value and raises ``ConfigError``; its ``description`` is the rule as
+the reference shows it. Make your own from a function::
 
     @validator("absolute path")
     def absolute_path(key: str, value: str) -> None:
         if not value.startswith("/"):
             raise invalid_value(key, value, "Path must be absolute")
 
-The function is not asked about null, which a missing or unreadable value is; ``refuse_null`` says why null is
-refused where it is, and an option that may be ``None`` has no need of it.
+The function is not called for null, the value of a key that is missing or cannot be parsed. Set ``refuse_null`` to the
+reason if null must be refused; an option that may be ``None`` does not need it.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _EnsureValid: TypeAlias = Callable[[str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """A rule for the value of one key: call it to enforce it, print it to read it."""
+    """A rule for the value of one key: call it to enforce it, print it to describe it."""
 
     description: str
     ensure_valid: _EnsureValid
     refuse_null: str | None = None
 
     def __call__(self, key: str, value: Any) -> None:
-        """Raise ``ConfigError`` when ``value`` breaks the rule."""
+        """Raise ``ConfigError`` if ``value`` breaks the rule."""
         if value is not None:
             self.ensure_valid(key, value)
         elif self.refuse_null is not None:
@@ -76,7 +76,7 @@ class Validator:
 
 
 def validator(description: str, *, refuse_null: str | None = None) -> Callable[[_EnsureValid], Validator]:
-    """Make a validator of the function below, described to readers as ``description``."""
+    """Decorate a function to make a validator of it; ``description`` is the rule in the reference."""
     return lambda ensure_valid: Validator(description, ensure_valid, refuse_null)
 
 
@@ -89,7 +89,7 @@ def non_empty(key: str, value: str) -> None:
 
 @validator("non-empty string without ISO control characters")
 def connector_name(key: str, value: str) -> None:
-    """Refuse what cannot be the name of a connector: the empty string, control characters, and what is too long."""
+    """Refuse the empty string, control characters, and names that are too long for a connector."""
     if not value:
         raise invalid_value(key, value, "String may not be empty")
     controls = [str(ord(character)) for character in value if unicodedata.category(character) == "Cc"]
@@ -98,11 +98,11 @@ def connector_name(key: str, value: str) -> None:
         reason = f"String may not contain control sequences but had the following ASCII chars: {found}"
         raise invalid_value(key, value, reason)
     if (length := len(value.encode())) > _LONGEST_NAME:
-        raise invalid_value(key, f"{value[:_SHOWN]}...", f"It has {length} bytes, and may have {_LONGEST_NAME}")
+        raise invalid_value(key, f"{value[:_SHOWN]}...", f"It has {length} bytes; at most {_LONGEST_NAME} are allowed")
 
 
 def at_least(minimum: float) -> Validator:
-    """Accept numbers from ``minimum`` on."""
+    """Accept numbers not less than ``minimum``."""
     return _in_range(minimum, None)
 
 
@@ -159,7 +159,7 @@ def _one_of_ignoring_case(values: Collection[str]) -> Validator:
 
 
 def matches(pattern: str, description: str | None = None) -> Validator:
-    """Accept strings that the regular expression ``pattern`` matches from end to end."""
+    """Accept strings that the regular expression ``pattern`` matches as a whole."""
     compiled = re.compile(pattern)
     rule = description or f"string matching {pattern}"
 
@@ -172,7 +172,7 @@ def matches(pattern: str, description: str | None = None) -> Validator:
 
 
 def matches_wildcard(pattern: str, text: str) -> bool:
-    """Tell whether ``text`` is what ``pattern`` says; however long it is, it is gone through once."""
+    """Return whether ``text`` matches ``pattern``, in which ``*`` is any text, in one pass over ``text``."""
     first, *others = pattern.split("*")
     if not others:
         return text == pattern
@@ -190,7 +190,7 @@ def matches_wildcard(pattern: str, text: str) -> bool:
 
 @validator("valid regex")
 def regex(key: str, value: str) -> None:
-    """Refuse what is not a regular expression."""
+    """Refuse text that is not a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
@@ -265,7 +265,7 @@ def url_list(key: str, value: Collection[str]) -> None:
 
 
 def known_class(exists: Callable[[str], bool], description: str = "name of a plugin") -> Validator:
-    """Accept the names of which ``exists`` says that something can be loaded by them."""
+    """Accept the names for which ``exists`` returns true."""
 
     @validator(description)
     def loadable(key: str, value: str) -> None:
@@ -276,7 +276,7 @@ def known_class(exists: Callable[[str], bool], description: str = "name of a plu
 
 
 def all_of(*validators: Validator) -> Validator:
-    """Accept what every one of ``validators`` accepts; the first that refuses is heard."""
+    """Accept values that all of ``validators`` accept; the first that refuses raises its error."""
     refusals = [rule.refuse_null for rule in validators if rule.refuse_null is not None]
 
     @validator(", ".join(rule.description for rule in validators), refuse_null=next(iter(refusals), None))

@@ -47,7 +47,7 @@ class Batch(Generic[R]):
         return len(self.value)
 
     def __iter__(self) -> Iterator[R]:
-        """The rows, made one by one."""
+        """Iterate over the rows, which are made one by one."""
         raise NotImplementedError
 
     @property
@@ -96,7 +96,7 @@ class Batch(Generic[R]):
 
 @dataclass(slots=True)
 class SourceBatch(Batch[SourceRecord]):
-    """Records read from a source system; what a source task may return from ``poll`` instead of records."""
+    """Records read from a source system; a source task may return it from ``poll`` instead of single records."""
 
     source_partitions: Sequence[Offset]
     source_offsets: Sequence[Offset]
@@ -114,12 +114,12 @@ class SourceBatch(Batch[SourceRecord]):
         partitions: Sequence[int | None] | None = None,
         headers: Sequence[Headers] | None = None,
     ) -> SourceBatch:
-        """A batch read from one source partition; what is left out is null in every record."""
+        """A batch read from one source partition; columns that are left out are null in every record."""
         length = len(value)
         given = (("source_offsets", source_offsets), ("key", key), ("timestamps", timestamps))
         for name, column in (*given, ("partitions", partitions), ("headers", headers)):
             if column is not None and len(column) != length:
-                raise ValueError(f"{name} has {len(column)} elements for {length} records: give one a record.")
+                raise ValueError(f"{name} has {len(column)} elements for {length} records: give one for each record.")
         return cls(
             topic,
             key if key is not None else ValueColumn(Constant(None, length)),
@@ -141,9 +141,9 @@ class SourceBatch(Batch[SourceRecord]):
         source_offsets: Sequence[Offset],
         schema: Schema | None = None,
     ) -> SourceBatch:
-        """The rows of an Arrow table as struct values of ``schema``; if not given, of that of the table.
+        """The rows of an Arrow table as struct values of ``schema``, by default the schema of the table.
 
-        Columns that do not fit the schema are a :class:`~connect.errors.DataError` that says what to cast.
+        Raises :class:`~connect.errors.DataError`, which says what to cast, if a column does not fit the schema.
         """
         from connect.data.arrow import conform, schema_from_arrow  # noqa: PLC0415 - as above
         from connect.data.tables import struct_array  # noqa: PLC0415 - as above
@@ -193,7 +193,7 @@ class SourceBatch(Batch[SourceRecord]):
 
 @dataclass(slots=True)
 class SinkBatch(Batch[SinkRecord]):
-    """Records consumed from one topic; what a sink task is given in ``put``."""
+    """Records consumed from one topic, as a sink task is given them in ``put``."""
 
     offsets: Sequence[int]
     timestamp_types: Sequence[TimestampType]
@@ -245,7 +245,7 @@ class SinkBatch(Batch[SinkRecord]):
 
     @property
     def origins(self) -> Sequence[TopicPartition]:
-        """The topic partitions the records were consumed from, one a record."""
+        """The topic partition that each record was consumed from."""
         return [TopicPartition(self.original_topic, partition) for partition in self.original_partitions]
 
     @classmethod

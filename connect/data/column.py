@@ -1,4 +1,4 @@
-"""Columns: what the records of a batch have in one place, computed only when somebody looks.
+"""Columns: the keys or values of a batch as one sequence, computed only when it is read.
 
 A :class:`Column` holds the keys or the values of a batch with their schema, as plain Python values or as
 Arrow. The sequences beside it (offsets, timestamps, headers) are ordinary sequences, of which
@@ -51,7 +51,7 @@ class Constant(Sequence[T]):
 
 
 class Lazy(Sequence[T]):
-    """A sequence of known length that is computed on the first look at an element."""
+    """A sequence of known length whose elements are computed when the first of them is read."""
 
     __slots__ = ("_compute", "_length", "_values")
 
@@ -103,11 +103,11 @@ class Column(Sequence[Any]):
 
     @abstractmethod
     def values(self) -> Sequence[Any]:
-        """The values in plain Python, as :mod:`connect.data` has them."""
+        """The values in the plain Python types of :mod:`connect.data`."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Array[Any]:
-        """The values as an Arrow array of the type that stands for the schema; needs pyarrow.
+        """The values as an Arrow array of the schema's Arrow type; needs pyarrow.
 
         Raises :class:`~connect.errors.DataError` when a value does not fit the schema.
         """
@@ -165,13 +165,13 @@ class ValueColumn(Column):
 class StructColumn(Column):
     """A column of structs, none of them null, held as the values of each field; the structs are made on demand.
 
-    What adds a field to many structs, or writes them out, need not make them.
+    Code that adds a field to many structs, or writes them out, need not make the structs.
     """
 
     __slots__ = ("_values", "fields")
 
     def __init__(self, fields: Mapping[str, Sequence[Any]], schema: Schema) -> None:
-        """``fields`` has at least one field, in the order of the schema, and all have a value for each record."""
+        """Hold ``fields``: at least one, in the order of the schema, each with a value for every record."""
         super().__init__(schema)
         self.fields = fields
         self._values: Sequence[Any] | None = None
@@ -203,7 +203,7 @@ class StructColumn(Column):
 
 
 class ArrowColumn(Column):
-    """A column held in Arrow; its Python values are made when somebody asks for them."""
+    """A column held in Arrow; its Python values are made when they are first read."""
 
     __slots__ = ("_array", "_values")
 

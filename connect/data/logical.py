@@ -82,10 +82,10 @@ def timestamp_schema(**attributes: Any) -> Schema:
 
 
 def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
-    """The two's complement, big-endian bytes of ``value * 10**scale``; it must have exactly that scale."""
+    """The two's complement, big-endian bytes of ``value * 10**scale``; ``value`` must have exactly that scale."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
-        raise DataError(f"Decimal value {value} is not finite and has no bytes.")
+        raise DataError(f"Decimal value {value} is not finite and cannot be written as bytes.")
     if -exponent != scale:
         mismatch = f"{-exponent} instead of {scale}"
         raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {mismatch}")
@@ -103,7 +103,7 @@ def whole_decimal(value: decimal.Decimal, scale: int) -> decimal.Decimal:
 def decimal_from_unscaled(data: bytes, scale: int) -> decimal.Decimal:
     """The inverse of :func:`unscaled_from_decimal`."""
     if not data:
-        raise DataError("A Decimal of no bytes at all has no value: zero is one byte.")
+        raise DataError("A Decimal without bytes has no value: zero is one byte.")
     return decimal_from_integer(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
 
 
@@ -121,7 +121,7 @@ def date_from_days(days: int) -> dt.date:
 
 
 def milliseconds_from_time(value: dt.time) -> int:
-    """Milliseconds since midnight; what is finer than a millisecond is cut off."""
+    """Milliseconds since midnight; finer digits are cut off."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
 
 
@@ -150,7 +150,7 @@ def instant_in_utc(value: dt.datetime) -> dt.datetime:
     try:
         return value.astimezone(dt.UTC)
     except OverflowError as error:
-        raise DataError(f"Timestamp {value} is in UTC outside the years 1 to 9999.") from error
+        raise DataError(f"Timestamp {value} is outside the years 1 to 9999 in UTC.") from error
 
 
 def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:

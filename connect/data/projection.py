@@ -1,4 +1,4 @@
-"""Values of one schema read as another: how records written with an old schema meet a new one."""
+"""Projection: values of one schema read as another, so that records written with an old schema fit a new one."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _WIDENING: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32,
 
 
 def project(source: Schema, value: Any, target: Schema) -> Any:
-    """The value, which has the schema ``source``, as one of ``target``.
+    """Project a value of the schema ``source`` to the schema ``target``.
 
-    Numbers may become wider, fields may come (with their default, or null if they are optional) and go, null
-    becomes the default where the target wants a value. Names and parameters must be the same, versions need
-    not.
+    Numbers may become wider. Fields may be added, with their default, or null if they are optional, and dropped. Null
+    becomes the default where the target requires a value. Names and parameters must be equal, versions need not.
+
     Raises :class:`~connect.errors.SchemaError` if the schemas are not compatible, and
     :class:`~connect.errors.DataError` if the value is not of the schema.
     """
     try:
         return _projected(source, value, target)
     except RecursionError as error:
-        raise DataError("The value, or its schema, is nested too deep to be projected.") from error
+        raise DataError("The value, or its schema, is nested too deeply to be projected.") from error
 
 
 def _projected(source: Schema, value: Any, target: Schema) -> Any:

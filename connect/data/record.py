@@ -42,15 +42,15 @@ class Headers(Sequence[Header]):
         self._headers = tuple(headers)
 
     def add(self, key: str, value: object, schema: Schema | None = None) -> Headers:
-        """These headers and one more at the end."""
+        """These headers with one more at the end."""
         return Headers((*self._headers, Header(key, value, schema)))
 
     def remove(self, key: str) -> Headers:
-        """These headers without those of that key."""
+        """These headers without those with that key."""
         return Headers(header for header in self._headers if header.key != key)
 
     def retain_latest(self, key: str | None = None) -> Headers:
-        """Of the headers with that key (of each key, if none is given) only the last."""
+        """These headers with only the last one of that key, or of each key if none is given."""
         last = {header.key: index for index, header in enumerate(self._headers)}
         kept = (
             header
@@ -116,7 +116,7 @@ class SchemaAndValue(NamedTuple):
 
 
 class TimestampType(enum.Enum):
-    """Who set the timestamp of a consumed record."""
+    """The origin of a consumed record's timestamp."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -138,10 +138,10 @@ def _layout(record: Record) -> _Layout:
 
 @dataclass(slots=True)
 class Record:
-    """What source and sink records have in common. Treat it as immutable: :meth:`replace` makes the next one.
+    """The attributes that source and sink records share. Treat a record as immutable: :meth:`replace` makes the next.
 
-    ``partition`` is ``None`` when the producer is to choose it, ``timestamp`` is milliseconds since the epoch
-    or ``None`` when the broker or the producer is to set it.
+    ``partition`` is ``None`` if the producer is to choose it. ``timestamp`` is in milliseconds since the epoch, or
+    ``None`` if the broker or the producer is to set it.
     """
 
     topic: str
@@ -169,8 +169,8 @@ class Record:
 class SourceRecord(Record):
     """A record read from a source system, with the place it came from.
 
-    ``source_partition`` names what was read (a file, a table), ``source_offset`` where reading continues
-    after this record. Both are kept by the runtime once the record is acknowledged by Kafka (invariant I1).
+    ``source_partition`` names the origin (a file, a table), ``source_offset`` the place where reading continues after
+    this record. The runtime stores both once Kafka has acknowledged the record (invariant I1).
     """
 
     source_partition: Offset = field(default_factory=dict)
@@ -181,8 +181,8 @@ class SourceRecord(Record):
 class SinkRecord(Record):
     """A record consumed from a topic.
 
-    ``offset`` is its place in the partition. The ``original_*`` attributes are what was consumed, whatever
-    transformations made of topic and partition since: offsets and errant records go by those (KIP-793).
+    ``offset`` is its position in the partition. The ``original_*`` attributes stay as consumed when transformations
+    change topic and partition: committed offsets and dead letters refer to them (KIP-793).
     """
 
     offset: int = -1

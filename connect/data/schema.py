@@ -1,7 +1,7 @@
-"""Schemas: what a value looks like, in Kafka Connect's types, and whether a value does.
+"""Schemas: descriptions of values in Kafka Connect's types, and the validation of values against them.
 
-A :class:`Schema` is frozen, hashable and interned: two schemas that say the same are one object, in every
-thread and after pickling. So ``is`` compares schemas, and a cache may key on the schema itself.
+A :class:`Schema` is frozen, hashable and interned: two equal schemas are one object, in every thread and after
+pickling. So ``is`` compares schemas, and a cache may use the schema itself as its key.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Schema:
-    """What a value looks like: a type, whether it may be null, and what else is known of it.
+    """The description of a value: its type, whether it may be null, its name, default and documentation.
 
-    Make one by the class method of its type (``Schema.int32()``, ``Schema.struct({...})``) or take a constant
-    from :mod:`connect.data`. A default of ``None`` is no default. Logical types are schemas with a well-known
-    name; see :mod:`connect.data.logical`.
+    Make one with the class method of its type (``Schema.int32()``, ``Schema.struct({...})``) or a function such as
+    :func:`connect.data.timestamp_schema`. A default of ``None`` is no default. Logical types are schemas with a
+    well-known name; see :mod:`connect.data.logical`.
 
-    Raises :class:`~connect.errors.SchemaError` when its parts, or the default and the type, do not fit.
+    Raises :class:`~connect.errors.SchemaError` if its parts, or its default and its type, do not fit together.
     """
 
     __slots__ = (
@@ -218,9 +218,9 @@ class Schema:
 
     @property
     def default(self) -> Any:
-        """The value in the place of null, ``None`` if there is none.
+        """The value that stands for null, ``None`` if there is none.
 
-        A list or a dict is another one each time: ask again for every record, and each may change its own.
+        A list or a dict is a new copy each time: read it again for every record, so that each may change its own.
         """
         default = self._default
         return _owned(default) if isinstance(default, (list, dict)) else default
@@ -237,7 +237,7 @@ class Schema:
     # -- deriving ------------------------------------------------------------------------------------------
 
     def replace(self, **changes: Any) -> Schema:
-        """This schema with some attributes changed, as :func:`dataclasses.replace` does it."""
+        """This schema with some attributes changed, like :func:`dataclasses.replace`."""
         attributes = {name: getattr(self, name) for name in _ATTRIBUTES}
         return Schema(**(attributes | changes))
 
@@ -348,7 +348,7 @@ def _check_parts(
     value_schema: Schema | None,
 ) -> None:
     if members and type is not Type.STRUCT:
-        raise SchemaError(f"A schema of type {type.value} has no fields; only a struct has.")
+        raise SchemaError(f"A schema of type {type.value} cannot have fields; use Schema.struct().")
     if (value_schema is None) == (type in (Type.ARRAY, Type.MAP)):
         raise SchemaError(f"A schema of type {type.value} needs a value schema if and only if it is an array or a map.")
     if (key_schema is None) == (type is Type.MAP):
@@ -358,7 +358,7 @@ def _check_parts(
 def _check_parameters(schema: Schema) -> None:
     for name, value in schema.parameters.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise SchemaError(f"The parameter {name!r} of a schema is {value!r}, but parameters are text: quote it.")
+            raise SchemaError(f"The parameter {name!r} of a schema is {value!r}, which is no string: quote it.")
 
 
 def _check_default(schema: Schema, default: object) -> None:
@@ -381,7 +381,7 @@ def _identity(default: object) -> object:
     try:
         return _frozen(default)
     except RecursionError as error:
-        raise SchemaError("Invalid default value: it is nested too deep.") from error
+        raise SchemaError("Invalid default value: it is nested too deeply.") from error
 
 
 def _frozen(value: object) -> object:
@@ -430,17 +430,16 @@ _EXACT_UP_TO: Final = {Type.FLOAT32: 2**24, Type.FLOAT64: 2**53}
 
 
 def validate(schema: Schema | None, value: object, path: str = "") -> None:
-    """Check ``value`` against ``schema``, all the way down; a schema of ``None`` allows anything.
+    """Check ``value`` and all values nested in it against ``schema``; a schema of ``None`` allows every value.
 
-    Raises :class:`~connect.errors.DataError` that names the path of the bad value (``order.lines[2].price``).
-    Nothing is converted. An ``int`` may stand where a float is asked for, as everywhere in Python, as long as
-    a float of that width can hold it. Null is allowed where a schema is optional, and in a field of a struct whose
-    schema has a default, which then stands for it.
+    Raises :class:`~connect.errors.DataError` with the path of the invalid value (``order.lines[2].price``).
+    Nothing is converted. An ``int`` is a valid float, as everywhere in Python, if a float of that width can hold it.
+    Null is valid where the schema is optional, and in a field of a struct whose schema has a default.
     """
     try:
         _check(schema, value, path)
     except RecursionError as error:
-        raise DataError(f'Invalid value for field "{path or "value"}": it is nested too deep') from error
+        raise DataError(f'Invalid value for field "{path or "value"}": it is nested too deeply') from error
 
 
 def _check(schema: Schema | None, value: object, path: str) -> None:

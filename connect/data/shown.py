@@ -1,4 +1,4 @@
-"""Values as errors show them: short, whatever they are."""
+"""Values as error messages show them: cut to a length that fits a log line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 200
 
 
 def shown(value: object) -> str:
-    """What ``repr`` says of a value, cut where it is too long for a line of a log."""
+    """Return the ``repr`` of a value, cut where it is too long for a line of a log."""
     try:
         text = integer_text(value) if type(value) is int else repr(value)
     except RecursionError:

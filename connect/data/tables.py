@@ -26,7 +26,7 @@ def struct_array(data: pa.Table | pa.RecordBatch) -> pa.StructArray:
     column: Any = data.to_struct_array().combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks > 1:
-            raise DataError("The table is larger than 2 GiB in one column: make several batches of slices of it.")
+            raise DataError("One column of the table is larger than 2 GiB: slice the table into several batches.")
         column = column.chunk(0)
     array: pa.StructArray = column
     return array
@@ -37,7 +37,7 @@ def batch_to_table(batch: Batch[Any]) -> pa.Table:
 
     A batch of a sink adds ``offset``, ``timestamp_type`` and the ``original_*`` columns, one of a source
     ``source_partition`` and ``source_offset``. Headers are a list of ``{key, value}``; their values must all
-    have one schema, otherwise there is a :class:`~connect.errors.DataError` that says what to do.
+    have one schema. If they do not, the :class:`~connect.errors.DataError` says what to do.
     """
     columns: dict[str, Any] = {
         "topic": pa.repeat(batch.topic, len(batch)),

@@ -1,6 +1,6 @@
-"""The config providers that come with Sluice: they look secrets up in files, folders and the environment.
+"""The config providers that come with Sluice: they look up secrets in files, folders and the environment.
 
-A worker names those it uses, and configurations refer to them::
+A worker configures the providers, and configurations refer to them::
 
     config.providers=file
     config.providers.file.class=FileConfigProvider

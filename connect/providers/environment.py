@@ -1,4 +1,4 @@
-"""Values in the environment of the worker."""
+"""The config provider of values in the environment of the worker."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class EnvVarProviderConfig(Config):
         default=".*",
         importance=LOW,
         validator=java_regex,
-        doc="Regular expression that the whole name of a variable must match to be seen. Set it, so that who may "
-        "write a connector's configuration sees what is meant for connectors only.",
+        doc="Regular expression that the whole name of a variable must match, or the variable is hidden. Set it, so "
+        "that a connector's configuration can read only the variables that are meant for connectors.",
     )
     ttl_ms: Long | None = ttl_ms()
 

@@ -1,4 +1,4 @@
-"""Values in files: properties files, and folders with a file for each value."""
+"""The config providers of values in files: properties files, and folders with a file for each value."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class PathProviderConfig(Config):
         default=(),
         importance=MEDIUM,
         validator=_existing_paths,
-        doc="Files and folders the provider may read, and all that is in these folders; where symbolic links lead "
-        "counts. Set it: without it, who may write a connector's configuration can read by it what the worker's user "
-        "can read, but for the files that the worker itself needs, /proc and /sys.",
+        doc="Files the provider may read, and folders in which it may read every file. Symbolic links are followed "
+        "before the check. Set it: without it, everybody who may write a connector's configuration can read every file "
+        "that the worker's user can read, except the files of the worker itself, /proc and /sys.",
     )
     ttl_ms: Long | None = ttl_ms()
 
 
 class AllowedPaths:
-    """Finds the real place of paths that a configuration names, and refuses those that are not allowed.
+    """Resolves the paths that a configuration names, and refuses those that are not allowed.
 
-    Where nothing says what is allowed, that is all but ``refused``, and what the system tells of processes and devices.
+    If no paths are configured, all are allowed except ``refused``, /proc and /sys.
     """
 
     def __init__(self, allowed: Collection[str], refused: Collection[Path] = ()) -> None:
@@ -56,12 +56,12 @@ class AllowedPaths:
             # Resolved each time: a mounted secret is replaced by pointing a link to another folder.
             allowed = any(real.is_relative_to(place.resolve()) for place in self._allowed)
         except (OSError, RuntimeError, ValueError) as error:
-            raise ConnectError(f"The path {str(path)!r} cannot be followed: {error}. Correct the reference.") from error
+            raise ConnectError(f"The path {str(path)!r} cannot be resolved: {error}. Correct the reference.") from error
         if not self._allowed:
             self._refuse(path, real)
         elif not allowed:
             raise ConnectError(
-                f"The path {path} is not allowed to be accessed: it, or where its links lead, is outside of "
+                f"The path {path} is not allowed to be accessed: it, or the target of its links, is outside of "
                 "allowed.paths. Name a file in there, or add the path to the provider's param.allowed.paths."
             )
         return real
@@ -74,8 +74,8 @@ class AllowedPaths:
         else:
             return
         raise ConnectError(
-            f"The path {path} is not allowed to be accessed: it, or where its links lead, {whose}. Name another file, "
-            "and have the provider's param.allowed.paths set to the folders that are meant for connectors."
+            f"The path {path} is not allowed to be accessed: it, or the target of its links, {whose}. Name another "
+            "file, and set the provider's param.allowed.paths to the folders that are meant for connectors."
         )
 
 
@@ -90,14 +90,14 @@ def _is_same(real: Path, own: Path) -> bool:
 class FileConfigProvider(ConfigProvider):
     """Reads properties files: ``${file:/etc/secrets/database.properties:password}`` is the property ``password``.
 
-    A file is read whenever a connector or task starts. One that is not there, is no properties file or is outside of
-    ``allowed.paths`` is an error; a property that is not in it leaves the reference as it is written.
+    A file is read whenever a connector or task starts. A file that does not exist, is not a properties file or is
+    outside of ``allowed.paths`` is an error; a property that is not in the file leaves the reference as it is written.
     """
 
     config_class: ClassVar[type[Config]] = PathProviderConfig
 
     def __init__(self, refused: Collection[Path] = ()) -> None:
-        """Make one that does not read the files ``refused``, unless ``allowed.paths`` has them."""
+        """Make a provider that reads the files ``refused`` only if ``allowed.paths`` has them."""
         self._refused = refused
 
     def configure(self, props: Mapping[str, str]) -> None:
@@ -107,7 +107,7 @@ class FileConfigProvider(ConfigProvider):
         self._ttl_ms = config.ttl_ms
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """The properties of the file at ``path``, or those of them that ``keys`` names."""
+        """The properties of the file at ``path``, or those that ``keys`` names."""
         if not path:
             return ConfigData({}, self._ttl_ms)
         file = self._allowed.resolve(path)
@@ -120,17 +120,17 @@ class FileConfigProvider(ConfigProvider):
 
 
 class DirectoryConfigProvider(ConfigProvider):
-    """Reads folders of files: ``${dir:/etc/secrets:password}`` is what the file ``/etc/secrets/password`` holds.
+    """Reads folders of files: ``${dir:/etc/secrets:password}`` is the content of the file ``/etc/secrets/password``.
 
-    The whole file is the value, a line end at its end too. Files in folders of the folder are not looked at. A folder
-    that is not there or is outside of ``allowed.paths`` is an error; a file that is not there leaves the reference as
-    it is written.
+    The whole file is the value, including a line end at its end. Subfolders are not searched. A folder that does not
+    exist or is outside of ``allowed.paths`` is an error; a file that does not exist leaves the reference as it is
+    written.
     """
 
     config_class: ClassVar[type[Config]] = PathProviderConfig
 
     def __init__(self, refused: Collection[Path] = ()) -> None:
-        """Make one that does not read the files ``refused``, unless ``allowed.paths`` has them."""
+        """Make a provider that reads the files ``refused`` only if ``allowed.paths`` has them."""
         self._refused = refused
 
     def configure(self, props: Mapping[str, str]) -> None:
@@ -140,7 +140,7 @@ class DirectoryConfigProvider(ConfigProvider):
         self._ttl_ms = config.ttl_ms
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """What is in the files of the folder at ``path``, or in those of them that ``keys`` names."""
+        """The content of the files in the folder at ``path``, or of those that ``keys`` names."""
         if not path:
             return ConfigData({}, self._ttl_ms)
         folder = self._allowed.resolve(path)
@@ -149,7 +149,7 @@ class DirectoryConfigProvider(ConfigProvider):
             chosen = [item for item in folder.iterdir() if (keys is None or item.name in keys) and item.is_file()]
         except OSError as error:
             raise ConnectError(
-                f"Could not list directory {path}: {error.strerror}. Make it, let the worker's user read it, or "
+                f"Could not list directory {path}: {error.strerror}. Create it, let the worker's user read it, or "
                 "correct the reference that names it."
             ) from error
         return ConfigData({file.name: self._content(file) for file in chosen}, self._ttl_ms)
@@ -164,4 +164,4 @@ class DirectoryConfigProvider(ConfigProvider):
             ) from error
         except UnicodeDecodeError:
             # The cause is left out because it holds what is in the file (invariant I8).
-            raise ConnectError(f"The file {file} is not UTF-8, which secrets must be; convert it.") from None
+            raise ConnectError(f"The file {file} is not UTF-8, as secrets must be; convert it.") from None

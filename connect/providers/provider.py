@@ -13,7 +13,7 @@ __all__ = ["ConfigData", "ConfigProvider", "ttl_ms"]
 
 @dataclass(frozen=True, slots=True)
 class ConfigData:
-    """The values a provider has at a path, and for how many milliseconds they hold: ``None`` is for good."""
+    """The values that a provider has at a path, and the milliseconds until they expire: never, if ``None``."""
 
     values: Mapping[str, str] = field(repr=False)
     ttl_ms: int | None = None
@@ -24,18 +24,18 @@ class ConfigProvider(ABC):
 
     @abstractmethod
     def configure(self, props: Mapping[str, str]) -> None:
-        """Take what is set as ``config.providers.<name>.param.<setting>``; called once, before ``get``."""
+        """Take the settings ``config.providers.<name>.param.<setting>``; called once, before ``get``."""
 
     @abstractmethod
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
-        """Return the values of ``keys`` at ``path``, all there are when ``keys`` is ``None``.
+        """Return the values of ``keys`` at ``path``, or all values at ``path`` if ``keys`` is ``None``.
 
-        A key that is not there is left out, and its reference stays as it is written. ``path`` is empty when
-        the reference has none. A path that cannot be read is a ``ConnectError``.
+        A key that does not exist is left out, and its reference stays as it is written. ``path`` is empty if the
+        reference has none. Raises ``ConnectError`` if the path cannot be read.
         """
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         return
 
 
@@ -45,7 +45,7 @@ def ttl_ms() -> Long | None:
         default=None,
         importance=LOW,
         validator=at_least(0),
-        doc="For how many milliseconds what was looked up holds. After that, connectors with "
-        "config.action.reload=restart are restarted and look it up again. Without it, it holds until they are "
-        "restarted for another reason, as with the providers of Kafka.",
+        doc="Milliseconds after which values expire. Connectors with config.action.reload=restart are then restarted "
+        "and look them up again. By default values are used until the connector is restarted for another reason, as "
+        "with the providers of Kafka.",
     )

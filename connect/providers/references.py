@@ -1,4 +1,4 @@
-"""Replaces the references ``${provider:path:key}`` in a configuration by what the config providers have."""
+"""References ``${provider:path:key}`` in a configuration, replaced by the values of config providers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class _Reference(NamedTuple):
 class ResolvedConfig:
     """A configuration with its references replaced.
 
-    ``secret_keys`` are the keys whose value holds something a provider gave: it must not be shown.
-    ``ttls_ms`` has the milliseconds for which values hold, by provider and path, where the provider says so.
+    ``secret_keys`` are the keys whose value contains a value of a provider and must not be shown.
+    ``ttls_ms`` has the milliseconds until values expire, by provider and path, where the provider sets them.
     """
 
     values: dict[str, str | None] = field(repr=False)
@@ -40,20 +40,20 @@ class ResolvedConfig:
 
     @property
     def ttl_ms(self) -> int | None:
-        """The milliseconds after which the first value has to be looked up again; ``None`` is never."""
+        """The milliseconds until the first value expires; ``None`` if no value does."""
         return min(self.ttls_ms.values(), default=None)
 
 
 def has_reference(value: str | None) -> bool:
-    """Say whether ``value`` is written with a reference to a config provider, known or not."""
+    """Return whether ``value`` contains a reference to a config provider, configured or not."""
     return value is not None and next(_references(value), None) is not None
 
 
 def resolve_references(props: Mapping[str, str | None], providers: Mapping[str, ConfigProvider]) -> ResolvedConfig:
-    """Return ``props`` with every reference replaced that one of ``providers`` has a value for.
+    """Return ``props`` with every reference replaced for which one of ``providers`` has a value.
 
-    The others stay as they are written. What a provider gives is not searched for references again. Each path
-    is asked for once.
+    The other references stay as they are written. The values of providers are not searched for references. Each path
+    is looked up once.
     """
     found: dict[_Place, Mapping[str, str]] = {}
     ttls_ms: dict[tuple[str, str], int] = {}
@@ -72,9 +72,9 @@ def resolve_references(props: Mapping[str, str | None], providers: Mapping[str, 
 
 
 def restore_references(props: Mapping[str, str | None], written: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return ``props``, which a plugin made of the resolved form of ``written``, fit to be stored.
+    """Return ``props``, which a plugin made from the resolved form of ``written``, in the form to store.
 
-    A key that is written with a reference is written so again, so that no secret leaves its provider.
+    A key that was written with a reference gets that reference back, so that no secret is stored.
     """
     return {key: written[key] if has_reference(written.get(key)) else value for key, value in props.items()}
 

@@ -1,7 +1,7 @@
-"""The single message transformations, one a module, the predicates, and what to write more of them with.
+"""The single message transformations, one in each module, the predicates, and the base classes for more of them.
 
-A transformation for the key or the value is a :class:`KeyOrValueTransformation`; one that looks at nothing else is a
-:class:`ValueTransformation` and gets its column path for nothing.
+A transformation for the key or the value is a :class:`KeyOrValueTransformation`; one that needs nothing else of the
+record is a :class:`ValueTransformation`, which also works by column.
 """
 
 from connect.transforms.fields.key_or_value import Change, KeyOrValueTransformation, ValueTransformation

@@ -52,7 +52,7 @@ _WHITESPACE: Final = "".join(map(chr, range(0x21)))
 
 
 def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
-    """The function that makes of a value of ``schema``, which is not null, one of the ``target`` type.
+    """Return the function that casts values of ``schema``, except null, to the ``target`` type.
 
     It raises :class:`~connect.errors.DataError` for what cannot be cast, and so does this function when no
     value of the schema can be.
@@ -86,7 +86,7 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
 
 
 def _cast_slowly(schema: Schema | None, target: Type, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function for all types, of which the usual ones have a direct way."""
+    """Return a function that works for every type; common casts have faster ones."""
     if schema is None:
         return lambda value: convert(_supported(value))
     encoding = _ENCODINGS.get(schema.name or "") if target is not Type.STRING else None
@@ -213,7 +213,7 @@ def _hexadecimal(text: str) -> float:
 
 
 def _digits_of_float32(value: Any) -> float:
-    """A single without a schema, which has to tell its digits by itself."""
+    """A single without a schema: its digits are those of single precision."""
     return single_digits(_float32(value))
 
 
@@ -239,7 +239,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _string(schema: Schema | None) -> Callable[[Any], str | None]:
-    """What Java's ``toString`` says; the schema tells single from double precision."""
+    """The text of Java's ``toString``; the schema tells single from double precision."""
 
     def convert(value: Any) -> str | None:
         return date_text(value) if isinstance(value, (dt.date, dt.time)) else convert_to_string(schema, value)
@@ -316,7 +316,7 @@ def _cast_spec(key: str, value: Collection[str]) -> None:
 
 
 class CastConfig(Config):
-    """What is cast to which type."""
+    """The fields to cast, and their types."""
 
     spec: tuple[str, ...] = option(
         importance=HIGH,
@@ -329,7 +329,7 @@ class CastConfig(Config):
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse paths that are not well formed."""
+        """Refuse malformed paths."""
         for name in _parse_spec("spec", self.spec):
             if name is not None:
                 parse_field_path(name, self.field_syntax_version, "spec")
@@ -337,7 +337,7 @@ class CastConfig(Config):
 
 
 class Cast(ValueTransformation[CastConfig]):
-    """Casts fields, or the whole key or value, to other types. As in Java numbers wrap and are cut off."""
+    """Casts fields, or the whole key or value, to other types. As in Java, numbers wrap and fractions are cut off."""
 
     def __init__(self, config: CastConfig) -> None:
         super().__init__(config)

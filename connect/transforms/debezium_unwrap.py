@@ -1,4 +1,4 @@
-"""DebeziumUnwrap: takes the row out of the change event that Debezium made of it."""
+"""DebeziumUnwrap: replaces Debezium's change events with their rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_ENVELOPE: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeField:
-    """A field of the envelope, or of the struct ``parent`` in it, and what it is to be called outside."""
+    """A field of the envelope, or of the struct ``parent`` in it, and its name in the row."""
 
     parent: str | None
     field: str
@@ -52,7 +52,7 @@ class EnvelopeField:
 
 
 def parse_envelope_field(text: str, prefix: str) -> EnvelopeField:
-    """What ``op``, ``source.lsn`` or ``source.lsn:position`` means; a ``ValueError`` if it means nothing."""
+    """Parse ``op``, ``source.lsn`` or ``source.lsn:position``; raise ``ValueError`` for other forms."""
     path, *renamed = text.split(":")
     parent, _, field = path.strip().rpartition(".")
     if not field or len(renamed) > 1 or "." in parent:
@@ -66,7 +66,7 @@ def parse_envelope_field(text: str, prefix: str) -> EnvelopeField:
 
 
 def is_envelope(schema: Schema | None, value: Any) -> bool:
-    """Whether a value is a change event: by the name of its schema, or by its fields if it has none."""
+    """Whether a value is a change event, judged by the name of its schema, or by its fields if it has no schema."""
     if schema is not None:
         return schema.name is not None and schema.name.endswith(".Envelope")
     return (
@@ -83,7 +83,7 @@ _PURPOSE: Final = "dropping fields"
 
 
 class _Deletes(NamedTuple):
-    """What becomes of a delete event, and whether the tombstone after it is kept."""
+    """The handling of a delete event and of the tombstone after it."""
 
     events: Literal["drop", "null", "tombstone", "rewrite"]
     keeps_tombstones: bool
@@ -99,7 +99,7 @@ _MODES: Final[Mapping[str, _Deletes]] = {
 
 
 class DebeziumUnwrapConfig(Config):
-    """What becomes of deletes, and what is taken along from the event."""
+    """The handling of deletes, and the fields of the event to add to the row."""
 
     delete_tombstone_handling_mode: Literal[
         "drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"
@@ -107,7 +107,7 @@ class DebeziumUnwrapConfig(Config):
         default="tombstone",
         importance=MEDIUM,
         ignore_case=True,
-        doc="What becomes of a delete event and of the tombstone after it. drop: both are dropped. tombstone: the "
+        doc="Handling of a delete event and of the tombstone after it. drop: both are dropped. tombstone: the "
         "event becomes a null value with the schema of the row, the tombstone is dropped. rewrite: the event becomes "
         "the row as it was, and every row gets the field __deleted; the tombstone is dropped, or with "
         "rewrite-with-tombstone kept. delete-to-tombstone: the event becomes a tombstone without schema.",
@@ -124,13 +124,13 @@ class DebeziumUnwrapConfig(Config):
     route_by_field: str = option(
         default="", importance=LOW, doc="The field of the row that names the topic the record goes to."
     )
-    add_fields_prefix: str = option(default="__", importance=LOW, doc="What the names of added fields begin with.")
+    add_fields_prefix: str = option(default="__", importance=LOW, doc="Prefix of the names of added fields.")
     add_fields: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         doc="Fields of the event to add to the row, such as op, source.lsn or source.ts_ms:changed_at.",
     )
-    add_headers_prefix: str = option(default="__", importance=LOW, doc="What the keys of added headers begin with.")
+    add_headers_prefix: str = option(default="__", importance=LOW, doc="Prefix of the keys of added headers.")
     add_headers: tuple[str, ...] = option(
         default=(), importance=LOW, doc="Fields of the event to add as headers, named as in add.fields."
     )
@@ -146,7 +146,7 @@ class DebeziumUnwrapConfig(Config):
     )
 
     def check(self) -> list[ConfigError]:
-        """Refuse references that mean nothing."""
+        """Refuse malformed references to fields."""
         errors: list[ConfigError] = []
         for key, texts in (("add.fields", self.add_fields), ("add.headers", self.add_headers)):
             try:
@@ -171,14 +171,14 @@ def _references(texts: Sequence[str], prefix: str) -> Iterator[EnvelopeField]:
 
 
 class _Unwrapping(NamedTuple):
-    """How rows are taken out of the events of one schema."""
+    """The steps that take rows out of the events of one schema."""
 
     schema: Schema | None
     row: Callable[[Mapping[str, Any]], Any]
 
 
 class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
-    """Replaces Debezium's change events by the rows as they are now. Records that are no such events pass."""
+    """Replaces Debezium's change events with the rows as they are now. Other records pass unchanged."""
 
     def __init__(self, config: DebeziumUnwrapConfig) -> None:
         super().__init__(config)
@@ -190,11 +190,11 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         self._plain = not (self._headers or config.route_by_field or config.drop_fields_header_name)
 
     def apply(self, record: R) -> R | None:
-        """The record with the row as its value."""
+        """Return the record with the row as its value."""
         if record.value is None:
             return self._tombstone(record)
         if not is_envelope(record.value_schema, record.value):
-            _log.debug("A record of topic %s is no change event and passes unchanged", record.topic)
+            _log.debug("A record of topic %s is not a change event and passes unchanged", record.topic)
             return record
         event = require_map(record.value, record.value_schema, "unwrapping a change event")
         if event.get("op") == "t":
@@ -209,7 +209,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return self._without_fields(new) if self.config.drop_fields_header_name else new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with the rows as its values."""
+        """Return the batch with the rows as its values."""
         schema, values = batch.value_schema, batch.value.values()
         if not self._plain or not all(_is_upsert(schema, value) for value in values):
             return super().apply_batch(batch)
@@ -218,7 +218,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return [batch.replace(value=ValueColumn([row(value) for value in values], unwrapping.schema))]
 
     def _row(self, record: Record, *, deleted: bool) -> tuple[Schema | None, Any]:
-        """The schema and the value that come in the place of an event."""
+        """The schema and the value that replace an event."""
         if not deleted:
             unwrapping = self._after(record.value_schema)
             return unwrapping.schema, unwrapping.row(record.value)
@@ -251,7 +251,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         return field.schema
 
     def _unwrapping(self, envelope: Schema | None, part: str) -> _Unwrapping:
-        """How the row ``part`` is taken out: with the field __deleted where deletes are rewritten, and added fields."""
+        """The steps for the row ``part``, with added fields, and the field __deleted where deletes are rewritten."""
         row_schema = self._row_schema(envelope, part)
         rewrites = self._deletes.events == "rewrite"
         if not rewrites and not self._fields:
@@ -303,7 +303,7 @@ class DebeziumUnwrap(Transformation[DebeziumUnwrapConfig]):
         if header is None or not header.value:
             return record
         if not isinstance(header.value, (list, tuple)):
-            raise DataError(f"Header {header.key} is to be a list of fields, but is {header.value!r}")
+            raise DataError(f"Header {header.key} must be a list of fields, but is {header.value!r}")
         names = [str(name) for name in header.value]
         new = copy_of(record)
         if record.value is not None:

@@ -1,4 +1,4 @@
-"""DropHeaders: records without some of their headers."""
+"""DropHeaders: drops headers by their keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connect.config import HIGH, Config, option
 from connect.data import Batch, Headers, Record
 from connect.transformation import Transformation
 from connect.transforms.fields.key_or_value import copy_of
-from connect.transforms.fields.options import names
+from connect.transforms.fields.options import unique_names
 
 __all__ = ["DropHeaders", "DropHeadersConfig"]
 
@@ -18,17 +18,17 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class DropHeadersConfig(Config):
-    """Which headers are dropped."""
+    """The headers to drop."""
 
     headers: tuple[str, ...] = option(
         importance=HIGH,
-        validator=names,
+        validator=unique_names,
         doc="The keys of the headers to drop; every header with one of them goes.",
     )
 
 
 class DropHeaders(Transformation[DropHeadersConfig]):
-    """Drops the headers with some keys."""
+    """Drops all headers with the given keys."""
 
     def __init__(self, config: DropHeadersConfig) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Expression: a key, a value or a field computed by an expression about the record."""
+"""Expression: computes a key, a value or a field from the record."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _RESULTS: Final[Mapping[str, Schema]] = {
 
 
 class ExpressionConfig(Config):
-    """What is computed, and where it goes."""
+    """The expression, and the place of its result."""
 
     expression: str = option(importance=HIGH, doc="The expression, in the Common Expression Language (CEL).")
     field: str = option(
         default="",
         importance=HIGH,
-        doc="The field that gets the result. It is made if there is none. Empty: the whole key or value.",
+        doc="The field that gets the result; it is added if it is missing. If empty, the whole key or value gets it.",
     )
     result_type: (
         Literal[
@@ -67,7 +67,7 @@ class ExpressionConfig(Config):
     )
 
     def check(self) -> list[ConfigError]:
-        """Refuse what is not an expression."""
+        """Refuse malformed expressions."""
         CompiledExpression(self.expression, "expression")
         return []
 
@@ -81,7 +81,7 @@ class Expression(KeyOrValueTransformation[ExpressionConfig]):
         self._schemas = SchemaCache(self._schemas_of)
 
     def apply(self, record: R) -> R | None:
-        """The record with what was computed. A key or value that is null gets no field."""
+        """Return the record with the result. A key or value that is null gets no field."""
         side = self.side
         schema, data = side.read(record)
         if data is None and self.config.field:
@@ -91,7 +91,7 @@ class Expression(KeyOrValueTransformation[ExpressionConfig]):
         return side.put(record, new_schema, self._placed(data, schema, result))
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with what was computed."""
+        """Return the batch with the results."""
         column = self.side.column(batch)
         values, schema = column.values(), column.schema
         if self.config.field and any(value is None for value in values):
@@ -104,7 +104,7 @@ class Expression(KeyOrValueTransformation[ExpressionConfig]):
         return [self.side.put_column(batch, ValueColumn(new, new_schema))]
 
     def _schemas_of(self, schema: Schema | None) -> tuple[Schema | None, Schema | None]:
-        """The schema of the key or value afterwards, and that of the result."""
+        """The new schema of the key or value, and the schema of the result."""
         if schema is None:
             return None, None
         result = None if self.config.result_type is None else _RESULTS[self.config.result_type]
@@ -128,7 +128,7 @@ class Expression(KeyOrValueTransformation[ExpressionConfig]):
                 result = result if isinstance(result, bool) else float(result)
             validate(schema, result, self.config.field or self.side.name)
         elif isinstance(result, dt.timedelta):
-            raise DataError(f"Expression {self.config.expression}: a duration is no value of a record")
+            raise DataError(f"Expression {self.config.expression}: a record cannot hold its result, a duration")
         return result
 
     def _placed(self, data: Any, schema: Schema | None, result: Any) -> Any:

@@ -1,4 +1,4 @@
-"""ExtractField: one field in place of the struct or map it is in."""
+"""ExtractField: replaces a struct or map with one of its fields."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PURPOSE: Final = "field extraction"
 
 
 class ExtractFieldConfig(Config):
-    """Which field is extracted."""
+    """The field to extract."""
 
     field: str = option(importance=MEDIUM, doc="The field to extract.")
     replace_null_with_default: bool = replace_null_with_default()
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse a path that is not well formed."""
+        """Refuse a malformed path."""
         parse_field_path(self.field, self.field_syntax_version)
         return []
 
 
 class ExtractField(ValueTransformation[ExtractFieldConfig]):
-    """Puts one field of a struct or map in its place; null stays null."""
+    """Replaces a struct or map with one of its fields; null stays null."""
 
     passes_null = False
 

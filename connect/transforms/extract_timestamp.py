@@ -1,4 +1,4 @@
-"""ExtractTimestamp: the timestamp of the record is in its key or value."""
+"""ExtractTimestamp: takes the timestamp of the record from its key or value."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 class ExtractTimestampConfig(Config):
-    """Where the timestamp is, and what it counts."""
+    """The field with the timestamp, and its unit."""
 
     field_name: str = option(
         importance=HIGH, validator=non_empty, doc="The field with the timestamp, an int64 or a Timestamp."
     )
     timestamp_resolution: Literal["milliseconds", "seconds"] = option(
-        default="milliseconds", importance=LOW, doc="What a number counts."
+        default="milliseconds", importance=LOW, doc="Unit of a timestamp that is a number."
     )
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse a path that is not well formed."""
+        """Refuse a malformed path."""
         parse_field_path(self.field_name, self.field_syntax_version, "field.name")
         return []
 
@@ -68,8 +68,8 @@ class ExtractTimestamp(KeyOrValueTransformation[ExtractTimestampConfig]):
         if isinstance(found, int) and not isinstance(found, bool):
             timestamp = found * 1000 if self.config.timestamp_resolution == "seconds" else found
             if timestamp not in _INT64:
-                raise DataError(f"{place} is to hold the timestamp but has more than 64 bits: {shown(found)}")
+                raise DataError(f"{place} must be the timestamp but has more than 64 bits: {shown(found)}")
             return timestamp
         if found is None:
-            raise DataError(f"{place} is to hold the timestamp but is missing or null")
-        raise DataError(f"{place} is to hold a whole number or a Timestamp, not {type_name(found)}")
+            raise DataError(f"{place} must be the timestamp but is missing or null")
+        raise DataError(f"{place} must be a whole number or a Timestamp, not {type_name(found)}")

@@ -1,4 +1,4 @@
-"""ExtractTopic: the topic is named in the key, the value or a header."""
+"""ExtractTopic: sends a record to the topic that its key, its value or a header names."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class ExtractTopicConfig(Config):
-    """Where the topic is named."""
+    """The field or header that names the topic."""
 
     field: str = option(
         default="",
         importance=MEDIUM,
-        doc="The field, or the key of the header, that names the topic. Empty: the whole key or value does.",
+        doc="The field, or the key of the header, that names the topic. If empty, the whole key or value names it.",
     )
     field_name: str = option(default="", importance=MEDIUM, doc="Another name of the option field.")
     field_format: Literal["PLAIN", "JSON_PATH"] = option(
         default="PLAIN",
         importance=MEDIUM,
-        doc="How the field is named: as in other transformations, or by a JSON path.",
+        doc="Syntax of the field: as in other transformations, or a JSON path.",
     )
     skip_missing_or_null: bool = option(
         default=False,
         importance=MEDIUM,
-        doc="Whether a record that names no topic keeps the one it has; otherwise it fails.",
+        doc="Whether a record that names no topic keeps its topic; otherwise it fails.",
     )
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse paths that are not well formed."""
+        """Refuse malformed paths."""
         if self.field and self.field_name:
             return [ConfigRuleError("Set field or field.name, not both", "field", "field.name")]
         parse_field_path(self.named, self.field_syntax_version)
@@ -60,10 +60,10 @@ class ExtractTopicConfig(Config):
 
 
 class _TopicExtraction(Transformation[ExtractTopicConfig]):
-    """Sends records to the topics they name themselves."""
+    """Sends records to the topics that they name."""
 
     def apply(self, record: R) -> R | None:
-        """The record, on its way to the topic it names."""
+        """Return the record with the topic that it names."""
         topic = self._topic(record)
         if topic is None or topic == record.topic:
             return record
@@ -72,7 +72,7 @@ class _TopicExtraction(Transformation[ExtractTopicConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch, divided where another topic begins."""
+        """Return the batch, divided where the topic changes."""
         batches: list[B] = []
         start = 0
         topics = [self._topic(record) or batch.topic for record in batch]
@@ -87,14 +87,14 @@ class _TopicExtraction(Transformation[ExtractTopicConfig]):
         if isinstance(found, (str, int, float)) and (text := convert_to_string(None, found)):
             return text
         if found is not None and found != "":
-            raise DataError(f"{place} is to name a topic but is of type {type_name(found)}")
+            raise DataError(f"{place} must name a topic but is of type {type_name(found)}")
         if self.config.skip_missing_or_null:
             return None
-        raise DataError(f"{place} is to name a topic but is missing, null or empty")
+        raise DataError(f"{place} must name a topic but is missing, null or empty")
 
     @abstractmethod
     def _named(self, record: Record) -> tuple[Any, str]:
-        """What is to name the topic, and what to call the place it was found at."""
+        """The value that names the topic, and the name of its place for errors."""
 
 
 class ExtractTopic(_TopicExtraction, KeyOrValueTransformation[ExtractTopicConfig]):

@@ -1,4 +1,4 @@
-"""The filters: they drop or keep records by a predicate, by a JSON path or by an expression."""
+"""The filters, which drop or keep records by a predicate, a JSON path or an expression."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class Filter(Transformation[Config]):
-    """Drops every record it is given. Give it a predicate, or it drops them all."""
+    """Drops every record it is given. Configure a predicate, or it drops all records."""
 
     def apply(self, record: R) -> R | None:  # noqa: ARG002
-        """Nothing."""
+        """Drop the record."""
         return None
 
     def apply_batch(self, batch: B) -> Sequence[B]:  # noqa: ARG002
-        """Nothing."""
+        """Drop the batch."""
         return []
 
 
 class JsonPathFilterConfig(ConditionFilterConfig):
-    """The condition is a JSON path, and met where it leads to something."""
+    """A JSON path as the condition, met where the path selects a value."""
 
     def check(self) -> list[ConfigError]:
-        """Refuse what is not a JSON path."""
+        """Refuse a malformed JSON path."""
         JsonPath(self.filter_condition, "filter.condition")
         return []
 
 
 class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransformation[JsonPathFilterConfig]):
-    """Keeps or drops the records in whose key or value a JSON path leads to something."""
+    """Keeps or drops the records in whose key or value a JSON path selects a value."""
 
     def __init__(self, config: JsonPathFilterConfig) -> None:
         super().__init__(config)
@@ -57,7 +57,7 @@ class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransforma
         return self.side.column(batch).values()
 
     def meets(self, subject: Any) -> bool:
-        """Whether the path leads to something. Within a filter, a missing field meets no condition."""
+        """Whether the path selects a value. Within a filter, a missing field meets no condition."""
         if any(found is not None for found in self._path.select(subject)):
             return True
         if self._path.reaches(subject):
@@ -66,10 +66,10 @@ class JsonPathFilter(ConditionFilter[JsonPathFilterConfig], KeyOrValueTransforma
 
 
 class ExpressionFilterConfig(ConditionFilterConfig):
-    """The condition is an expression of the Common Expression Language that is true or false."""
+    """An expression of the Common Expression Language as the condition."""
 
     def check(self) -> list[ConfigError]:
-        """Refuse what is not an expression."""
+        """Refuse a malformed expression."""
         Expression(self.filter_condition, "filter.condition")
         return []
 

@@ -1,4 +1,4 @@
-"""Flatten: the fields of nested structs and maps beside each other."""
+"""Flatten: puts the fields of nested structs and maps at the top."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _PURPOSE: Final = "flattening"
 
 
 class FlattenConfig(Config):
-    """How the names of nested fields are joined."""
+    """The delimiter of the names of nested fields."""
 
     delimiter: str = option(
         default=".",
         importance=MEDIUM,
-        doc="What stands between the names of a field and of the structs it was in.",
+        doc="Delimiter between the names of the structs and of the field in them.",
     )
 
 
 class Flatten(ValueTransformation[FlattenConfig]):
-    """Puts the fields of nested structs beside the others, named by their paths. Arrays stay as they are."""
+    """Puts the fields of nested structs at the top, named by their paths. Arrays stay as they are."""
 
     def change(self, schema: Schema | None) -> Change:
         """Flatten values of a schema."""
@@ -56,7 +56,7 @@ def _flattened(value: Mapping[str, Any], delimiter: str) -> dict[str, Any]:
     try:
         return dict(_entries(value, "", delimiter))
     except RecursionError as error:
-        raise DataError("The value is nested too deep to be flattened.") from error
+        raise DataError("The value is nested too deeply to be flattened.") from error
 
 
 def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[tuple[str, Any]]:
@@ -74,7 +74,7 @@ def _entries(value: Mapping[str, Any], prefix: str, delimiter: str) -> Iterator[
 def _members(
     schema: Schema, prefix: str, delimiter: str, *, optional: bool, default: Mapping[str, Any] | None
 ) -> Iterator[Field]:
-    """The fields of the flat struct. They inherit from what held them that it was optional, or its default."""
+    """The fields of the flat struct. A field is optional, or has a default, if a struct that held it was or had."""
     for field in schema.fields:
         path = _joined(prefix, field.name, delimiter)
         nullable = optional or field.schema.optional
@@ -91,9 +91,9 @@ def _members(
 
 
 def _flattener(schema: Schema, delimiter: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The function that flattens structs of a schema. It knows where every field is.
+    """Return the function that flattens structs of a schema.
 
-    As in Java a field that is null in a struct which is there has its default.
+    As in Java, a field that is null within a struct that is not null gets its default.
     """
     places = list(_places(schema, (), "", delimiter))
 

@@ -1,4 +1,4 @@
-"""HeaderFrom: headers made of fields."""
+"""HeaderFrom: copies or moves fields to headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class HeaderFromConfig(Config):
-    """Which fields become which headers."""
+    """The fields, and the headers they become."""
 
     fields: tuple[str, ...] = option(
         importance=HIGH, validator=non_empty_list, doc="The fields whose values become values of headers."
@@ -34,13 +34,13 @@ class HeaderFromConfig(Config):
         importance=HIGH, validator=non_empty_list, doc="The keys of the headers, in the order of the fields."
     )
     operation: Literal["move", "copy"] = option(
-        importance=HIGH, doc="Whether the fields are moved, and so removed from the key or value, or copied."
+        importance=HIGH, doc="Whether the fields are copied, or moved and so removed from the key or value."
     )
     replace_null_with_default: bool = replace_null_with_default()
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Each field needs a header."""
+        """Refuse lists of fields and headers that differ in length."""
         if len(self.fields) != len(self.headers):
             text = "'fields' config must have the same number of elements as 'headers' config."
             return [ConfigRuleError(text, "fields", "headers")]
@@ -50,7 +50,7 @@ class HeaderFromConfig(Config):
 
 
 class _Extraction(NamedTuple):
-    """How headers are made of values of one schema, and what is left of the values."""
+    """The steps that make headers of values of one schema, and the schema of the values without moved fields."""
 
     schema: Schema | None
     headers: Callable[[Mapping[str, Any]], list[Header]]
@@ -58,7 +58,7 @@ class _Extraction(NamedTuple):
 
 
 class HeaderFrom(KeyOrValueTransformation[HeaderFromConfig]):
-    """Moves or copies fields into headers, after those the record has."""
+    """Moves or copies fields to headers, which follow those the record has."""
 
     def __init__(self, config: HeaderFromConfig) -> None:
         super().__init__(config)

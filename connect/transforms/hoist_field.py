@@ -1,4 +1,4 @@
-"""HoistField: a struct or map around the key or value."""
+"""HoistField: wraps the key or value in a struct or map."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["HoistField", "HoistFieldConfig"]
 
 
 class HoistFieldConfig(Config):
-    """The field that holds what was the key or value."""
+    """The field that holds the former key or value."""
 
     field: str = option(importance=MEDIUM, doc="The name of the only field of the struct or map that is made.")
 
 
 class HoistField(ValueTransformation[HoistFieldConfig]):
-    """Makes a struct, or without schema a map, with the key or value as its only field; null too."""
+    """Wraps the key or value, null included, in a struct, or without schema in a map, as its only field."""
 
     passes_null = False
 

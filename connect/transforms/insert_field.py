@@ -1,4 +1,4 @@
-"""InsertField: fields that say where a record comes from, or always say the same."""
+"""InsertField: inserts fields with the origin of a record, or with a static value."""
 
 from __future__ import annotations
 
@@ -43,26 +43,24 @@ _MARKS: Final = "Suffix it with ! to make the field required, with ? (the defaul
 
 
 class InsertFieldConfig(Config):
-    """Which fields are inserted, and under which names."""
+    """The fields to insert, and their names."""
 
     topic_field: str | None = option(default=None, importance=MEDIUM, doc=f"Field for the name of the topic. {_MARKS}")
     partition_field: str | None = option(
         default=None, importance=MEDIUM, doc=f"Field for the number of the partition. {_MARKS}"
     )
     offset_field: str | None = option(
-        default=None, importance=MEDIUM, doc=f"Field for the offset; there is one in sinks only. {_MARKS}"
+        default=None, importance=MEDIUM, doc=f"Field for the offset, in sinks only. {_MARKS}"
     )
     timestamp_field: str | None = option(
         default=None, importance=MEDIUM, doc=f"Field for the timestamp of the record. {_MARKS}"
     )
-    static_field: str | None = option(
-        default=None, importance=MEDIUM, doc=f"Field for a value that is always the same. {_MARKS}"
-    )
+    static_field: str | None = option(default=None, importance=MEDIUM, doc=f"Field for a static value. {_MARKS}")
     static_value: str | None = option(default=None, importance=MEDIUM, doc="The value of the static field.")
     replace_null_with_default: bool = replace_null_with_default()
 
     def check(self) -> list[ConfigError]:
-        """There must be something to insert, and a value for the static field."""
+        """Refuse a configuration without a field to insert, or without the value of the static field."""
         fields = (
             self.topic_field,
             self.partition_field,
@@ -78,7 +76,7 @@ class InsertFieldConfig(Config):
 
 
 class _Insertion(NamedTuple):
-    """A field to insert: its name, its schema, where its value is found, and whether it is an instant."""
+    """A field to insert: its name, its schema, the source of its value, and whether it is an instant."""
 
     name: str
     schema: Schema
@@ -137,7 +135,7 @@ def _batch_offsets(batch: Batch[Any]) -> Sequence[int]:
 
 
 class _Plan(NamedTuple):
-    """What is to be known of a schema: the one with the fields inserted, and the defaults of its own fields."""
+    """The facts about a schema: the schema with the fields inserted, and the defaults of its own fields."""
 
     schema: Schema | None
     defaults: Defaults
@@ -203,7 +201,7 @@ class InsertField(KeyOrValueTransformation[InsertFieldConfig]):
         return StructColumn({**column.fields, **self._found(batch, column.schema)}, new_schema)
 
     def _found(self, batch: Batch[Any], schema: Schema | None) -> dict[str, Sequence[Any]]:
-        """What is inserted into the values of a batch, by the names of the fields: :class:`Constant` if it is alike.
+        """The values to insert into a batch, by the names of the fields: a :class:`Constant` if all are equal.
 
         Without a schema there is no field for what is null in all of them.
         """

@@ -1,4 +1,4 @@
-"""InsertHeader: a header that is always the same."""
+"""InsertHeader: adds a static header."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InsertHeaderConfig(Config):
 
 
 class InsertHeader(Transformation[InsertHeaderConfig]):
-    """Adds one header to every record, after those it has."""
+    """Adds one static header to every record, after those it has."""
 
     def __init__(self, config: InsertHeaderConfig) -> None:
         super().__init__(config)

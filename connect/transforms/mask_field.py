@@ -1,4 +1,4 @@
-"""MaskField: zeros, empty texts or a replacement in place of what nobody should read."""
+"""MaskField: replaces confidential fields with zeros, empty texts or a replacement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from connect.data.values import (
 from connect.errors import ConfigError, DataError
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
-from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
+from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, unique_names
 from connect.transforms.fields.struct_change import change_fields
 
 __all__ = ["MaskField", "MaskFieldConfig"]
@@ -31,9 +31,9 @@ _PURPOSE: Final = "mask fields"
 
 
 class MaskFieldConfig(Config):
-    """Which fields are masked, and with what."""
+    """The fields to mask, and the replacement."""
 
-    fields: tuple[str, ...] = option(importance=HIGH, validator=names, doc="The fields to mask.")
+    fields: tuple[str, ...] = option(importance=HIGH, validator=unique_names, doc="The fields to mask.")
     replacement: str | None = option(
         default=None,
         importance=LOW,
@@ -45,14 +45,14 @@ class MaskFieldConfig(Config):
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse paths that are not well formed."""
+        """Refuse malformed paths."""
         for field in self.fields:
             parse_field_path(field, self.field_syntax_version, "fields")
         return []
 
 
 class MaskField(ValueTransformation[MaskFieldConfig]):
-    """Masks fields. A null stays null, and gives nothing away."""
+    """Masks fields. Null stays null."""
 
     passes_null = False
 
@@ -73,7 +73,7 @@ class MaskField(ValueTransformation[MaskFieldConfig]):
 
 
 def _blanker(schema: Schema | None) -> Callable[[Any], Any]:
-    """The function that gives the empty value of the same type."""
+    """Return the function that replaces a value with the empty value of its type."""
     scale = decimal_scale(schema) if schema is not None and schema.name == DECIMAL_NAME else 0
 
     def blank(value: Any) -> Any:
@@ -102,7 +102,7 @@ _EMPTY: Final[tuple[tuple[type | tuple[type, ...], Any], ...]] = (
 
 
 def _replacer(schema: Schema | None, replacement: str) -> Callable[[Any], Any]:
-    """The function that gives the replacement as a value of the same type."""
+    """Return the function that replaces a value with the replacement in its type."""
 
     def replace(value: Any) -> Any:
         if isinstance(value, str):

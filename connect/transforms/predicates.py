@@ -1,4 +1,4 @@
-"""The predicates: which records a transformation is for."""
+"""The predicates, which choose the records that a transformation applies to."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = [
 
 
 class HasHeaderKeyConfig(Config):
-    """Which header is looked for."""
+    """The header to look for."""
 
     name: str = option(importance=MEDIUM, validator=non_empty, doc="The key of the header.")
 
 
 class HasHeaderKey(Predicate[HasHeaderKeyConfig]):
-    """Chooses the records that have a header with some key."""
+    """Chooses the records that have a header with the given key."""
 
     def test(self, record: Record) -> bool:
         """Whether the record has the header."""
         return self._has(record.headers)
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """Which of the records have it."""
+        """Whether each record has the header."""
         headers = batch.headers
         if isinstance(headers, Constant):
             return Constant(self._has(headers.value), len(batch))
@@ -56,12 +56,12 @@ class RecordIsTombstone(Predicate[Config]):
         return record.value is None
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """Which of the values are null."""
+        """Whether each value is null."""
         return [value is None for value in batch.value.values()]
 
 
 class TopicNameMatchesConfig(Config):
-    """Which topics are meant."""
+    """The topics to choose."""
 
     pattern: str = option(
         importance=MEDIUM,
@@ -83,7 +83,7 @@ class TopicNameMatches(Predicate[TopicNameMatchesConfig]):
         return self._matches(record.topic)
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:
-        """All or none of the records, for they have one topic."""
+        """The same answer for all records, for they have one topic."""
         return Constant(self._matches(batch.topic), len(batch))
 
     def _matches(self, topic: str) -> bool:
@@ -94,14 +94,14 @@ class TopicNameMatches(Predicate[TopicNameMatchesConfig]):
 
 
 class ExpressionMatchesConfig(Config):
-    """What is asked about a record."""
+    """The expression to evaluate."""
 
     expression: str = option(
-        importance=HIGH, doc="The expression, in the Common Expression Language (CEL); it is true or false."
+        importance=HIGH, doc="The expression, in the Common Expression Language (CEL), whose result is true or false."
     )
 
     def check(self) -> list[ConfigError]:
-        """Refuse what is not an expression."""
+        """Refuse a malformed expression."""
         Expression(self.expression, "expression")
         return []
 

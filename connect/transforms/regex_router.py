@@ -1,4 +1,4 @@
-"""RegexRouter: other topics by a regular expression."""
+"""RegexRouter: renames topics by a regular expression."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_TOPICS: Final = 1000
 
 
 class RegexRouterConfig(Config):
-    """Which topics get which names."""
+    """The topics to rename, and their new names."""
 
     regex: str = option(
         importance=HIGH,
@@ -42,7 +42,7 @@ class RegexRouter(Transformation[RegexRouterConfig]):
         self._routes: dict[str, str] = {}
 
     def apply(self, record: R) -> R | None:
-        """The record, on its way to another topic if its own matches."""
+        """Return the record, with a new topic if its own matches."""
         topic = self._route(record.topic)
         if topic == record.topic:
             return record
@@ -51,7 +51,7 @@ class RegexRouter(Transformation[RegexRouterConfig]):
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch, on its way to another topic if its own matches."""
+        """Return the batch, with a new topic if its own matches."""
         return [batch.replace(topic=self._route(batch.topic))]
 
     def _route(self, topic: str) -> str:

@@ -11,7 +11,7 @@ from connect.data import Field, Schema, Type
 from connect.errors import ConfigError
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, require_map, require_struct_schema
-from connect.transforms.fields.options import field_syntax_version, pairs, parse_pairs, replace_null_with_default
+from connect.transforms.fields.options import field_syntax_version, parse_pairs, rename_pairs, replace_null_with_default
 from connect.transforms.fields.struct_change import defaults_of
 
 __all__ = ["ReplaceField", "ReplaceFieldConfig", "Selection"]
@@ -20,28 +20,28 @@ _PURPOSE: Final = "field replacement"
 
 
 class ReplaceFieldConfig(Config):
-    """Which fields stay, and under which names."""
+    """The fields to keep, and their new names."""
 
     exclude: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=unique_list,
-        doc="Fields to drop. It counts for more than include.",
+        doc="Fields to drop, even if include names them, too.",
     )
     include: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
         validator=unique_list,
-        doc="Fields to keep; if there are any, only these stay.",
+        doc="Fields to keep. If empty, all fields are kept except those that exclude names.",
     )
     renames: tuple[str, ...] = option(
-        default=(), importance=MEDIUM, validator=pairs, doc="Fields to rename, as old:new."
+        default=(), importance=MEDIUM, validator=rename_pairs, doc="Fields to rename, as old:new."
     )
     replace_null_with_default: bool = replace_null_with_default()
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse paths that are not well formed."""
+        """Refuse malformed paths."""
         for key, paths in (("exclude", self.exclude), ("include", self.include), ("renames", self.renamed)):
             for path in paths:
                 parse_field_path(path, self.field_syntax_version, key)
@@ -65,24 +65,24 @@ class ReplaceFieldConfig(Config):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which fields of a struct stay and how they are called; without ``include`` all but the excluded ones."""
+    """The fields of a struct to keep and their names; without ``include`` all except the excluded ones."""
 
     exclude: FieldTree[str]
     include: FieldTree[str] | None
     renames: FieldTree[str]
 
     def keeps(self, name: str) -> bool:
-        """Whether a field stays, be it with less in it."""
+        """Whether a field is kept, at least in part."""
         if name in self.exclude.leaves:
             return False
         return self.include is None or name in self.include.leaves or name in self.include.branches
 
     def name(self, name: str) -> str:
-        """What a field is called afterwards."""
+        """The new name of a field."""
         return self.renames.leaves.get(name, name)
 
     def inside(self, name: str) -> Selection | None:
-        """What is to be selected in the field, ``None`` if it stays as it is."""
+        """The selection within the field, ``None`` if it stays as it is."""
         exclude, renames = self.exclude.branches.get(name), self.renames.branches.get(name)
         narrow = self.include is not None and name not in self.include.leaves
         include = self.include.branches.get(name) if self.include is not None and narrow else None
@@ -139,7 +139,7 @@ def _struct_selector(
     purpose: str,
     defaults: bool,
 ) -> Callable[[Any], dict[str, Any]]:
-    """The order of a struct's fields is that of its schema, so they can be taken out of a copy."""
+    """Return the function that selects fields of structs, which have the order of their schema."""
     dropped = [field.name for field in schema.fields if not selection.keeps(field.name)]
     renames = [
         (field.name, selection.name(field.name))
@@ -193,7 +193,7 @@ def _map_selector(selection: Selection, purpose: str) -> Callable[[Any], dict[st
 
 
 def _picker(selection: Selection) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """What takes the fields that stay out of a map, in the order they have there."""
+    """Return the function that selects fields of a map, in the order of the map."""
     dropped, renames = selection.exclude.leaves, selection.renames.leaves
     if selection.include is None:
         return lambda given: {renames.get(name, name): item for name, item in given.items() if name not in dropped}

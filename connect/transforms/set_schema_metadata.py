@@ -1,4 +1,4 @@
-"""SetSchemaMetadata: another name or version for the schema."""
+"""SetSchemaMetadata: sets the name or version of the schema."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PURPOSE: Final = "updating schema metadata"
 
 
 class SetSchemaMetadataConfig(Config):
-    """What is set."""
+    """The name and the version to set."""
 
     schema_name: str | None = option(default=None, importance=HIGH, doc="The name to set.")
     schema_version: int | None = option(default=None, importance=HIGH, doc="The version to set.")
     replace_null_with_default: bool = replace_null_with_default()
 
     def check(self) -> list[ConfigError]:
-        """One of the two must be there."""
+        """Refuse a configuration without both name and version."""
         if self.schema_name is None and self.schema_version is None:
             text = "Neither schema name nor version configured"
             return [ConfigRuleError(text, "schema.name", "schema.version")]
@@ -37,7 +37,7 @@ class SetSchemaMetadata(ValueTransformation[SetSchemaMetadataConfig]):
     passes_null = False
 
     def change(self, schema: Schema | None) -> Change:
-        """Set them on a schema."""
+        """Set name and version on a schema."""
         if schema is None:
             return Change(None, _refuse)
         require_struct_schema(schema, _PURPOSE)

@@ -1,4 +1,4 @@
-"""TimestampConverter: instants as texts, numbers, dates, times or timestamps."""
+"""TimestampConverter: converts instants between texts, numbers, dates, times and timestamps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST: Final = (1 << 63) - 1
 
 
 class TimestampConverterConfig(Config):
-    """What is converted to what."""
+    """The field to convert, and its new type."""
 
     field: str = option(
         default="",
@@ -43,23 +43,23 @@ class TimestampConverterConfig(Config):
     )
     target_type: Representation = option(
         importance=HIGH,
-        doc="What the timestamp becomes: a string, the unix time, or of the logical type Date, Time or Timestamp.",
+        doc="New type of the timestamp: string, unix time, or the logical type Date, Time or Timestamp.",
     )
     format: str = option(
         default="",
         importance=MEDIUM,
-        doc="How strings are written and read, as a pattern of java.text.SimpleDateFormat.",
+        doc="Format of strings, as a pattern of java.text.SimpleDateFormat.",
     )
     unix_precision: Literal["nanoseconds", "microseconds", "milliseconds", "seconds"] = option(
         default="milliseconds",
         importance=LOW,
-        doc="What the unix time counts. What is finer than a millisecond is lost in any conversion.",
+        doc="Unit of the unix time. Digits finer than a millisecond are lost in every conversion.",
     )
     replace_null_with_default: bool = replace_null_with_default()
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Strings need a format that can be understood."""
+        """Refuse strings without a valid format."""
         parse_field_path(self.field, self.field_syntax_version)
         blank = not self.format.strip()
         if blank and self.target_type == "string":
@@ -104,7 +104,7 @@ class TimestampConverter(ValueTransformation[TimestampConverterConfig]):
         return Change(converted, lambda value: write(read(value)))
 
     def _guess(self, value: object) -> int:
-        """The milliseconds of a value without schema, by what it looks like."""
+        """The milliseconds of a value without schema, by its Python type."""
         if isinstance(value, (dt.date, dt.time)):
             return milliseconds_of(value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -141,7 +141,7 @@ class TimestampConverter(ValueTransformation[TimestampConverterConfig]):
         return _rescaled(value, units, milliseconds)
 
     def _writer(self, carriers: Mapping[str, Callable[[int], Any]]) -> Callable[[int], Any]:
-        """The function that makes the target of milliseconds since the epoch."""
+        """Return the function that converts milliseconds since the epoch to the target type."""
         if self.config.target_type == "unix":
             return self._write_unix
         if self.config.target_type == "string" and self._format is not None:
@@ -166,7 +166,7 @@ def _read_date(value: object) -> int:
 
 
 def _rescaled(value: int, multiplier: int, divisor: int) -> int:
-    """As Java's ``TimeUnit`` converts: cut off towards zero, no further than a number of 64 bits goes."""
+    """Convert between units like Java's ``TimeUnit``: cut off towards zero, and clipped to 64 bits."""
     magnitude = abs(value) * multiplier // divisor
     return max(-magnitude, -_LONGEST - 1) if value < 0 else min(magnitude, _LONGEST)
 

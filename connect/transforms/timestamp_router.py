@@ -1,4 +1,4 @@
-"""TimestampRouter: topics by day, hour or any other span of time."""
+"""TimestampRouter: names topics by day, hour or any other span of time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _date_pattern(key: str, value: str) -> None:
 
 
 class TimestampRouterConfig(Config):
-    """What the new topics are called."""
+    """The names of the new topics."""
 
     topic_format: str = option(
         default="${topic}-${timestamp}",
@@ -39,7 +39,7 @@ class TimestampRouterConfig(Config):
         default="yyyyMMdd",
         importance=HIGH,
         validator=_date_pattern,
-        doc="How the timestamp is written, in UTC, as a pattern of java.text.SimpleDateFormat.",
+        doc="Format of the timestamp, in UTC, as a pattern of java.text.SimpleDateFormat.",
     )
 
 
@@ -51,14 +51,14 @@ class TimestampRouter(Transformation[TimestampRouterConfig]):
         self._format = DateFormat(config.timestamp_format)
 
     def apply(self, record: R) -> R | None:
-        """The record, on its way to the topic of its time."""
+        """Return the record with the topic of its timestamp."""
         span = self._span(record.topic, record.timestamp)
         new = copy_of(record)
         new.topic = self._topic(record.topic, span)
         return new
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch, divided where another topic begins."""
+        """Return the batch, divided where the topic changes."""
         batches: list[B] = []
         start = 0
         spans = [self._span(batch.topic, timestamp) for timestamp in batch.timestamps]
@@ -70,7 +70,7 @@ class TimestampRouter(Transformation[TimestampRouterConfig]):
         return batches
 
     def _span(self, topic: str, timestamp: int | None) -> int:
-        """The number of the span of time in which all timestamps are written alike."""
+        """The number of the span of time in which all timestamps have the same text."""
         if timestamp is None:
             raise DataError(f"Timestamp missing on record of topic {topic}")
         return timestamp // self._format.resolution_ms

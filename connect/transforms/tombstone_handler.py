@@ -1,4 +1,4 @@
-"""TombstoneHandler: what becomes of records without a value."""
+"""TombstoneHandler: drops or fails records without a value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEVELS: Final = {
 
 
 class TombstoneHandlerConfig(Config):
-    """What becomes of tombstones."""
+    """The handling of tombstones."""
 
     behavior: Literal["warn", "ignore", "fail", "drop_warn", "drop_silent"] = option(
         default="warn",
@@ -41,14 +41,14 @@ class TombstoneHandler(Transformation[TombstoneHandlerConfig]):
     """Drops or fails the records whose value is null."""
 
     def apply(self, record: R) -> R | None:
-        """The record, or nothing if it is a tombstone."""
+        """Return the record, or ``None`` if it is a tombstone."""
         if record.value is not None:
             return record
         self._report(1, record.topic)
         return None
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch without its tombstones."""
+        """Return the batch without its tombstones."""
         kept = [index for index, value in enumerate(batch.value.values()) if value is not None]
         if len(kept) == len(batch):
             return [batch]

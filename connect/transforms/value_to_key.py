@@ -1,4 +1,4 @@
-"""ValueToKey: a key made of fields of the value."""
+"""ValueToKey: makes the key from fields of the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connect.errors import ConfigError, DataError
 from connect.transformation import Transformation
 from connect.transforms.fields.field_path import FieldSyntax, parse_field_path
 from connect.transforms.fields.key_or_value import SchemaCache, copy_of, require_map, require_struct_schema
-from connect.transforms.fields.options import field_syntax_version, names, replace_null_with_default
+from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, unique_names
 
 __all__ = ["ValueToKey", "ValueToKeyConfig"]
 
@@ -22,32 +22,32 @@ _PURPOSE: Final = "copying fields from value to key"
 
 
 class ValueToKeyConfig(Config):
-    """Which fields make up the key."""
+    """The fields that make up the key."""
 
     fields: tuple[str, ...] = option(
         importance=HIGH,
-        validator=names,
+        validator=unique_names,
         doc="The fields of the value that become the fields of the key, in order.",
     )
     replace_null_with_default: bool = replace_null_with_default()
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse paths that are not well formed."""
+        """Refuse malformed paths."""
         for field in self.fields:
             parse_field_path(field, self.field_syntax_version, "fields")
         return []
 
 
 class _KeyMaker(NamedTuple):
-    """How keys are made of values of one schema."""
+    """The steps that make keys of values of one schema."""
 
     schema: Schema | None
     key: Callable[[Any], dict[str, Any]]
 
 
 class ValueToKey(Transformation[ValueToKeyConfig]):
-    """Replaces the key by a struct or map of fields of the value, named as they are where they stand."""
+    """Replaces the key with a struct or map of fields of the value, under the same names."""
 
     def __init__(self, config: ValueToKeyConfig) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Between Connect's schemas and values and Arrow's types and arrays. Importing this needs pyarrow.
+"""Conversions between Connect's schemas and values and Arrow's types and arrays. Importing this needs pyarrow.
 
 =============  =========================================================================
 Connect        Arrow
@@ -17,11 +17,11 @@ Time           time32[ms]
 Timestamp      timestamp[ms, tz=UTC]
 =============  =========================================================================
 
-An optional schema is a nullable field. What Arrow has no place for (name, version, doc, parameters, default)
-travels in the metadata of the fields, so a schema that went through Arrow comes back as the same object.
-Nothing is coerced in silence (invariant I5): what the schema refuses, and what Arrow cannot hold, is a
+An optional schema is a nullable field. Attributes that Arrow lacks (name, version, doc, parameters, default) travel in
+the metadata of the fields, so a schema that went through Arrow comes back as the same object. Nothing is coerced
+silently (invariant I5): a value that the schema refuses or that Arrow cannot hold is a
 :class:`~connect.errors.DataError` that names the field. As everywhere in Connect, times and timestamps count
-milliseconds: what a Python value has beyond those is cut off.
+milliseconds: finer digits of a Python value are cut off.
 """
 
 from connect.data.arrow.arrays import to_array

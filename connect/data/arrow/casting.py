@@ -1,4 +1,4 @@
-"""Arrow arrays of other makers, brought to the type of a schema without losing anything."""
+"""Lossless casts of Arrow arrays to the Arrow type of a schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["conform"]
 
 
 def conform(array: pa.Array[Any], schema: Schema) -> pa.Array[Any]:
-    """The array in the Arrow type that stands for ``schema``; the same array if it has that type already.
+    """Cast an array to the Arrow type of ``schema``; an array that has that type already is returned as it is.
 
     Wider integers, large strings, dictionaries, fixed-size lists, timestamps of other units and the like are
     cast when every value comes out equal. A column missing from a struct gets the field's default, or nulls

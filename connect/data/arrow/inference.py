@@ -1,4 +1,4 @@
-"""The schema that holds values which have none."""
+"""Inference of a schema for values that have none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEDY: Final = "use a converter with schemas, or make the values alike before 
 
 
 def inferred_schema(values: Iterable[Any], path: str = "") -> Schema | None:
-    """The schema of all the values, optional throughout; ``None`` if there are nothing but nulls.
+    """Infer the schema that holds all the values, optional throughout; ``None`` if all of them are null.
 
     Raises :class:`~connect.errors.DataError` that names the field whose values have no type in common.
     """
@@ -38,8 +38,8 @@ def inferred_schema(values: Iterable[Any], path: str = "") -> Schema | None:
         return _array_schema(present, path)
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise DataError(
-        f'The values of "{path or "value"}" without a schema are of type {names}, not of one that Arrow'
-        f" can hold: {_REMEDY}"
+        f'The values of "{path or "value"}" have no schema and no one Arrow type, for they are of type {names}:'
+        f" {_REMEDY}"
     )
 
 
@@ -90,8 +90,8 @@ def _timestamp_schema(values: list[dt.datetime], path: str) -> Schema:
 def _check_milliseconds(values: list[Any], path: str) -> None:
     if any(value.microsecond % 1000 for value in values):
         raise DataError(
-            f'A value of "{path or "value"}" without a schema is finer than a millisecond, and Connect counts'
-            " milliseconds: round it, or give it a Time or Timestamp schema, which cut off the rest."
+            f'A value of "{path or "value"}" has no schema and is finer than a millisecond, which Connect cannot'
+            " hold: round it, or give it a Time or Timestamp schema, which cuts off the rest."
         )
 
 

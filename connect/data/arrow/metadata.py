@@ -1,7 +1,7 @@
-"""What a schema says beyond its Arrow type, as the metadata of an Arrow field.
+"""The metadata of Arrow fields that holds the attributes of a schema which Arrow's types lack.
 
-Each attribute is one key, ``connect.name``, ``connect.doc`` and so on, and holds JSON. Only what cannot be
-read off the type is written, so an ordinary schema needs no metadata at all.
+Each attribute is one key, ``connect.name``, ``connect.doc`` and so on, with JSON as its value. Only attributes that do
+not follow from the type are written, so an ordinary schema needs no metadata at all.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from connect.data import logical
 from connect.data.schema import Schema, Type
 from connect.errors import DataError, SchemaError
 
-__all__ = ["map_key", "restored", "surplus"]
+__all__ = ["map_key", "restored_schema", "schema_metadata"]
 
 _PREFIX: Final = "connect."
 _ATTRIBUTES: Final = ("type", "optional", "name", "version", "doc", "parameters", "default")
 
 
-def surplus(schema: Schema, natural: Schema) -> dict[str | bytes, str | bytes]:
-    """The metadata that makes ``schema`` of ``natural``, the schema that the Arrow type alone stands for."""
+def schema_metadata(schema: Schema, natural: Schema) -> dict[str | bytes, str | bytes]:
+    """The attributes of ``schema`` that differ from ``natural``, the schema of the Arrow type alone."""
     if schema is natural:
         return {}
     return {
@@ -35,8 +35,8 @@ def surplus(schema: Schema, natural: Schema) -> dict[str | bytes, str | bytes]:
     }
 
 
-def restored(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> Schema:
-    """The inverse of :func:`surplus`; metadata of others is passed over."""
+def restored_schema(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> Schema:
+    """The inverse of :func:`schema_metadata`; keys of other programs are ignored."""
     if not metadata:
         return natural
     try:
@@ -52,7 +52,7 @@ def restored(natural: Schema, metadata: Mapping[bytes, bytes] | None) -> Schema:
         return schema if default is None else schema.replace(default=_decoded(schema, default))
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, binascii.Error) as error:
         raise SchemaError(
-            f"The Arrow field metadata {_PREFIX}* cannot be read: {error}. Remove it to go by the type alone."
+            f"The Arrow field metadata {_PREFIX}* cannot be read: {error}. Remove it to use the type alone."
         ) from error
 
 
@@ -98,13 +98,11 @@ def _decoded(schema: Schema, data: Any) -> Any:
 
 
 def map_key(value: Any) -> Any:
-    """The value as the key of a dict: an array becomes a tuple; maps and structs cannot be keys."""
+    """The value as the hashable key of a dict: an array becomes a tuple; maps and structs cannot be keys."""
     if isinstance(value, list):
         return tuple(map_key(item) for item in value)
     if isinstance(value, dict):
-        raise DataError(
-            "A map whose keys are structs or maps has no Python value: use an array of structs in its place."
-        )
+        raise DataError("A map whose keys are structs or maps has no Python value: use an array of structs instead.")
     return value
 
 

@@ -25,7 +25,7 @@ _TEMPORAL: Final = frozenset({logical.DATE_NAME, logical.TIME_NAME, logical.TIME
 def to_values(array: pa.Array[Any], schema: Schema | None) -> Sequence[Any]:
     """The values of an array in Connect's Python types: dicts for structs and maps, aware datetimes, ...
 
-    An array of another type than the schema's is made to :func:`~connect.data.arrow.conform` first.
+    An array of another type than the schema's goes through :func:`~connect.data.arrow.conform` first.
     """
     if schema is None:
         schema = schema_from_arrow_type(array.type, nullable=True)
@@ -102,8 +102,7 @@ def _dict(keys: Sequence[Any], items: Sequence[Any]) -> dict[Any, Any]:
     if len(made) != len(keys):
         seen: set[Any] = set()
         twice = next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        text = f"A map has the key {shown(twice)} more than once"
-        raise DataError(f"{text}: remove the duplicates, Connect's maps have none.")
+        raise DataError(f"A map has the key {shown(twice)} more than once: remove the duplicates.")
     return made
 
 

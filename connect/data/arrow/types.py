@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types as kinds
 
 from connect.data import logical
-from connect.data.arrow.metadata import restored, surplus
+from connect.data.arrow.metadata import restored_schema, schema_metadata
 from connect.data.schema import Field, Schema, Type
 from connect.errors import SchemaError
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 PRECISION: Final = "connect.decimal.precision"
-"""The parameter of a Decimal schema that says how many digits its values have at most."""
+"""The parameter of a Decimal schema for the largest number of digits of its values."""
 
 _PLAIN: Final[dict[Type, Any]] = {
     Type.INT8: pa.int8(),
@@ -70,7 +70,7 @@ def arrow_field(name: str, schema: Schema, *, nullable: bool | None = None) -> p
     """The Arrow field called ``name`` for values of ``schema``; it is nullable if the schema is optional."""
     nullable = schema.optional if nullable is None else nullable
     data_type = arrow_type(schema)
-    metadata = surplus(schema, _schema_of(data_type, nullable, name))
+    metadata = schema_metadata(schema, _schema_of(data_type, nullable, name))
     return pa.field(name, data_type, nullable, metadata or None)
 
 
@@ -83,24 +83,24 @@ def arrow_schema(struct_schema: Schema) -> pa.Schema:
         )
     fields = [arrow_field(field.name, field.schema) for field in struct_schema.fields]
     natural = Schema.struct(struct_schema.fields)
-    return pa.schema(fields, metadata=surplus(struct_schema, natural) or None)
+    return pa.schema(fields, metadata=schema_metadata(struct_schema, natural) or None)
 
 
 def schema_from_arrow(schema: pa.Schema) -> Schema:
     """The struct schema of the rows of a table with that Arrow schema.
 
-    A column whose type Connect lacks is a :class:`~connect.errors.SchemaError` that says what to cast.
+    Raises :class:`~connect.errors.SchemaError`, which says what to cast, if Connect lacks the type of a column.
     """
-    return restored(Schema.struct(_members(schema, "")), schema.metadata)
+    return restored_schema(Schema.struct(_members(schema, "")), schema.metadata)
 
 
 def schema_from_arrow_type(data_type: pa.DataType, nullable: bool = False) -> Schema:
-    """The schema of values of that Arrow type; if Connect lacks it, the nearest one that loses nothing."""
+    """The schema of values of that Arrow type; if Connect lacks it, the nearest type that loses nothing."""
     return _schema_of(data_type, nullable, "")
 
 
 def decimal_precision(schema: Schema) -> int:
-    """How many digits the values of a Decimal schema have at most in Arrow."""
+    """The largest number of digits of a Decimal schema's values in Arrow."""
     scale = logical.decimal_scale(schema)
     text = schema.parameters.get(PRECISION)
     if text is None:
@@ -121,7 +121,7 @@ def _decimal_type(schema: Schema) -> pa.DataType:
 
 
 def _field_schema(field: pa.Field[Any], path: str) -> Schema:
-    return restored(_schema_of(field.type, field.nullable, path), field.metadata)
+    return restored_schema(_schema_of(field.type, field.nullable, path), field.metadata)
 
 
 def _members(fields: pa.Schema | pa.StructType, path: str) -> list[Field]:

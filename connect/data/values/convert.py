@@ -1,4 +1,4 @@
-"""Values made into another type."""
+"""Conversions of values to other types."""
 
 from __future__ import annotations
 

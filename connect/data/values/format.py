@@ -23,14 +23,14 @@ def convert_to_string(schema: Schema | None, value: Any) -> str | None:
 
     Text stands for itself at the top and is quoted and escaped within arrays, maps and structs. Bytes are
     base64. The schema tells a struct from a map and single from double precision; ``None`` does for the rest.
-    Raises :class:`~connect.errors.DataError` for an object of no type of Connect's.
+    Raises :class:`~connect.errors.DataError` for an object that is of none of Connect's types.
     """
     if value is None or isinstance(value, str):
         return value
     try:
         return _text(schema, value)
     except RecursionError as error:
-        raise DataError(f"The {type(value).__name__} is nested too deep to be written as text.") from error
+        raise DataError(f"The {type(value).__name__} is nested too deeply to be written as text.") from error
 
 
 def escape(value: str) -> str:
@@ -59,7 +59,7 @@ def _text(schema: Schema | None, value: Any) -> str:
             element = schema and schema.value_schema
             text = f"[{','.join(_embedded(element, item) for item in value)}]"
         case _:
-            raise DataError(f"A {type(value).__name__} has no text: it is of no type of Kafka Connect's.")
+            raise DataError(f"A {type(value).__name__} cannot be written as text: Kafka Connect has no such type.")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The schema of a value that has none."""
+"""Inference of the schema of a single value, by Kafka Connect's rules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["infer_schema"]
 
 
 def infer_schema(value: Any) -> Schema | None:
-    """The schema that a value alone tells, ``None`` if it tells none.
+    """Infer the schema of a value, ``None`` if the value alone does not determine one.
 
-    Python's numbers have no width, so they are int64 and float64. Empty or mixed arrays and maps tell no
-    schema, nor do decimals, dates and times, as in Kafka Connect.
-    Raises :class:`~connect.errors.DataError` for what is nested too deep.
+    Python's numbers have no width, so they are int64 and float64. Empty or mixed arrays and maps have no schema, nor
+    have decimals, dates and times, as in Kafka Connect.
+    Raises :class:`~connect.errors.DataError` for what is nested too deeply.
     """
     try:
         return _inferred(value)
     except RecursionError as error:
-        raise DataError(f"The {type(value).__name__} is nested too deep to tell a schema.") from error
+        raise DataError(f"The {type(value).__name__} is nested too deeply to infer a schema.") from error
 
 
 def _inferred(value: Any) -> Schema | None:

@@ -1,4 +1,4 @@
-"""Text as values: numbers, dates, arrays and maps are recognised, everything else is a string."""
+"""Text as values: numbers, dates, arrays and maps are recognised, every other text is a string."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, 
 
 
 def parse_string(text: str | None) -> SchemaAndValue:
-    """The schema and value that ``text`` stands for: itself, as a string, if for nothing else.
+    """Parse the schema and value that ``text`` stands for: a string, if it stands for nothing else.
 
     Whole numbers get the smallest of Connect's types that holds them, others single precision, then double,
     then Decimal. ``2019-08-23``, ``14:34:54.346Z`` and ``2019-08-23T14:34:54.346Z`` are Date, Time and

@@ -1,4 +1,4 @@
-"""What the filters that have a condition share: its options, and what becomes of records without the fields."""
+"""The base of filters with a condition: their options, and the handling of records that lack its fields."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ B = TypeVar("B", bound=Batch[Any])
 
 
 class MissingFieldError(DataError):
-    """A condition cannot be decided: a field that it asks for is missing or null."""
+    """A condition cannot be decided, because a field that it needs is missing or null."""
 
 
 class ConditionFilterConfig(Config):
-    """A condition, and what it decides."""
+    """The condition, and the records to keep."""
 
     filter_condition: str = option(importance=HIGH, doc="The condition.")
     filter_type: Literal["include", "exclude"] = option(
-        importance=HIGH, doc="Whether the records that meet the condition are the ones to keep or the ones to drop."
+        importance=HIGH, doc="Whether to keep (include) or to drop (exclude) the records that meet the condition."
     )
     missing_or_null_behavior: Literal["fail", "include", "exclude"] = option(
         default="fail",
         importance=MEDIUM,
-        doc="What becomes of a record in which a field that the condition asks for is missing or null: it fails, "
-        "is kept or is dropped.",
+        doc="Handling of a record in which a field that the condition needs is missing or null: it fails, is kept "
+        "or is dropped.",
     )
 
 
@@ -44,22 +44,22 @@ class ConditionFilter(Transformation[C], Generic[C]):
 
     @abstractmethod
     def subject(self, record: Record) -> Any:
-        """What the condition is about."""
+        """The value that the condition is applied to."""
 
     @abstractmethod
     def subjects(self, batch: Batch[Any]) -> Iterable[Any]:
-        """The same for every record of a batch."""
+        """The value that the condition is applied to, for every record of a batch."""
 
     @abstractmethod
     def meets(self, subject: Any) -> bool:
-        """Whether the condition is met; :class:`MissingFieldError` if a field is missing that it asks for."""
+        """Whether the condition is met; raises :class:`MissingFieldError` if a field that it needs is missing."""
 
     def apply(self, record: R) -> R | None:
-        """The record, or nothing."""
+        """Return the record if it is kept, else ``None``."""
         return record if self._keeps(self.subject(record)) else None
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The records that are kept."""
+        """Return the batch with the records that are kept."""
         kept = [index for index, subject in enumerate(self.subjects(batch)) if self._keeps(subject)]
         if len(kept) == len(batch):
             return [batch]

@@ -1,7 +1,7 @@
-"""Expressions in the Common Expression Language, about records.
+"""Expressions about records in the Common Expression Language.
 
-An expression can do nothing but look at the record and compute: it has no loops without end, no side effects and no
-access to Python. Its variables are ``key``, ``value``, ``topic``, ``partition``, ``offset``, ``timestamp`` (of the
+An expression can only read the record and compute: it always ends, has no side effects and no access to Python. Its
+variables are ``key``, ``value``, ``topic``, ``partition``, ``offset``, ``timestamp`` (of the
 type timestamp) and ``headers``, a map of the last value under each key.
 """
 
@@ -30,7 +30,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Expression:
-    """A compiled expression; a :class:`~connect.errors.ConfigError` about ``key`` if it is not one.
+    """A compiled expression; raises :class:`~connect.errors.ConfigError` about ``key`` if it is malformed.
 
     It needs the extra ``expressions``.
     """
@@ -46,7 +46,7 @@ class Expression:
         unknown = used - _READERS.keys() - set(_BOUND.findall(_STRING.sub("''", text)))
         if unknown:
             known = ", ".join(_READERS)
-            reason = f"unknown variable {min(unknown)}, there are {known}"
+            reason = f"unknown variable {min(unknown)}; use one of {known}"
             raise ConfigRuleError(f"Invalid value {text} for configuration {key}: {reason}", key)
         self._fields = {side: _fields_of(text, side) for side in ("key", "value")}
         self._readers = {name: read for name, read in _READERS.items() if name in used}
@@ -54,7 +54,7 @@ class Expression:
     def evaluate(self, record: Record) -> Any:
         """The value of the expression for a record, in Python's types.
 
-        Raises :class:`MissingFieldError` where it asks for a field that is missing, or computes with one that is null.
+        Raises :class:`MissingFieldError` if a field that it needs is missing, or null and used in a computation.
         """
         try:
             variables = {name: read(record, self._fields.get(name)) for name, read in self._readers.items()}
@@ -69,10 +69,10 @@ class Expression:
             raise kind(f"Expression {self.text}: {error}") from error
 
     def decide(self, record: Record) -> bool:
-        """The answer of the expression, which must be true or false."""
+        """The result of the expression, which must be true or false."""
         answer = self.evaluate(record)
         if not isinstance(answer, bool):
-            raise DataError(f"Expression {self.text} is to be true or false, but is {shown(answer)}")
+            raise DataError(f"Expression {self.text} must be true or false, but is {shown(answer)}")
         return answer
 
 

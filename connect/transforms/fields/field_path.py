@@ -1,4 +1,4 @@
-"""Where a field is: by its name, or in nested structs and maps by a path of names (KIP-821).
+"""Paths to fields: a name, or in nested structs and maps a path of names (KIP-821).
 
 In syntax version ``V1`` the whole text is one name. In ``V2`` dots separate names; a name that holds dots
 stands between backticks, and a backslash before a backtick which a dot follows makes it part of the name.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def parse_field_path(text: str, syntax: FieldSyntax, key: str = "field") -> FieldPath:
-    """The path that ``text``, the value of the option ``key``, means."""
+    """Parse ``text``, the value of the option ``key``, to a path."""
     return FieldPath(text, (text,) if syntax == "V1" else tuple(_steps(text, key)))
 
 
@@ -66,7 +66,7 @@ def _incomplete(text: str, opening: int, key: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """One field, perhaps in nested structs; ``text`` is how the user wrote it."""
+    """The path to one field, which may be in nested structs; ``text`` is the path as the user wrote it."""
 
     text: str
     steps: tuple[str, ...]
@@ -98,14 +98,14 @@ class FieldPath:
 
 @dataclass(slots=True)
 class FieldTree(Generic[T]):
-    """Fields by their paths, each with what is to become of it, sorted by the struct they are in."""
+    """Fields by their paths, each with a value such as its new type, as a tree of the structs they are in."""
 
     leaves: dict[str, T] = field(default_factory=dict)
     branches: dict[str, FieldTree[T]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, paths: Iterable[tuple[FieldPath, T]]) -> FieldTree[T]:
-        """The tree of some paths; of two that are equal the last counts."""
+        """The tree of ``paths``; of two equal ones the last counts."""
         tree: FieldTree[T] = cls()
         for path, leaf in paths:
             node = tree

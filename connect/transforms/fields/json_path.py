@@ -36,7 +36,7 @@ class _Stage(NamedTuple):
 
 
 class JsonPath:
-    """A JSON path, the value of the option ``key``; a :class:`~connect.errors.ConfigError` if it is not one.
+    """A JSON path, the value of the option ``key``; raises :class:`~connect.errors.ConfigError` if it is malformed.
 
     It needs the extra ``jsonpath``.
     """
@@ -50,11 +50,11 @@ class JsonPath:
             raise invalid_value(key, text, f"Invalid JSON path: {error}") from error
 
     def select(self, value: object) -> list[Any]:
-        """All that the path leads to."""
+        """All values that the path selects."""
         return self._through(self._stages, [value])
 
     def reaches(self, value: object) -> bool:
-        """Whether there is something, not null, where the path begins to filter, or where it leads to at all."""
+        """Whether the path up to its first filter, or the whole path, selects a value that is not null."""
         first = next((index for index, stage in enumerate(self._stages) if stage.filters), len(self._stages))
         return any(node is not None for node in self._through(self._stages[:first], [value]))
 

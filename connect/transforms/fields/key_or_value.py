@@ -40,7 +40,7 @@ _readers: dict[type[Record], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 def copy_of(record: R) -> R:
-    """A record equal to this one, for its maker to change before anybody else sees it."""
+    """A copy of a record that its maker may change before passing it on."""
     kind = type(record)
     read = _readers.get(kind)
     if read is None:
@@ -56,7 +56,7 @@ class Side:
     def __init__(self, name: str) -> None:
         self.name = name
         self.read: Final[Callable[[Record], tuple[Schema | None, Any]]] = attrgetter(f"{name}_schema", name)
-        """The schema of a record's key or value, and that itself."""
+        """The schema of a record's key or value, and the key or value itself."""
 
     @abstractmethod
     def put(self, record: R, schema: Schema | None, data: object) -> R:
@@ -108,7 +108,7 @@ VALUE: Final[Side] = _Value("value")
 
 
 def require_map(value: object, schema: Schema | None, purpose: str) -> Mapping[str, Any]:
-    """The struct or map that ``value`` is; a :class:`~connect.errors.DataError` if it is neither."""
+    """Return ``value`` if it is a struct or map, else raise :class:`~connect.errors.DataError`."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     if schema is None:
@@ -119,19 +119,19 @@ def require_map(value: object, schema: Schema | None, purpose: str) -> Mapping[s
 
 
 def require_struct_schema(schema: Schema, purpose: str) -> Schema:
-    """The schema, if it is that of structs."""
+    """Return the schema if it is that of a struct, else raise :class:`~connect.errors.DataError`."""
     if schema.type is not Type.STRUCT:
         raise DataError(f"Only Struct objects supported for [{purpose}], found: {schema.type.name}")
     return schema
 
 
 def type_name(value: object) -> str:
-    """What to call the type of a value in an error."""
+    """The name of a value's type for an error."""
     return "null" if value is None else type(value).__name__
 
 
 class SchemaCache(Generic[T]):
-    """Calls ``compute`` with a schema and keeps the answers for the last ``limit`` schemas (invariant I9)."""
+    """Calls ``compute`` with a schema and keeps the results for the last ``limit`` schemas (invariant I9)."""
 
     __slots__ = ("_compute", "_entries", "_limit")
 
@@ -142,7 +142,7 @@ class SchemaCache(Generic[T]):
         self._entries: dict[int, tuple[Schema | None, T]] = {}
 
     def __call__(self, schema: Schema | None) -> T:
-        """What ``compute`` says of the schema."""
+        """The result of ``compute`` for the schema."""
         entry = self._entries.get(id(schema))
         if entry is None:
             entry = (schema, self._compute(schema))
@@ -153,9 +153,9 @@ class SchemaCache(Generic[T]):
 
 
 class Change(NamedTuple):
-    """What a transformation makes of values of one schema: the schema they have then, and how to change one.
+    """The change of values of one schema: their new schema, and the function that changes a value.
 
-    ``column`` changes many values at once and may be left out; it must agree with ``value``. It may give a column.
+    ``column`` changes many values at once and is optional; it must agree with ``value``. It may return a column.
     """
 
     schema: Schema | None
@@ -164,7 +164,7 @@ class Change(NamedTuple):
 
 
 class KeyOrValueTransformation(Transformation[C], Generic[C]):
-    """Write a transformation once; its variants are made of it.
+    """The base of transformations with a variant for the key and one for the value, which are made from one class.
 
     A class ``Upper(KeyOrValueTransformation[UpperConfig])`` has the nested classes ``Upper.Key`` and
     ``Upper.Value``, which users name ``Upper$Key`` and ``Upper$Value``. In them ``self.side`` reads and writes
@@ -200,7 +200,7 @@ def _variant(owner: type[Any], name: str, side: Side) -> type[Any]:
 
 
 class ValueTransformation(KeyOrValueTransformation[C], Generic[C]):
-    """A transformation that looks at nothing but the key or the value, and makes one of each.
+    """The base of transformations that need only the key or the value, and change each to one other.
 
     Define :meth:`change`; rows and columns follow from it.
     """
@@ -214,10 +214,10 @@ class ValueTransformation(KeyOrValueTransformation[C], Generic[C]):
 
     @abstractmethod
     def change(self, schema: Schema | None) -> Change:
-        """What is to be done to the values of a schema; asked once for each schema."""
+        """The change of the values of a schema; called once for each schema."""
 
     def apply(self, record: R) -> R | None:
-        """The record with its key or value changed."""
+        """Return the record with its key or value changed."""
         schema, data = self.side.read(record)
         if data is None and self.passes_null:
             return record
@@ -225,7 +225,7 @@ class ValueTransformation(KeyOrValueTransformation[C], Generic[C]):
         return self.side.put(record, change.schema, change.value(data))
 
     def apply_batch(self, batch: B) -> Sequence[B]:
-        """The batch with its keys or values changed."""
+        """Return the batch with its keys or values changed."""
         column = self.side.column(batch)
         values = column.values()
         nulls = self.passes_null and any(value is None for value in values)

@@ -21,16 +21,16 @@ from connect.transforms.fields.field_path import FieldSyntax
 
 __all__ = [
     "field_syntax_version",
-    "names",
     "optional_library",
-    "pairs",
     "parse_pairs",
+    "rename_pairs",
     "replace_null_with_default",
     "split_pair",
+    "unique_names",
 ]
 
-names = all_of(non_empty_list, unique_list)
-"""A list that names something, and nothing twice."""
+unique_names = all_of(non_empty_list, unique_list)
+"""A list with at least one item, and none twice."""
 
 
 def replace_null_with_default() -> bool:
@@ -38,7 +38,7 @@ def replace_null_with_default() -> bool:
     return option(
         default=True,
         importance=MEDIUM,
-        doc="Whether a field that is null and has a default value in its schema is read as that default.",
+        doc="Whether a null field whose schema has a default is read as that default.",
     )
 
 
@@ -48,13 +48,13 @@ def field_syntax_version() -> FieldSyntax:
         default="V1",
         ignore_case=True,
         importance=HIGH,
-        doc="How fields are named. V1: by their name, at the top of the key or value. V2: by a path such as "
-        "customer.address.city; a name that holds a dot stands between backticks.",
+        doc="Syntax of field names. V1: a name, at the top of the key or value. V2: a path such as "
+        "customer.address.city; put a name that contains a dot between backticks.",
     )
 
 
 def split_pair(text: str) -> list[str]:
-    """The parts of ``text`` between colons. As in Java, empty ones at the end do not count."""
+    """The parts of ``text`` between colons. As in Java, empty parts at the end are dropped."""
     parts = text.split(":")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -62,7 +62,7 @@ def split_pair(text: str) -> list[str]:
 
 
 @validator("list of colon-delimited pairs, e.g. <code>foo:bar,abc:xyz</code>")
-def pairs(key: str, value: Collection[str]) -> None:
+def rename_pairs(key: str, value: Collection[str]) -> None:
     """Refuse an item that is not two names with a colon between them."""
     for item in value:
         if len(split_pair(item)) != 2:
@@ -70,13 +70,13 @@ def pairs(key: str, value: Collection[str]) -> None:
 
 
 def parse_pairs(items: Iterable[str]) -> dict[str, str]:
-    """The pairs as a map."""
+    """Parse pairs such as ``old:new`` to a map."""
     parts = [split_pair(item) for item in items]
     return {pair[0]: pair[1] for pair in parts}
 
 
 def optional_library(module: str, extra: str, key: str) -> Any:
-    """The module, imported now. If it is missing, the error about the option ``key`` says how to install it."""
+    """Import a module; if it is missing, raise an error about the option ``key`` that says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Changes some fields of structs and maps and leaves the others as they are."""
+"""Changes of some fields of structs and maps that leave the others as they are."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def change_fields(
     purpose: str,
     defaults: bool,
 ) -> Change:
-    """The change that does to each field of ``tree`` what ``leaf`` says, given the field's schema, unless it is null.
+    """Return the change of the fields of ``tree``, except null ones; ``leaf`` gives that of a field, given its schema.
 
     A schema need not have the fields. A map without schema gets those it lacks, unless a parent is missing.
-    ``defaults`` says whether nulls are first replaced by the default of their schema.
+    ``defaults`` decides whether nulls are first replaced with the default of their schema.
     """
     if schema is None:
         edits = _Edits([(name, leaf(None, payload).value) for name, payload in tree.leaves.items()])
@@ -52,7 +52,7 @@ def change_fields(
 
 @dataclass(slots=True)
 class _Edits:
-    """What is to be done to one struct: to fields of its own, and to structs in it."""
+    """The changes of one struct: of fields of its own, and of structs in it."""
 
     leaves: Updates
     branches: list[tuple[str, Callable[[Any], Any]]] = field(default_factory=list)
@@ -110,7 +110,7 @@ def _updater(schema: Schema | None, edits: _Edits, purpose: str) -> Callable[[An
 
 
 def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, Any]]] | None:
-    """The same for many structs at once, where only fields of their own change; it fails if one is no struct."""
+    """Return the updater of many structs at once if only fields of their own change; it fails for other values."""
     if edits.branches or edits.defaults:
         return None
     leaves = edits.leaves
@@ -127,12 +127,12 @@ def _column_updater(edits: _Edits) -> Callable[[Sequence[Any]], list[dict[str, A
 
 
 def defaults_of(schema: Schema) -> Defaults:
-    """The fields of a struct schema that have a default value, with the schema, which has one for each record."""
+    """The fields of a struct schema that have a default, with their schemas, which make a copy of it each time."""
     return [(field.name, field.schema) for field in schema.fields if field.schema.default is not None]
 
 
 def with_defaults(value: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
-    """A copy of a struct whose nulls are replaced by ``defaults``."""
+    """A copy of a struct with nulls replaced by ``defaults``."""
     new = value.copy() if type(value) is dict else dict(value)
     for name, own in defaults:
         if new.get(name) is None:

@@ -255,7 +255,7 @@ def test_metadata_that_cannot_be_read() -> None:
     with pytest.raises(SchemaError):
         schema_from_arrow(schema)
     broken = pa.schema([pa.field("a", pa.int8(), metadata={"connect.version": "{"})])
-    with pytest.raises(SchemaError, match="Remove it to go by the type alone"):
+    with pytest.raises(SchemaError, match="Remove it to use the type alone"):
         schema_from_arrow(broken)
 
 

@@ -47,7 +47,7 @@ def test_decimals_of_another_scale_have_no_bytes(text: str, message: str) -> Non
 
 
 def test_a_decimal_of_no_bytes_is_none() -> None:
-    with pytest.raises(DataError, match="no bytes at all"):
+    with pytest.raises(DataError, match="without bytes"):
         logical.decimal_from_unscaled(b"", 2)
 
 

@@ -62,5 +62,5 @@ def test_the_longest_name_of_a_connector_is_one_that_members_can_tell_each_other
     connector_name("name", longest)
     assignment = Assignment("m", "http://h:1/", 1, frozenset({Unit(longest)}))
     assert decode_assignment(encode_assignment(assignment, 2)) == assignment
-    with pytest.raises(ConfigError, match="It has 32768 bytes, and may have 32767"):
+    with pytest.raises(ConfigError, match="It has 32768 bytes; at most 32767 are allowed"):
         connector_name("name", f"{longest}x")
