@@ -118,7 +118,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "remaining": _AMOUNTS,
         },
     ),
-    "Errants": _object(
+    "DeadLetters": _object(
         {
             "topic": _TEXT,
             "records": _array(
@@ -279,7 +279,7 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         get=_operation(
             "What is in its dead letter queue.",
-            {200: "Errants"},
+            {200: "DeadLetters"},
             query={"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "after": _TEXT},
         ),
     ),

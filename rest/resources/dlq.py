@@ -19,10 +19,10 @@ def dlq(herder: Herder, patience: Patience) -> Blueprint:
     @blueprint.get("")
     def records(name: str) -> Response:
         after, limit = read_after(request.args.get("after")), read_limit(request.args.get("limit"))
-        return jsonify(patience.wait(herder.errant_records(name, after, limit)))
+        return jsonify(patience.wait(herder.dead_letters(name, after, limit)))
 
     @blueprint.post("/replay")
     def replay(name: str) -> Response:
-        return jsonify(patience.wait(herder.replay_errant_records(name, json_object(FIELDS))))
+        return jsonify(patience.wait(herder.replay_dead_letters(name, json_object(FIELDS))))
 
     return blueprint

@@ -15,11 +15,11 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.turns import LEAD_LOST, broken_off
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import ErrantReplayed, ErrantSelection, ErrantsListed, Report
+from worker.supervisor.messages.messages import DeadLetterSelection, DeadLettersListed, DeadLettersReplayed, Report
 
 __all__ = [
     "FIELDS",
-    "ErrantRecords",
+    "DeadLetters",
     "Replay",
     "listed_document",
     "read_after",
@@ -44,7 +44,7 @@ class Replay:
     """What is to be replayed, and where to; without a ``selection`` all that was not replayed yet."""
 
     to: str
-    selection: ErrantSelection | None
+    selection: DeadLetterSelection | None
     until: dict[str, int] | None
     dry_run: bool
 
@@ -83,13 +83,13 @@ def read_replay(body: Mapping[str, Any]) -> Replay:
     return Replay(str(to), _selection(body.get("selection")), _until(body.get("until")), dry_run)
 
 
-def listed_document(listed: ErrantsListed) -> dict[str, Any]:
+def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
     """The list as it is answered; ``next`` is what to go on ``after``."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
     return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
 
 
-def replayed_document(replay: Replay, done: ErrantReplayed) -> dict[str, Any]:
+def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:
     """The outcome as it is answered; ``next`` is the request that goes on with what remains."""
     following: dict[str, Any] | None = None
     if done.more and replay.selection is None and not replay.dry_run:
@@ -115,7 +115,7 @@ def task_not_stopped(name: str) -> BadRequestError:
     )
 
 
-def _selection(given: object) -> ErrantSelection | None:
+def _selection(given: object) -> DeadLetterSelection | None:
     if given == _ALL:
         return None
     if not isinstance(given, list) or not given:
@@ -150,7 +150,7 @@ Document: TypeAlias = dict[str, Any]
 _AT_ONCE: Final = {"topic": 500, "task": 200}
 
 
-class ErrantRecords:
+class DeadLetters:
     """Answers requests about the dead letter queues of connectors."""
 
     def __init__(
@@ -174,11 +174,11 @@ class ErrantRecords:
         entry = self._connectors.entry(name)
 
         def answered(report: Report) -> None:
-            assert isinstance(report, messages.ErrantsListed)
+            assert isinstance(report, messages.DeadLettersListed)
             request.set_result(listed_document(report))
 
         request.enter(f"reading the dead letter queue of connector {name}")
-        inquiry = messages.ListErrants(dict(entry.config), self._worker_props, after, limit)
+        inquiry = messages.ListDeadLetters(dict(entry.config), self._worker_props, after, limit)
         self._inquiries.answer(inquiry, request, answered)
 
     def replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
@@ -217,11 +217,11 @@ class ErrantRecords:
 
     def _replay(self, request: Request[Document], name: str, entry: ConnectorEntry, replay: Replay) -> None:
         def answered(report: Report) -> None:
-            assert isinstance(report, messages.ErrantReplayed)
+            assert isinstance(report, messages.DeadLettersReplayed)
             request.set_result(replayed_document(replay, report))
 
         request.enter(f"replaying records of the dead letter queue of connector {name}")
-        inquiry = messages.ReplayErrants(
+        inquiry = messages.ReplayDeadLetters(
             dict(entry.config),
             self._worker_props,
             replay.to,

@@ -119,7 +119,7 @@ class Herder:
         self._fencing, self._units, self._drains = parts.fencing, parts.units, parts.drains
         self._schedules, self._rebalancing, self._writes = parts.schedules, parts.rebalancing, parts.writes
         self._offsets, self._consumer_offsets, self._ownership = parts.offsets, parts.consumer_offsets, parts.ownership
-        self._errant_records, self._restarts = parts.errant_records, parts.restarts
+        self._dead_letters, self._restarts = parts.dead_letters, parts.restarts
         self._measurements = parts.measurements
         self._turns, self._stopped = parts.turns, parts.stopped
 
@@ -291,13 +291,13 @@ class Herder:
         """How far a connector is behind, and how fast it goes, in all and by task; the tasks' workers are asked."""
         return self._request(lambda request: self._consumer_offsets.lag(request, name))
 
-    def errant_records(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
+    def dead_letters(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
         """What is in the dead letter queue of a connector, after a partition and offset of it."""
-        return self._request(lambda request: self._errant_records.list(request, name, after, limit))
+        return self._request(lambda request: self._dead_letters.list(request, name, after, limit))
 
-    def replay_errant_records(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
+    def replay_dead_letters(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
         """Deliver records of a sink's dead letter queue again; which were delivered, which failed, and what remains."""
-        return self._request(lambda request: self._errant_records.replay(request, name, body))
+        return self._request(lambda request: self._dead_letters.replay(request, name, body))
 
     # -- plugins and loggers -------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.connectors.writes import Writes
-from worker.herder.dead_letters import ErrantRecords
+from worker.herder.dead_letters import DeadLetters
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.groups import ConsumerOffsets
@@ -152,7 +152,7 @@ class Parts:
         self.consumer_offsets = ConsumerOffsets(
             props, self.connectors, self.leadership, self.inquiries, stopped, statuses, self.measurements
         )
-        self.errant_records = ErrantRecords(props, self.connectors, self.leadership, self.inquiries, stopped)
+        self.dead_letters = DeadLetters(props, self.connectors, self.leadership, self.inquiries, stopped)
         self.restarts = Restarts(configs, statuses, membership, self.units, inbox)
         self.writes = Writes(
             props,

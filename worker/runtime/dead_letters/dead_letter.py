@@ -12,7 +12,7 @@ from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.tolerance import RawRecord
 from worker.security.redaction import Redaction
 
-__all__ = ["REPLAYED", "ErrantRecord"]
+__all__ = ["REPLAYED", "DeadLetter"]
 
 REPLAYED: Final = "__connect.dlq.replayed"
 """The header of a replayed record: the topic, partition and offset it had in the queue."""
@@ -22,7 +22,7 @@ _TEXTS: Final = ("exception.message", "exception.stacktrace")
 
 
 @dataclass(frozen=True)
-class ErrantRecord:
+class DeadLetter:
     """One record of the queue ``queue``, with all its headers."""
 
     queue: str

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from worker.config.connector import SinkConnectorConfig
-from worker.runtime.dead_letters.dead_letter import ErrantRecord
+from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.sink.topic_choice import KAFKAS_OWN, TopicChoice
 from worker.runtime.tolerance import RawRecord
 
-__all__ = ["ErrantOrigins", "internal_topics"]
+__all__ = ["DeadLetterOrigins", "internal_topics"]
 
 _STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 _HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
@@ -19,7 +19,7 @@ _UNTOLD: Final = (
 )
 
 
-class ErrantOrigins:
+class DeadLetterOrigins:
     """Decides by the configuration of a sink and of its worker."""
 
     def __init__(self, config: SinkConnectorConfig, worker_props: Mapping[str, str]) -> None:
@@ -27,7 +27,7 @@ class ErrantOrigins:
         self._choice = TopicChoice(config)
         self._internal = internal_topics(worker_props)
 
-    def original(self, record: ErrantRecord) -> RawRecord | None:
+    def original(self, record: DeadLetter) -> RawRecord | None:
         """The record as it was consumed; ``None`` if nothing tells its topic."""
         return record.original(self._choice.only_topic)
 

@@ -20,11 +20,11 @@ from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.dead_letters.dead_letter import ErrantRecord
+from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.dead_letters.origins import internal_topics
 from worker.runtime.sink.consume import by_topic
 
-__all__ = ["ErrantQueue", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
+__all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 class Page:
     """Records in order, and for each range that was begun, by its index, the next offset in it."""
 
-    records: Sequence[ErrantRecord]
+    records: Sequence[DeadLetter]
     reached: Mapping[int, int]
 
 
-class ErrantQueue:
+class DeadLetterReader:
     """The queue that a connector's configuration names; :class:`BadRequestError` if it names none."""
 
     def __init__(self, assembly: Assembly) -> None:
@@ -141,7 +141,7 @@ class ErrantQueue:
         deadline = time.monotonic() + _READ_SECONDS
         consumer = Clients(self._assembly, 0).sink_consumer()
         named = self._assembly.config.errors_deadletterqueue_context_headers_enable
-        page = _Reading(self.topic, partial(ErrantRecord.belongs_to, connector=self._connector, named=named), limit)
+        page = _Reading(self.topic, partial(DeadLetter.belongs_to, connector=self._connector, named=named), limit)
         try:
             for index, item in enumerate(ranges):
                 if page.is_full:
@@ -164,8 +164,8 @@ class ErrantQueue:
 class _Reading:
     """What was read so far."""
 
-    def __init__(self, topic: str, is_own: Callable[[ErrantRecord], bool], limit: int) -> None:
-        self.records: list[ErrantRecord] = []
+    def __init__(self, topic: str, is_own: Callable[[DeadLetter], bool], limit: int) -> None:
+        self.records: list[DeadLetter] = []
         self.reached: dict[int, int] = {}
         self.is_through = False
         self._topic = topic
@@ -205,9 +205,9 @@ class _Reading:
         self.is_through = True
 
 
-def _record(topic: str, message: Message) -> ErrantRecord:
+def _record(topic: str, message: Message) -> DeadLetter:
     (batch,) = by_topic([message], topic)
     raw = batch.raw(0)
-    return ErrantRecord(
+    return DeadLetter(
         topic, raw.partition, raw.offset, raw.timestamp, raw.timestamp_type, raw.key, raw.value, raw.headers
     )

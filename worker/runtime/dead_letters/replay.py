@@ -1,4 +1,4 @@
-"""Delivering errant records again: into their own topics, or straight through the sink's task.
+"""Delivering dead letters again: into their own topics, or straight through the sink's task.
 
 ==========================================  ========================================================================
 kill -9 here                                then

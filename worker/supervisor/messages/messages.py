@@ -13,11 +13,11 @@ import orjson
 
 from connect.errors import ConnectError
 from worker.supervisor.messages.dead_letters import (
-    ErrantReplayed,
-    ErrantSelection,
-    ErrantsListed,
-    ListErrants,
-    ReplayErrants,
+    DeadLetterSelection,
+    DeadLettersListed,
+    DeadLettersReplayed,
+    ListDeadLetters,
+    ReplayDeadLetters,
 )
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
@@ -45,18 +45,18 @@ __all__ = [
     "CommitOffsets",
     "ConfigExpires",
     "ConfirmOwnership",
+    "DeadLetterSelection",
+    "DeadLettersListed",
+    "DeadLettersReplayed",
     "DescribePlugin",
     "Drain",
     "Drained",
-    "ErrantReplayed",
-    "ErrantSelection",
-    "ErrantsListed",
     "Fail",
     "Failed",
     "FenceProducers",
     "Fenced",
     "Inquiry",
-    "ListErrants",
+    "ListDeadLetters",
     "LogRecord",
     "LookUpValues",
     "Metrics",
@@ -75,7 +75,7 @@ __all__ = [
     "ReadSinkOffsets",
     "Reconfigure",
     "Refused",
-    "ReplayErrants",
+    "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
     "Resume",
@@ -238,8 +238,8 @@ Inquiry: TypeAlias = (
     | ReadSinkOffsets
     | ResetSinkOffsets
     | ReadSinkLag
-    | ListErrants
-    | ReplayErrants
+    | ListDeadLetters
+    | ReplayDeadLetters
     | FenceProducers
 )
 """What a process is started for to answer once. It answers :class:`Refused` to what is wrong with the question."""
@@ -257,8 +257,8 @@ Command: TypeAlias = (
     | ReadSinkOffsets
     | ResetSinkOffsets
     | ReadSinkLag
-    | ListErrants
-    | ReplayErrants
+    | ListDeadLetters
+    | ReplayDeadLetters
     | FenceProducers
     | SetLogLevel
     | Pause
@@ -422,8 +422,8 @@ Report: TypeAlias = (
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag
-    | ErrantsListed
-    | ErrantReplayed
+    | DeadLettersListed
+    | DeadLettersReplayed
     | Fenced
     | Refused
     | ActiveTopics

@@ -112,7 +112,7 @@ class Leader:
             if isinstance(first, messages.ValidateConfig):
                 infos: dict[str, Any] = {"configs": []}
                 connection.send_bytes(encode(messages.Validated(infos, first.config["name"] or "")))
-            if isinstance(first, messages.AlterSourceOffsets | messages.ReplayErrants):
+            if isinstance(first, messages.AlterSourceOffsets | messages.ReplayDeadLetters):
                 self.asked.set()
                 while not self.agree.wait(0.01):
                     if connection.poll():
@@ -271,7 +271,7 @@ def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str)
 
 def test_a_replay_to_the_topic_ends_with_the_lead_too(leader: Leader) -> None:
     leader.herder.create_connector("sink", CONFIG | {"name": "sink"}).result(DEADLINE)
-    replaying = leader.herder.replay_errant_records("sink", {"to": "topic", "selection": "all"})
+    replaying = leader.herder.replay_dead_letters("sink", {"to": "topic", "selection": "all"})
     wait_until("it is under way", leader.asked.is_set)
     leader.joins(leads=False)
     with pytest.raises(ConnectError, match=r"broken off while replaying records .* Some of it may be done"):
