@@ -14,14 +14,14 @@ LAYERS: Final = {
     "worker": {"connect", "worker"},
     "rest": {"connect", "worker", "rest"},
 }
-SEE_EVERYTHING: Final = ("worker/app/app.py", "worker/cli/main.py")
+SEE_EVERYTHING: Final = ("worker/app", "worker/cli/main.py")
 """Beside these, modules of click commands do: they are part of the command line."""
 
 DOORS: Final = {
     "click": ["worker"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
-    "confluent_kafka": ["worker/app/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
+    "confluent_kafka": ["worker/app/worker.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "fastavro": ["converters"],
     "flask": ["rest"],
     "google": ["converters"],
@@ -81,4 +81,4 @@ def _is_library(name: str) -> bool:
 
 def _sees_everything(module: Module) -> bool:
     has_commands = any(_top(name) == "click" for _, name in module.imports())
-    return module.path in SEE_EVERYTHING or (module.package == "worker" and has_commands)
+    return is_below(module.path, *SEE_EVERYTHING) or (module.package == "worker" and has_commands)
