@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from rest.peers.forwarding import Forwarding, Peers
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
 from worker.app.servers import RestServers
-from worker.app.stop_signals import StoppedError, StopSignals
+from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
     COULD_NOT_START,
     OK,
@@ -56,8 +56,7 @@ def run_distributed(worker_file: Path) -> int:
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
-    stop = StopSignals(OK)
-    with suppress(StoppedError), ExitStack() as stack:
+    with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = DistributedConfig.parse(props.resolved)

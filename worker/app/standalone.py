@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from connect.errors import ConnectError
 from rest.app import REQUEST_TIMEOUT
 from worker.app.servers import RestServers
-from worker.app.stop_signals import StoppedError, StopSignals
+from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
     COULD_NOT_START,
     FAILED,
@@ -47,8 +47,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
     3: a connector could not be created, or failed before it was drained.
     """
-    stop = StopSignals(OK)
-    with suppress(StoppedError), ExitStack() as stack:
+    with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = StandaloneConfig.parse(props.resolved)
