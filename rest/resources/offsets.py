@@ -7,7 +7,7 @@ from flask import Blueprint, Response, jsonify
 from rest.http.body import flag, json_object
 from rest.http.waiting import Patience
 from worker.herder.herder import Herder
-from worker.herder.offsets.requests import FIELDS
+from worker.herder.offsets.bodies import FIELDS
 
 __all__ = ["offsets"]
 

@@ -18,7 +18,7 @@ from connect.errors import ConnectError
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.requests import (
+from worker.herder.offsets.bodies import (
     done_message,
     not_stopped,
     sink_document,
