@@ -23,14 +23,14 @@ from worker.app.worker import (
     end_with,
     plugins_of,
     start_herder,
+    topic_tracking_of,
     warn_of_unknown_keys,
 )
 from worker.config.worker import DistributedConfig
 from worker.herder.cluster.leadership import KeyRotation
-from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.herder.parts import ClusterSettings
+from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.kafka.topics.clients import WriteLimit
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
@@ -97,18 +97,19 @@ def _distributed_herder(
     stack.callback(owner_peers.close)
     owners = OwnerClient(owner_peers)
     stack.callback(owners.close)
+    worker_id = servers.address.worker_id
+    cluster = _cluster_settings(config, leader, owners, lease)
     herder = Herder(
-        props.written,
-        servers.address.worker_id,
+        WorkerSettings(props.written, worker_id, topic_tracking_of(config), cluster),
+        Stores(
+            KafkaConfigStore(config, props.resolved, inbox.post, limit),
+            KafkaStatusStore(worker_id, config, props.resolved, inbox.post),
+            offsets,
+        ),
         inbox,
-        KafkaConfigStore(config, props.resolved, inbox.post, limit),
-        KafkaStatusStore(servers.address.worker_id, config, props.resolved, inbox.post),
         _membership(config, props.resolved, servers.address.url, lease),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
         plugins_of(config),
-        offsets,
-        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
-        _cluster_settings(config, leader, owners, lease),
     )
     start_herder(herder, offsets, stack)
     return herder

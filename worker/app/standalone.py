@@ -20,13 +20,14 @@ from worker.app.worker import (
     end_with,
     plugins_of,
     start_herder,
+    topic_tracking_of,
     warn_of_unknown_keys,
 )
 from worker.config.connector_files import read_connector
 from worker.config.worker import StandaloneConfig
-from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.solo import SoloMembership
 from worker.runtime.entry import main as child_main
 from worker.stores.config.store import MemoryConfigStore
@@ -72,16 +73,12 @@ def _standalone_herder(
     offsets = OffsetService(store)
     launcher = ForkServerLauncher(child_main)
     herder = Herder(
-        props.written,
-        servers.address.worker_id,
+        WorkerSettings(props.written, servers.address.worker_id, topic_tracking_of(config)),
+        Stores(MemoryConfigStore(), MemoryStatusStore(), offsets),
         Inbox(),
-        MemoryConfigStore(),
-        MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
         plugins_of(config),
-        offsets,
-        TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset),
     )
     start_herder(herder, offsets, stack)
     return herder
@@ -91,7 +88,7 @@ def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
     for file in files:
         try:
             given = read_connector(file)
-            herder.create_connector(given.name, given.config, given.target).result(REQUEST_TIMEOUT)
+            herder.connectors.create(given.name, given.config, given.target).result(REQUEST_TIMEOUT)
         except (ConnectError, TimeoutError) as error:
             logger.error("Failed to create connector for %s: %s", file, error)  # noqa: TRY400
             logger.error("Stopping after connector error")  # noqa: TRY400

@@ -20,6 +20,7 @@ from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
 from worker.config.unknown_keys import misspelled
 from worker.config.worker import WorkerConfig
+from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
 from worker.kafka.clients.clients import admin, internal_properties
@@ -41,6 +42,7 @@ __all__ = [
     "end_with",
     "plugins_of",
     "start_herder",
+    "topic_tracking_of",
     "warn_of_unknown_keys",
 ]
 
@@ -107,6 +109,11 @@ def plugins_of(config: WorkerConfig) -> PluginRegistry:
         except PluginError as error:
             raise ConfigError(key, name, str(error)) from error
     return registry
+
+
+def topic_tracking_of(config: WorkerConfig) -> TopicTracking:
+    """Whether the worker keeps the topics that connectors use."""
+    return TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset)
 
 
 def start_herder(herder: Herder, offsets: OffsetService, stack: ExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Lists and replays dead letters at the request of a user. In the herder's thread."""
+"""Requests for dead letters: listing them, and delivering them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from worker.errors import BadRequestError, ConflictError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped import StoppedConnectors
-from worker.herder.inbox import Request
+from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.herder.turns import LEAD_LOST, broken_off
 from worker.stores.config.store import ConnectorEntry, TargetState
@@ -19,7 +19,7 @@ from worker.supervisor.messages.messages import DeadLetterSelection, DeadLetters
 
 __all__ = [
     "FIELDS",
-    "DeadLetters",
+    "DeadLetterRequests",
     "Replay",
     "listed_document",
     "read_after",
@@ -150,17 +150,19 @@ Document: TypeAlias = dict[str, Any]
 _AT_ONCE: Final = {"topic": 500, "task": 200}
 
 
-class DeadLetters:
-    """Answers requests about the dead letter queues of connectors."""
+class DeadLetterRequests:
+    """Has the herder list and replay the dead letters of connectors. Any thread may make the requests."""
 
     def __init__(
         self,
+        requests: Requests,
         worker_props: Mapping[str, str],
         connectors: Connectors,
         leadership: Leadership,
         inquiries: Inquiries,
         stopped: StoppedConnectors,
     ) -> None:
+        self._requests = requests
         self._worker_props = dict(worker_props)
         self._connectors = connectors
         self._leadership = leadership
@@ -169,8 +171,18 @@ class DeadLetters:
         self._replaying: dict[str, Request[Document]] = {}
         leadership.when_lost(self._end)
 
-    def list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
-        """Answer with what is in the queue of a connector."""
+    def list(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
+        """The dead letters of a connector, ``limit`` at most, after a partition and offset of its queue."""
+        return self._requests.begin(lambda request: self._list(request, name, after, limit))
+
+    def replay(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
+        """Deliver dead letters of a sink again, into its task only while it is stopped.
+
+        The answer tells which were delivered, which failed again, and the request that goes on with what remains.
+        """
+        return self._requests.begin(lambda request: self._read_and_replay(request, name, body))
+
+    def _list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
         entry = self._connectors.entry(name)
 
         def answered(report: Report) -> None:
@@ -181,8 +193,7 @@ class DeadLetters:
         inquiry = messages.ListDeadLetters(dict(entry.config), self._worker_props, after, limit)
         self._inquiries.answer(inquiry, request, answered)
 
-    def replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
-        """Deliver records of a sink's queue again; into a task only while the connector is stopped."""
+    def _read_and_replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
         entry = self._connectors.entry(name)
         replay = read_replay(body)
         if self._connectors.is_source(name):

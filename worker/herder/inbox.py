@@ -14,7 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from connect.errors import ConnectError
 
-__all__ = ["Action", "Inbox", "Later", "Once", "Request"]
+__all__ = ["Action", "Inbox", "Later", "Once", "Request", "Requests"]
 
 T = TypeVar("T")
 
@@ -141,3 +141,40 @@ class Once:
     def _do(self) -> None:
         self._waits = False
         self._action()
+
+
+class Requests:
+    """Has the thread of an inbox handle what other threads ask for. ``begin`` and ``ask`` may be called from any."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    def begin(self, action: Callable[[Request[T]], None]) -> Request[T]:
+        """Begin with a new request, which ``action`` answers sooner or later; what it raises fails the request."""
+        request: Request[T] = Request()
+
+        def attempt() -> None:
+            try:
+                action(request)
+            except Exception as error:
+                request.set_exception(error)
+
+        self._inbox.post(attempt)
+        return request
+
+    def ask(self, answer: Callable[[], T]) -> Request[T]:
+        """Answer with what this gives at once."""
+        return self.begin(lambda request: request.set_result(answer()))
+
+    def answer_when_written(self, request: Request[T], written: Future[None], result: Callable[[], T]) -> None:
+        """Answer with ``result()`` once a write is in the store's view. In the thread of the inbox alone."""
+
+        def done() -> None:
+            try:
+                if (error := written.exception()) is not None:
+                    raise error
+                request.set_result(result())
+            except ConnectError as error:
+                request.set_exception(error)
+
+        written.add_done_callback(lambda _: self._inbox.post(done))

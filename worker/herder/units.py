@@ -15,10 +15,10 @@ from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
-from worker.stores.status.store import State, Status, StatusStore
-from worker.supervisor.lease import Lease
+from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.stores.status.store import State, Status
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
@@ -43,33 +43,30 @@ _AT_REST: Final[Mapping[TargetState, State]] = {
 class Units:
     """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet.
 
-    A worker whose ``lease`` is over writes no status: somebody else may run the unit (invariant I6).
+    A worker whose lease is over writes no status: somebody else may run the unit (invariant I6).
     """
 
     def __init__(
         self,
-        worker_props: Mapping[str, str],
-        worker_id: str,
-        configs: ConfigStore,
-        statuses: StatusStore,
+        worker: WorkerSettings,
+        stores: Stores,
         membership: Membership,
         supervisor: Supervisor,
         publishing: Publishing,
         inbox: Inbox,
         may_start: Callable[[Unit], bool],
-        lease: Lease | None,
         reconcile: Action,
     ) -> None:
-        self._worker_props = dict(worker_props)
-        self._worker_id = worker_id
-        self._configs = configs
-        self._statuses = statuses
+        self._worker_props = dict(worker.props)
+        self._worker_id = worker.id
+        self._lease = worker.lease
+        self._configs = stores.configs
+        self._statuses = stores.statuses
         self._membership = membership
         self._supervisor = supervisor
         self._publishing = publishing
         self._inbox = inbox
         self._may_start = may_start
-        self._lease = lease
         self._is_part = True
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()

@@ -8,15 +8,15 @@ again; nothing is started in between.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Leader
 from worker.herder.inbox import Inbox, Request
 from worker.herder.inquiries import Inquiries
+from worker.herder.settings import WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.messages import messages
@@ -47,26 +47,23 @@ class Fencing:
 
     def __init__(
         self,
-        worker_props: Mapping[str, str],
+        worker: WorkerSettings,
         configs: ConfigStore,
         membership: Membership,
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        leader: Leader | None,
         is_sink: Callable[[str], bool],
-        *,
-        enabled: bool,
     ) -> None:
-        self._worker_props = dict(worker_props)
+        self._worker_props = dict(worker.props)
         self._configs = configs
         self._membership = membership
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._leader = leader
+        self._leader = worker.leader
         self._is_sink = is_sink
-        self._enabled = enabled
+        self._enabled = worker.cluster is not None and worker.cluster.exactly_once
         self._asked: set[str] = set()
         self._rounds: dict[str, list[Request[None]]] = {}
         self._fencing: dict[str, Request[None]] = {}

@@ -14,12 +14,13 @@ no heartbeat gets through                 everything is stopped before the sessi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
+from worker.herder.settings import ClusterSettings, HerderCallbacks
 from worker.herder.units import Units
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.membership import Membership
@@ -33,8 +34,8 @@ logger = logging.getLogger(__name__)
 class Rebalancing:
     """Brings what runs here in line with each assignment.
 
-    A worker that cannot read the configurations that an assignment was made of within ``sync_timeout`` seconds leaves
-    the group for ``unsync_backoff`` seconds.
+    A worker that cannot read the configurations that an assignment was made of within the ``sync_timeout`` of its
+    ``cluster`` leaves the group for ``unsync_backoff`` seconds.
     """
 
     def __init__(
@@ -45,10 +46,8 @@ class Rebalancing:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        reconcile: Action,
-        refused: Callable[[str], None],
-        sync_timeout: float,
-        unsync_backoff: float,
+        callbacks: HerderCallbacks,
+        cluster: ClusterSettings | None,
     ) -> None:
         self._membership = membership
         self._configs = configs
@@ -56,10 +55,9 @@ class Rebalancing:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._reconcile = reconcile
-        self._refused = refused
-        self._sync_timeout = sync_timeout
-        self._unsync_backoff = unsync_backoff
+        self._callbacks = callbacks
+        self._sync_timeout = cluster.sync_timeout if cluster is not None else 0.0
+        self._unsync_backoff = cluster.unsync_backoff if cluster is not None else 0.0
         self._newest: Event | None = None
         self._divided: Mapping[str, int] = {}
 
@@ -99,7 +97,7 @@ class Rebalancing:
             case Lost():
                 self._lost(event)
             case Refused(message):
-                self._refused(message)
+                self._callbacks.refused(message)
 
     def _joined(self, event: Joined) -> None:
         if event.mismatch:
@@ -120,7 +118,7 @@ class Rebalancing:
         self._membership.happened(event)
         self._units.joined()
         self._leadership.changed()
-        self._reconcile()
+        self._callbacks.reconcile()
         self._units.divided()
         if event.revoked:
             self._units.when_gone(event.revoked, lambda: self._revoked(event))

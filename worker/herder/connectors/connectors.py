@@ -41,7 +41,7 @@ class TopicTracking:
 class Connectors:
     """Looks up connectors in the stores.
 
-    Every method fails with :class:`~connect.errors.NotFoundError` for a connector that there is not.
+    Every method raises :class:`~connect.errors.NotFoundError` for an unknown connector.
     """
 
     def __init__(
@@ -173,14 +173,3 @@ class Connectors:
         if not self._tracking.resettable:
             raise ForbiddenError("Topic tracking reset is disabled.")
         self._statuses.remove_topics(name)
-
-    def listed_plugin(self, name: str) -> PluginEntry:
-        """The plugin of any kind that is called ``name`` and listed."""
-        for kind in PluginKind:
-            try:
-                entry = self._plugins.find(kind, name)
-            except PluginError:
-                continue
-            if entry in self._plugins.entries(kind):
-                return entry
-        raise NotFoundError(f"Unknown plugin {name}.")
