@@ -59,11 +59,11 @@ class RestServers:
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 
     def peer_context(self) -> SSLContext | None:
-        """How this worker trusts the others, if they listen as it does and that is by https."""
+        """The TLS context for requests to other workers, which listen as this one does; ``None`` without https."""
         return self._tls.client_context() if self.address.scheme == "https" else None
 
     def close(self) -> None:
-        """Answer no more, if not done before: whoever asks a worker that ends is to hear so and not to wait."""
+        """Close the servers at once, so that clients of a worker that ends are refused and do not wait."""
         for server in (self._server, self._admin):
             if server is not None:
                 server.close()

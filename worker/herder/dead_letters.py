@@ -41,7 +41,7 @@ _EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"pa
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is to be replayed, and where to; without a ``selection`` all that was not replayed yet."""
+    """A request to replay: which dead letters, and where to; without a ``selection`` all that were not replayed yet."""
 
     to: str
     selection: DeadLetterSelection | None
@@ -50,47 +50,47 @@ class Replay:
 
 
 def read_limit(text: str | None) -> int:
-    """How many records are to be listed at most."""
+    """The largest number of records to list."""
     if text is None:
         return _DEFAULT_LISTED
     if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
-        raise BadRequestError(f"limit {text!r} is not a number from 1 to {MOST_LISTED}.")
+        raise BadRequestError(f"limit is {text!r}; it has to be a number from 1 to {MOST_LISTED}.")
     return int(text)
 
 
 def read_after(text: str | None) -> tuple[int, int] | None:
-    """The record after which the list is to go on: ``partition:offset``, as ``next`` of the list before."""
+    """The record after which to list: ``partition:offset``, as in ``next`` of the list before."""
     if not text:
         return None
     partition, colon, offset = text.partition(":")
     numbers = [int(part) for part in (partition, offset) if part.isascii() and part.isdigit() and len(part) < 20]
     if not colon or len(numbers) != 2:
-        raise BadRequestError(f"after {text!r} is not partition:offset, such as 0:41.")
+        raise BadRequestError(f"after is {text!r}; it has to be partition:offset, such as 0:41.")
     return numbers[0], numbers[1]
 
 
 def read_replay(body: Mapping[str, Any]) -> Replay:
-    """What a request asks for. Raises :class:`BadRequestError` naming the member that is wrong."""
+    """The body of a request to replay. Raises :class:`BadRequestError` with the member that is wrong."""
     to = body.get("to")
     if to not in _TARGETS:
         raise BadRequestError(
-            f"to {to!r} is neither topic, which has everyone who reads the topics consume the records again, nor task, "
-            "which gives them to the connector alone."
+            f"to is {to!r}; it has to be topic, after which every reader of the topics consumes the records again, or "
+            "task, which gives them to this connector alone."
         )
     dry_run = body.get("dry_run", False)
     if not isinstance(dry_run, bool):
-        raise BadRequestError(f"dry_run {dry_run!r} is neither true nor false.")
+        raise BadRequestError(f"dry_run is {dry_run!r}; it has to be true or false.")
     return Replay(str(to), _selection(body.get("selection")), _until(body.get("until")), dry_run)
 
 
 def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
-    """The list as it is answered; ``next`` is what to go on ``after``."""
+    """The answer to a request for a list; ``next`` is the ``after`` of the request that continues it."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
     return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
 
 
 def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:
-    """The outcome as it is answered; ``next`` is the request that goes on with what remains."""
+    """The answer to a replay; ``next`` is the request that continues with what remains."""
     following: dict[str, Any] | None = None
     if done.more and replay.selection is None and not replay.dry_run:
         following = {"to": replay.to, "selection": _ALL, "until": done.until}
@@ -110,8 +110,8 @@ def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, An
 def task_not_stopped(name: str) -> BadRequestError:
     """The refusal to give records to a task that may be running: two would write at the same time."""
     return BadRequestError(
-        f"to: the task of connector {name} can be given records only while the connector is STOPPED. Stop it with PUT "
-        f"/connectors/{name}/stop, or replay to the topic."
+        f"Dead letters can be replayed to the task of connector {name} only while the connector is STOPPED. Stop it "
+        f"with PUT /connectors/{name}/stop, or replay to the topic."
     )
 
 
@@ -198,7 +198,7 @@ class DeadLetterRequests:
         replay = read_replay(body)
         if self._connectors.is_source(name):
             raise BadRequestError(
-                f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Repair the "
+                f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Remove the "
                 f"cause, and set its offsets back with PATCH /connectors/{name}/offsets to read the records again."
             )
         if replay.dry_run:

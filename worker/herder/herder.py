@@ -109,7 +109,7 @@ class Herder:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop every connector and task, leave the cluster and end, as far as all that was started; returns then."""
+        """Stop every connector and task, leave the cluster, and return when all has ended."""
         self._inbox.post(self._begin_to_close)
         self._supervisor.close()
         self._inbox.close()
@@ -120,7 +120,7 @@ class Herder:
         self._configs.close()
 
     def all_created(self) -> None:
-        """Say that no more connectors are to come for now.
+        """Let sinks drain: no more connectors are to come for now.
 
         Until then sinks with ``run.until=drained`` are not told to drain: a source of theirs may not be there yet.
         """
@@ -131,7 +131,7 @@ class Herder:
         return self._requests.ask(self._collaborators.measurements.totals)
 
     def ping(self) -> Request[None]:
-        """An answer, which tells that the herder works."""
+        """Answer, which shows that the herder works."""
         return self._requests.ask(lambda: None)
 
     # -- in the herder's thread --------------------------------------------------------------------------------------

@@ -29,11 +29,11 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """How the herder of a cluster's worker keeps up with the others; times in seconds.
+    """The way in which a worker works with the others of its cluster; times in seconds.
 
-    ``keys`` is there if what workers ask of each other is signed, ``lease`` is that of the
-    worker's children, ``exactly_once`` says whether source tasks write in transactions, so that their former producers
-    are fenced before they start.
+    ``keys`` is set if the workers sign their requests to each other, ``lease`` is the lease of the worker's children,
+    ``exactly_once`` says whether source tasks write in transactions, so that their former producers are fenced before
+    they start.
     """
 
     leader: Leader

@@ -70,7 +70,7 @@ class Fencing:
         leadership.when_lost(self._end)
 
     def may_start(self, unit: Unit) -> bool:
-        """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
+        """Whether a unit may be started; if not, its fencing is under way, and the configs change when that is done."""
         name = unit.connector
         if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
             return True
@@ -80,7 +80,7 @@ class Fencing:
         return False
 
     def former_fenced(self, name: str) -> Future[None]:
-        """Done when no former task of a stopped connector can commit anything any more, as far as that can be had."""
+        """A future that is done when no former task of a stopped connector can commit any more."""
         fenced: Request[None] = Request()
         if not self._enabled:
             fenced.set_result(None)
@@ -151,7 +151,7 @@ class Fencing:
             self._record(name, tasks)
 
     def _end(self) -> None:
-        """Fence nobody any more: what runs by now may be what the next leader has fenced for."""
+        """Break off all fencing: the tasks that run by now may be those for which the next leader has fenced."""
         for name, fenced in list(self._fencing.items()):
             fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
 

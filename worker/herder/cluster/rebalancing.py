@@ -1,4 +1,4 @@
-"""What a worker does when the group divides its work anew. The herder's thread alone.
+"""Follows the rebalances of the group: takes up and gives up work. The herder's thread alone.
 
 ========================================  ==============================================================================
 kill -9 here                              then
@@ -67,7 +67,7 @@ class Rebalancing:
         self._membership.start(lambda event: self._inbox.post(lambda: self._happened(event)), self.snapshot)
 
     def snapshot(self, offset: int) -> Future[ConfigSnapshot]:
-        """What there is to divide, read up to ``offset`` at least as far as that can be read; from any thread."""
+        """The connectors and tasks to divide, read up to ``offset`` if that can be read; from any thread."""
         snapshot: Future[ConfigSnapshot] = Future()
 
         def look() -> None:
@@ -109,7 +109,7 @@ class Rebalancing:
 
     def _take(self, event: Joined) -> None:
         logger.info(
-            "Generation %d: %s leads, this worker has %d connectors and tasks and gives up %d",
+            "Generation %d: %s leads; this worker keeps %d connectors and tasks and gives up %d",
             event.generation,
             event.leader_url,
             len(event.held),
@@ -128,7 +128,7 @@ class Rebalancing:
             self._membership.rejoin("what was revoked is stopped")
 
     def _lost(self, event: Lost) -> None:
-        logger.warning("This worker is not part of its cluster now and stops everything")
+        logger.warning("This worker is not part of its cluster any more and stops all connectors and tasks")
         self._membership.happened(event)
         self._leadership.changed()
         self._units.lost(event.within)

@@ -47,7 +47,7 @@ _INITIAL_STATES: Final = {
 
 
 def named(name: str, config: GivenConfig) -> dict[str, str | None]:
-    """The configuration with its connector's name, which it may say already but not otherwise; null says nothing."""
+    """The configuration with its connector's name. It may name it already, but no other; null names none."""
     said = config.get(_NAME)
     if said is not None and said != name:
         raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
@@ -55,7 +55,7 @@ def named(name: str, config: GivenConfig) -> dict[str, str | None]:
 
 
 def initial_target(initial_state: object) -> TargetState | None:
-    """How a connector is to begin that is created with this ``initial_state`` (KIP-980), if it has one."""
+    """The target state of a connector that is created with this ``initial_state`` (KIP-980), if one is given."""
     if initial_state is None:
         return None
     target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
@@ -146,7 +146,7 @@ class Writes:
         self._publications = Publications()
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
-        """Check a configuration and make a connector of it."""
+        """Check a configuration and create a connector with it."""
 
         def begin() -> None:
             self._check_new(name, is_new=name not in self._creating)
@@ -257,7 +257,7 @@ class Writes:
         configs: Sequence[Mapping[str, str]],
         publication: Publication | None,
     ) -> None:
-        """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
+        """Keep the task configs that a connector wants, unless a newer publication has come."""
 
         def write() -> Future[None]:
             if self._connectors.entry(name).target is TargetState.STOPPED:
@@ -270,7 +270,7 @@ class Writes:
         self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
 
     def forget(self, name: str) -> None:
-        """The connector is no more."""
+        """Forget a connector that was deleted."""
         self._publications.forget(name)
 
     def _validated(
@@ -337,7 +337,7 @@ class Writes:
 
 
 def _nothing() -> None:
-    """What is answered where there is nothing to be said."""
+    """Answer with nothing."""
 
 
 def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:

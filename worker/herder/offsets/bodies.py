@@ -1,4 +1,4 @@
-"""Requests to alter or reset offsets (KIP-875), read and answered: functions of what is given."""
+"""The bodies of requests to alter or reset offsets (KIP-875), and of their answers."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def sink_offsets(given: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int
 
 
 def source_document(pairs: OffsetPairs) -> dict[str, Any]:
-    """The offsets of a source as they are answered."""
+    """The answer with the offsets of a source."""
     return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in pairs]}
 
 
 def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
-    """The offsets of a sink as they are answered."""
+    """The answer with the offsets of a sink."""
     return {
         "offsets": [
             {"partition": {_PARTITION: partition, _TOPIC: topic}, "offset": {_OFFSET: offset}}
@@ -82,7 +82,7 @@ def sink_document(offsets: Sequence[tuple[str, int, int]]) -> dict[str, Any]:
 
 
 def done_message(*, managed: bool, reset: bool) -> str:
-    """What is answered to a request that was done."""
+    """The message of a successful answer."""
     verb = "reset" if reset else "altered"
     if managed:
         return f"The offsets for this connector have been {verb} successfully"
@@ -156,7 +156,7 @@ _DURATION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Where to go: ``to`` with its ``number``, as in :func:`worker.runtime.inquiries.offsets.reset_offset`.
+    """The target of a reset: ``to`` with its ``number``, as in :func:`worker.runtime.inquiries.offsets.reset_offset`.
 
     For ``timestamp`` the number is ms since 1970. ``topics`` has the partitions of each topic, or ``None`` for all of
     them; without ``topics`` all the connector consumes are meant.
@@ -168,7 +168,7 @@ class Reset:
 
 
 def read_reset(body: Mapping[str, Any], now: float) -> Reset:
-    """What a request asks for; ``now`` is in seconds since 1970. Raises :class:`BadRequestError` naming the member."""
+    """The body of a reset; ``now`` is in seconds since 1970. Raises :class:`BadRequestError` with the wrong member."""
     given = [way for way in _WAYS if way in body]
     if len(given) != 1:
         said = ", ".join(given) or "none"
@@ -197,7 +197,7 @@ def iso_duration(text: object) -> timedelta:
     try:
         return timedelta(**{unit: float(value) for unit, value in units.items() if value})
     except OverflowError as error:
-        raise BadRequestError(f"by_duration {text!r} is longer than there is time.") from error
+        raise BadRequestError(f"by_duration is {text!r}, which is too long; use to earliest.") from error
 
 
 def iso_date_time(text: object) -> datetime:

@@ -1,4 +1,4 @@
-"""Reading and altering the offsets of connectors (KIP-875). Used by the herder's thread alone.
+"""Reads and alters the offsets of connectors (KIP-875). Used by the herder's thread alone.
 
 Nothing here waits: a connector's opinion and a consumer group's offsets are asked of a child process, source offsets
 of the thread that owns them, and each answer comes back into the herder's inbox.

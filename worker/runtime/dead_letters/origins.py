@@ -1,4 +1,4 @@
-"""Where the records of a sink's dead letter queue may go back to: who may write to a queue is not to choose that."""
+"""The origins to which dead letters may return: not for everybody who may write to the queue to choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNTOLD: Final = (
 
 
 class DeadLetterOrigins:
-    """Decides by the configuration of a sink and of its worker."""
+    """Decides where dead letters may return to, by the configurations of a sink and of its worker."""
 
     def __init__(self, config: SinkConnectorConfig, worker_props: Mapping[str, str]) -> None:
         self._name = config.name
@@ -32,7 +32,7 @@ class DeadLetterOrigins:
         return record.original(self._choice.only_topic)
 
     def why_not(self, original: RawRecord | None, to: str) -> str | None:
-        """Why a record cannot go back there, if it cannot; a task is also given its partition and offset."""
+        """The reason for which a record cannot return, if any; to a task it needs its partition and offset too."""
         if original is None:
             return _UNTOLD
         if original.topic in self._internal or not self._choice.has(original.topic):

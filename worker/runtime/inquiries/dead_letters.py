@@ -1,4 +1,4 @@
-"""What a child process answers of a connector's dead letter queue: what is in it, and what came of replaying some."""
+"""Answers inquiries about a connector's dead letter queue, in a child process: lists it, and replays records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def answer_of_dead_letters(
 
 
 def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.DeadLettersListed:
-    """What is in the queue after a place."""
+    """List the queue after a place."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     # Who wrote an error into the queue may not have known what is secret.
     assembly.hide_secrets()
