@@ -16,7 +16,7 @@ from rest.http.paths import EscapedName, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.connectors import connectors
-from rest.resources.dlq import dlq
+from rest.resources.dead_letters import dead_letters
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.offsets import offsets
@@ -48,17 +48,17 @@ def create_app(
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice")
     resources = [
-        root(herder, version, cluster_id, with_admin=with_admin),
-        connectors(herder, patience),
-        offsets(herder, patience),
-        dlq(herder, patience),
-        plugins(herder, patience),
+        root(herder.ping, version, cluster_id, with_admin=with_admin),
+        connectors(herder.connectors, patience),
+        offsets(herder.offsets, patience),
+        dead_letters(herder.dead_letters, patience),
+        plugins(herder.plugins, patience),
     ]
     if with_admin:
-        resources.append(loggers(herder, patience, distributed=forwarding is not None))
+        resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
     if forwarding is None:
         return _app(resources, headers, hide)
-    app = _app([*resources, internal(herder, patience)], headers, hide)
+    app = _app([*resources, internal(herder.peers, patience)], headers, hide)
     forwarding.put_on(app)
     return app
 
@@ -70,8 +70,8 @@ def create_admin_app(
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
 ) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` alone. Nothing of it is passed on to another worker."""
-    return _app([loggers(herder, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
+    """The application of ``admin.listeners``: ``/admin`` alone. It passes nothing on to another worker."""
+    return _app([loggers(herder.loggers, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
 
 
 def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str]) -> Flask:

@@ -11,8 +11,8 @@ from rest.http.body import config_of, flag, json_object
 from rest.http.paths import escaped
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
+from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.connectors.writes import initial_target
-from worker.herder.herder import Herder
 from worker.stores.config.store import TargetState
 
 __all__ = ["connectors"]
@@ -22,16 +22,16 @@ _MOST_DIGITS: Final = 10
 _VIEWS: Final = ("status", "info")
 
 
-def connectors(herder: Herder, patience: Patience) -> Blueprint:
-    """The resources below ``/connectors``, without those of tasks, topics and offsets."""
+def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
+    """The resources below ``/connectors``, but for those of offsets and dead letters."""
     blueprint = Blueprint("connectors", __name__, url_prefix="/connectors")
 
     @blueprint.get("")
     def names() -> Response:
         views = request.args.getlist("expand")
         if not views:
-            return jsonify(patience.wait(herder.connector_names()))
-        found = patience.wait(herder.connectors())
+            return jsonify(patience.wait(connectors.names()))
+        found = patience.wait(connectors.expanded())
         return jsonify(
             {
                 name: {view: shown[view] for view in _VIEWS if view in views and view in shown}
@@ -47,90 +47,75 @@ def connectors(herder: Herder, patience: Patience) -> Blueprint:
         config = config_of(body["config"])
         name = _name(body, config)
         target = initial_target(body.get("initial_state"))
-        return _created(patience.wait(herder.create_connector(name, config, target)))
+        return _created(patience.wait(connectors.create(name, config, target)))
 
     @blueprint.get("/<name:name>")
     def info(name: str) -> Response:
-        return jsonify(patience.wait(herder.connector_info(name)))
+        return jsonify(patience.wait(connectors.info(name)))
 
     @blueprint.delete("/<name:name>")
     def delete(name: str) -> tuple[str, int]:
-        patience.wait(herder.delete_connector(name))
+        patience.wait(connectors.delete(name))
         return "", 204
 
     @blueprint.get("/<name:name>/config")
     def config(name: str) -> Response:
-        return jsonify(patience.wait(herder.connector_config(name)))
+        return jsonify(patience.wait(connectors.config(name)))
 
     @blueprint.put("/<name:name>/config")
     def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
         given = config_of(json_object(numbers_as_text=True))
-        is_new, shown = patience.wait(herder.put_config(name.strip(), given))
+        is_new, shown = patience.wait(connectors.put_config(name.strip(), given))
         return _created(shown) if is_new else (jsonify(shown), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
         patch = config_of(json_object(numbers_as_text=True))
-        return jsonify(patience.wait(herder.patch_config(name, patch)))
+        return jsonify(patience.wait(connectors.patch_config(name, patch)))
 
     @blueprint.get("/<name:name>/status")
     def status(name: str) -> Response:
         from_worker = request.args.get("forward") == "false"
-        return jsonify(patience.wait(herder.connector_status(name, refresh=not from_worker)))
+        return jsonify(patience.wait(connectors.status(name, refresh=not from_worker)))
 
     @blueprint.post("/<name:name>/restart")
     def restart(name: str) -> tuple[Response | str, int]:
         tasks, failed = flag("includeTasks"), flag("onlyFailed")
-        shown = patience.wait(herder.restart_connector(name, include_tasks=tasks, only_failed=failed))
+        shown = patience.wait(connectors.restart(name, include_tasks=tasks, only_failed=failed))
         return (jsonify(shown), 202) if tasks or failed else ("", 204)
 
     @blueprint.put("/<name:name>/<any(pause, resume):change>")
     def pause_or_resume(name: str, change: str) -> tuple[str, int]:
         target = TargetState.PAUSED if change == "pause" else TargetState.STARTED
-        patience.wait(herder.set_target_state(name, target))
+        patience.wait(connectors.set_target_state(name, target))
         return "", 202
 
     @blueprint.put("/<name:name>/stop")
     def stop(name: str) -> tuple[str, int]:
-        patience.wait(herder.set_target_state(name, TargetState.STOPPED))
+        patience.wait(connectors.set_target_state(name, TargetState.STOPPED))
         return "", 204
 
     @blueprint.get("/<name:name>/tasks")
     def tasks(name: str) -> Response:
-        return jsonify(patience.wait(herder.task_configs(name)))
+        return jsonify(patience.wait(connectors.task_configs(name)))
 
     @blueprint.get("/<name:name>/tasks/<task>/status")
     def task_status(name: str, task: str) -> Response:
-        return jsonify(patience.wait(herder.task_status(name, _task(name, task))))
+        return jsonify(patience.wait(connectors.task_status(name, _task(name, task))))
 
     @blueprint.post("/<name:name>/tasks/<task>/restart")
     def restart_task(name: str, task: str) -> tuple[str, int]:
-        patience.wait(herder.restart_task(name, _task(name, task)))
+        patience.wait(connectors.restart_task(name, _task(name, task)))
         return "", 204
 
     @blueprint.get("/<name:name>/topics")
     def topics(name: str) -> dict[str, Any]:
-        return {name: {"topics": patience.wait(herder.active_topics(name))}}
+        return {name: {"topics": patience.wait(connectors.topics(name))}}
 
     @blueprint.put("/<name:name>/topics/reset")
     def reset_topics(name: str) -> tuple[str, int]:
-        patience.wait(herder.reset_active_topics(name))
+        patience.wait(connectors.reset_topics(name))
         return "", 202
-
-    @blueprint.get("/<name:name>/offsets")
-    def offsets(name: str) -> Response:
-        return jsonify(patience.wait(herder.connector_offsets(name)))
-
-    @blueprint.patch("/<name:name>/offsets")
-    def alter_offsets(name: str) -> Response:
-        given = json_object(frozenset({"offsets"})).get("offsets") or []
-        if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
-            raise BadRequestError("offsets has to be an array of objects, each with a partition and an offset.")
-        return jsonify(patience.wait(herder.alter_offsets(name, given)))
-
-    @blueprint.delete("/<name:name>/offsets")
-    def reset_offsets(name: str) -> Response:
-        return jsonify(patience.wait(herder.alter_offsets(name, None)))
 
     return blueprint
 

@@ -1,4 +1,4 @@
-"""What only workers of the same cluster ask, each request signed (KIP-507); the herder looks at the signatures."""
+"""Requests that only workers of the same cluster make, signed (KIP-507); the herder checks the signatures."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from flask import Blueprint, request
 from rest.http.body import json_body
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
+from worker.herder.cluster.peers import PeerRequests
 from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
-from worker.herder.herder import Herder
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest
 
 __all__ = ["internal"]
 
 
-def internal(herder: Herder, patience: Patience) -> Blueprint:
+def internal(peers: PeerRequests, patience: Patience) -> Blueprint:
     """The resources of distributed mode that are not for users, below ``/connectors``."""
     blueprint = Blueprint("internal", __name__, url_prefix="/connectors")
 
@@ -25,12 +25,12 @@ def internal(herder: Herder, patience: Patience) -> Blueprint:
         said = request.headers.get(PUBLICATION_HEADER)
         # A worker of Kafka Connect does not say which of its publications this is.
         publication = Publication.parse(said) if said is not None else None
-        patience.wait(herder.put_task_configs(name, _task_configs(json_body()), _signed(), publication))
+        patience.wait(peers.put_task_configs(name, _task_configs(json_body()), _signed(), publication))
         return "", 204
 
     @blueprint.put("/<name:name>/fence")
     def fence(name: str) -> tuple[str, int]:
-        patience.wait(herder.fence(name, _signed()))
+        patience.wait(peers.fence(name, _signed()))
         return "", 204
 
     return blueprint

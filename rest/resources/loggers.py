@@ -1,4 +1,4 @@
-"""``/admin/loggers``: what is logged."""
+"""``/admin/loggers``: the levels from which loggers log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from rest.http.body import json_object
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
-from worker.herder.herder import Herder
+from worker.herder.loggers import LoggerRequests
 from worker.loggers import level_named
 
 __all__ = ["loggers"]
@@ -17,17 +17,17 @@ __all__ = ["loggers"]
 _CLUSTER: Final = "cluster"
 
 
-def loggers(herder: Herder, patience: Patience, *, distributed: bool) -> Blueprint:
+def loggers(loggers: LoggerRequests, patience: Patience, *, distributed: bool) -> Blueprint:
     """The resources below ``/admin/loggers``; a worker that is not ``distributed`` is the whole of its cluster."""
     blueprint = Blueprint("loggers", __name__, url_prefix="/admin/loggers")
 
     @blueprint.get("")
     def levels() -> Response:
-        return jsonify(patience.wait(herder.logger_levels()))
+        return jsonify(patience.wait(loggers.levels()))
 
     @blueprint.get("/<name:logger>")
     def level(logger: str) -> Response:
-        return jsonify(patience.wait(herder.logger_level(logger)))
+        return jsonify(patience.wait(loggers.level(logger)))
 
     @blueprint.put("/<name:logger>")
     def set_level(logger: str) -> tuple[Response | str, int]:
@@ -37,9 +37,9 @@ def loggers(herder: Herder, patience: Patience, *, distributed: bool) -> Bluepri
         of_cluster = request.args.get("scope", "").lower() == _CLUSTER
         if of_cluster and distributed:
             level_named(str(wanted))
-            patience.wait(herder.set_cluster_logger_level(logger, str(wanted)))
+            patience.wait(loggers.set_cluster_level(logger, str(wanted)))
             return "", 204
-        changed = patience.wait(herder.set_logger_level(logger, str(wanted)))
+        changed = patience.wait(loggers.set_level(logger, str(wanted)))
         return ("", 204) if of_cluster else (jsonify(changed), 200)
 
     return blueprint

@@ -1,4 +1,4 @@
-"""``/connectors/NAME/offsets/reset`` and ``/lag``: where a connector stands, and moving a sink to where it should."""
+"""``/connectors/NAME/offsets``, ``/offsets/reset`` and ``/lag``: how far a connector is, and moving it elsewhere."""
 
 from __future__ import annotations
 
@@ -6,23 +6,39 @@ from flask import Blueprint, Response, jsonify
 
 from rest.http.body import flag, json_object
 from rest.http.waiting import Patience
-from worker.herder.herder import Herder
-from worker.herder.offsets.requests import FIELDS
+from worker.errors import BadRequestError
+from worker.herder.offsets.bodies import FIELDS
+from worker.herder.offsets.requests import OffsetRequests
 
 __all__ = ["offsets"]
 
 
-def offsets(herder: Herder, patience: Patience) -> Blueprint:
-    """The resources of offsets that Kafka Connect has not."""
+def offsets(offsets: OffsetRequests, patience: Patience) -> Blueprint:
+    """The resources of offsets; Kafka Connect has neither ``/offsets/reset`` nor ``/lag``."""
     blueprint = Blueprint("offsets", __name__, url_prefix="/connectors/<name:name>")
+
+    @blueprint.get("/offsets")
+    def read(name: str) -> Response:
+        return jsonify(patience.wait(offsets.read(name)))
+
+    @blueprint.patch("/offsets")
+    def alter(name: str) -> Response:
+        given = json_object(frozenset({"offsets"})).get("offsets") or []
+        if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+            raise BadRequestError("offsets has to be an array of objects, each with a partition and an offset.")
+        return jsonify(patience.wait(offsets.alter(name, given)))
+
+    @blueprint.delete("/offsets")
+    def reset_all(name: str) -> Response:
+        return jsonify(patience.wait(offsets.alter(name, None)))
 
     @blueprint.post("/offsets/reset")
     def reset(name: str) -> Response:
         body = json_object(FIELDS)
-        return jsonify(patience.wait(herder.reset_consumer_offsets(name, body, dry_run=flag("dry_run"))))
+        return jsonify(patience.wait(offsets.reset(name, body, dry_run=flag("dry_run"))))
 
     @blueprint.get("/lag")
     def lag(name: str) -> Response:
-        return jsonify(patience.wait(herder.connector_lag(name)))
+        return jsonify(patience.wait(offsets.lag(name)))
 
     return blueprint

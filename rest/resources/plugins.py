@@ -1,4 +1,4 @@
-"""``/connector-plugins``: what connectors can be made of, and whether a configuration is right."""
+"""``/connector-plugins``: the installed plugins, their keys, and whether a configuration is valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, request
 from connect.plugins import PluginKind, PluginRegistry
 from rest.http.body import config_of, json_object
 from rest.http.waiting import Patience
-from worker.herder.herder import Herder
+from worker.herder.plugins import PluginRequests
 
 __all__ = ["plugins"]
 
@@ -22,23 +22,23 @@ _OTHER_KINDS: Final = (
 )
 
 
-def plugins(herder: Herder, patience: Patience) -> Blueprint:
+def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
     """The resources below ``/connector-plugins``."""
     blueprint = Blueprint("plugins", __name__, url_prefix="/connector-plugins")
 
     @blueprint.get("")
     def all_plugins() -> Response:
         only_connectors = request.args.get("connectorsOnly", "true").lower() == "true"
-        return jsonify(list(_listed(herder.plugins(), only_connectors=only_connectors)))
+        return jsonify(list(_listed(plugins.registry(), only_connectors=only_connectors)))
 
     @blueprint.get("/<name:plugin>/config")
     def keys(plugin: str) -> Response:
-        return jsonify(patience.wait(herder.plugin_keys(plugin, request.args.get("version", "latest"))))
+        return jsonify(patience.wait(plugins.keys(plugin, request.args.get("version", "latest"))))
 
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
         config = config_of(json_object(numbers_as_text=True))
-        return jsonify(patience.wait(herder.validate(plugin, config)))
+        return jsonify(patience.wait(plugins.validate(plugin, config)))
 
     return blueprint
 

@@ -1,7 +1,8 @@
-"""``/``: what answers here, how it is, and what it can be asked."""
+"""``/``: the version of the worker, its health, and the description of its API."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from flask import Blueprint, Response, jsonify
@@ -9,7 +10,7 @@ from flask import Blueprint, Response, jsonify
 from connect.errors import ConnectError
 from rest.http.waiting import Patience
 from rest.openapi import openapi_document
-from worker.herder.herder import Herder
+from worker.herder.inbox import Request
 
 __all__ = ["root"]
 
@@ -23,8 +24,8 @@ _HEALTHY: Final = {
 }
 
 
-def root(herder: Herder, version: str, cluster_id: str, *, with_admin: bool) -> Blueprint:
-    """The resources at ``/``, ``/health`` and ``/openapi.json``."""
+def root(ping: Callable[[], Request[None]], version: str, cluster_id: str, *, with_admin: bool) -> Blueprint:
+    """The resources at ``/``, ``/health`` and ``/openapi.json``. ``ping`` has the herder answer."""
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
 
@@ -35,7 +36,7 @@ def root(herder: Herder, version: str, cluster_id: str, *, with_admin: bool) -> 
     @blueprint.get("/health")
     def health() -> tuple[Response, int]:
         try:
-            patience.wait(herder.ping())
+            patience.wait(ping())
         except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500

@@ -26,7 +26,7 @@ DOORS: Final = {
     "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
-    "confluent_kafka": ["worker/app/app.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
+    "confluent_kafka": ["worker/app/worker.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "fastavro": ["converters"],
     "flask": ["rest"],
     "google": ["converters"],

@@ -23,7 +23,8 @@ class StopSignals:
     """Takes the two signals from when it is made, which has to be in the main thread.
 
     ``status`` is the exit status, once there is a reason to end; a signal gives it ``stopped``. Until :meth:`started`
-    is called a signal also raises :class:`StoppedError` in the main thread, in the midst of whatever it does there.
+    is called a signal also raises :class:`StoppedError` in the main thread, in the midst of whatever it does there; a
+    ``with`` block of the signals ends then, without an error.
     """
 
     def __init__(self, stopped: int) -> None:
@@ -33,8 +34,15 @@ class StopSignals:
         signal.signal(signal.SIGINT, self._take)
         signal.signal(signal.SIGTERM, self._take)
 
+    def __enter__(self) -> StopSignals:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        # A C function that the signal interrupts may make a SystemError of it, as librdkafka's client does.
+        return isinstance(error, StoppedError | SystemError) and self._starting and self.status.done()
+
     def started(self) -> None:
-        """From now on signals interrupt nothing."""
+        """Let signals interrupt nothing from now on."""
         self._starting = False
 
     def _take(self, number: int, _frame: object) -> None:

@@ -58,7 +58,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
     """
     _begin()
-    from worker.app.app import run_standalone  # noqa: PLC0415 - see above
+    from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()
@@ -76,7 +76,7 @@ def distributed(worker_properties: Path) -> None:
     Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
     """
     _begin()
-    from worker.app.app import run_distributed  # noqa: PLC0415 - see above
+    from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
     configure_logging()

@@ -1,4 +1,4 @@
-"""Lists and replays dead letters at the request of a user. In the herder's thread."""
+"""Requests for dead letters: listing them, and delivering them again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from worker.errors import BadRequestError, ConflictError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped import StoppedConnectors
-from worker.herder.inbox import Request
+from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.herder.turns import LEAD_LOST, broken_off
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.messages import messages
-from worker.supervisor.messages.messages import ErrantReplayed, ErrantSelection, ErrantsListed, Report
+from worker.supervisor.messages.messages import DeadLetterSelection, DeadLettersListed, DeadLettersReplayed, Report
 
 __all__ = [
     "FIELDS",
-    "ErrantRecords",
+    "DeadLetterRequests",
     "Replay",
     "listed_document",
     "read_after",
@@ -41,56 +41,56 @@ _EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"pa
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is to be replayed, and where to; without a ``selection`` all that was not replayed yet."""
+    """A request to replay: which dead letters, and where to; without a ``selection`` all that were not replayed yet."""
 
     to: str
-    selection: ErrantSelection | None
+    selection: DeadLetterSelection | None
     until: dict[str, int] | None
     dry_run: bool
 
 
 def read_limit(text: str | None) -> int:
-    """How many records are to be listed at most."""
+    """The largest number of records to list."""
     if text is None:
         return _DEFAULT_LISTED
     if not (text.isascii() and text.isdigit() and len(text) <= 10) or not 1 <= int(text) <= MOST_LISTED:
-        raise BadRequestError(f"limit {text!r} is not a number from 1 to {MOST_LISTED}.")
+        raise BadRequestError(f"limit is {text!r}; it has to be a number from 1 to {MOST_LISTED}.")
     return int(text)
 
 
 def read_after(text: str | None) -> tuple[int, int] | None:
-    """The record after which the list is to go on: ``partition:offset``, as ``next`` of the list before."""
+    """The record after which to list: ``partition:offset``, as in ``next`` of the list before."""
     if not text:
         return None
     partition, colon, offset = text.partition(":")
     numbers = [int(part) for part in (partition, offset) if part.isascii() and part.isdigit() and len(part) < 20]
     if not colon or len(numbers) != 2:
-        raise BadRequestError(f"after {text!r} is not partition:offset, such as 0:41.")
+        raise BadRequestError(f"after is {text!r}; it has to be partition:offset, such as 0:41.")
     return numbers[0], numbers[1]
 
 
 def read_replay(body: Mapping[str, Any]) -> Replay:
-    """What a request asks for. Raises :class:`BadRequestError` naming the member that is wrong."""
+    """The body of a request to replay. Raises :class:`BadRequestError` with the member that is wrong."""
     to = body.get("to")
     if to not in _TARGETS:
         raise BadRequestError(
-            f"to {to!r} is neither topic, which has everyone who reads the topics consume the records again, nor task, "
-            "which gives them to the connector alone."
+            f"to is {to!r}; it has to be topic, after which every reader of the topics consumes the records again, or "
+            "task, which gives them to this connector alone."
         )
     dry_run = body.get("dry_run", False)
     if not isinstance(dry_run, bool):
-        raise BadRequestError(f"dry_run {dry_run!r} is neither true nor false.")
+        raise BadRequestError(f"dry_run is {dry_run!r}; it has to be true or false.")
     return Replay(str(to), _selection(body.get("selection")), _until(body.get("until")), dry_run)
 
 
-def listed_document(listed: ErrantsListed) -> dict[str, Any]:
-    """The list as it is answered; ``next`` is what to go on ``after``."""
+def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
+    """The answer to a request for a list; ``next`` is the ``after`` of the request that continues it."""
     following = None if listed.next is None else f"{listed.next[0]}:{listed.next[1]}"
     return {"topic": listed.topic, "records": listed.records, "next": following, "replayed": listed.replayed}
 
 
-def replayed_document(replay: Replay, done: ErrantReplayed) -> dict[str, Any]:
-    """The outcome as it is answered; ``next`` is the request that goes on with what remains."""
+def replayed_document(replay: Replay, done: DeadLettersReplayed) -> dict[str, Any]:
+    """The answer to a replay; ``next`` is the request that continues with what remains."""
     following: dict[str, Any] | None = None
     if done.more and replay.selection is None and not replay.dry_run:
         following = {"to": replay.to, "selection": _ALL, "until": done.until}
@@ -110,12 +110,12 @@ def replayed_document(replay: Replay, done: ErrantReplayed) -> dict[str, Any]:
 def task_not_stopped(name: str) -> BadRequestError:
     """The refusal to give records to a task that may be running: two would write at the same time."""
     return BadRequestError(
-        f"to: the task of connector {name} can be given records only while the connector is STOPPED. Stop it with PUT "
-        f"/connectors/{name}/stop, or replay to the topic."
+        f"Dead letters can be replayed to the task of connector {name} only while the connector is STOPPED. Stop it "
+        f"with PUT /connectors/{name}/stop, or replay to the topic."
     )
 
 
-def _selection(given: object) -> ErrantSelection | None:
+def _selection(given: object) -> DeadLetterSelection | None:
     if given == _ALL:
         return None
     if not isinstance(given, list) or not given:
@@ -150,17 +150,19 @@ Document: TypeAlias = dict[str, Any]
 _AT_ONCE: Final = {"topic": 500, "task": 200}
 
 
-class ErrantRecords:
-    """Answers requests about the dead letter queues of connectors."""
+class DeadLetterRequests:
+    """Has the herder list and replay the dead letters of connectors. Any thread may make the requests."""
 
     def __init__(
         self,
+        requests: Requests,
         worker_props: Mapping[str, str],
         connectors: Connectors,
         leadership: Leadership,
         inquiries: Inquiries,
         stopped: StoppedConnectors,
     ) -> None:
+        self._requests = requests
         self._worker_props = dict(worker_props)
         self._connectors = connectors
         self._leadership = leadership
@@ -169,25 +171,34 @@ class ErrantRecords:
         self._replaying: dict[str, Request[Document]] = {}
         leadership.when_lost(self._end)
 
-    def list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
-        """Answer with what is in the queue of a connector."""
+    def list(self, name: str, after: tuple[int, int] | None, limit: int) -> Request[Document]:
+        """The dead letters of a connector, ``limit`` at most, after a partition and offset of its queue."""
+        return self._requests.begin(lambda request: self._list(request, name, after, limit))
+
+    def replay(self, name: str, body: Mapping[str, Any]) -> Request[Document]:
+        """Deliver dead letters of a sink again, into its task only while it is stopped.
+
+        The answer tells which were delivered, which failed again, and the request that goes on with what remains.
+        """
+        return self._requests.begin(lambda request: self._read_and_replay(request, name, body))
+
+    def _list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
         entry = self._connectors.entry(name)
 
         def answered(report: Report) -> None:
-            assert isinstance(report, messages.ErrantsListed)
+            assert isinstance(report, messages.DeadLettersListed)
             request.set_result(listed_document(report))
 
         request.enter(f"reading the dead letter queue of connector {name}")
-        inquiry = messages.ListErrants(dict(entry.config), self._worker_props, after, limit)
+        inquiry = messages.ListDeadLetters(dict(entry.config), self._worker_props, after, limit)
         self._inquiries.answer(inquiry, request, answered)
 
-    def replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
-        """Deliver records of a sink's queue again; into a task only while the connector is stopped."""
+    def _read_and_replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
         entry = self._connectors.entry(name)
         replay = read_replay(body)
         if self._connectors.is_source(name):
             raise BadRequestError(
-                f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Repair the "
+                f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Remove the "
                 f"cause, and set its offsets back with PATCH /connectors/{name}/offsets to read the records again."
             )
         if replay.dry_run:
@@ -217,11 +228,11 @@ class ErrantRecords:
 
     def _replay(self, request: Request[Document], name: str, entry: ConnectorEntry, replay: Replay) -> None:
         def answered(report: Report) -> None:
-            assert isinstance(report, messages.ErrantReplayed)
+            assert isinstance(report, messages.DeadLettersReplayed)
             request.set_result(replayed_document(replay, report))
 
         request.enter(f"replaying records of the dead letter queue of connector {name}")
-        inquiry = messages.ReplayErrants(
+        inquiry = messages.ReplayDeadLetters(
             dict(entry.config),
             self._worker_props,
             replay.to,

@@ -1,4 +1,4 @@
-"""Starts that came to nothing: a process that may not go on as it was started is started again, later and later.
+"""False starts: a process that may not go on as it was started is started again, later and later.
 
 The herder's thread alone. What fails has ``restart.policy``, what a user restarts begins at once; this is for a unit
 that the worker itself ends before it runs, which would go round as fast as processes start if the cause stayed.
@@ -28,7 +28,7 @@ class _Tried:
 
 
 class FalseStarts:
-    """Remembers them until a unit runs; ``reconcile`` starts what is wanted and has waited long enough."""
+    """Remembers false starts until a unit runs; ``reconcile`` starts what is wanted and has waited long enough."""
 
     def __init__(self, inbox: Inbox, reconcile: Action) -> None:
         self._inbox = inbox
@@ -36,7 +36,7 @@ class FalseStarts:
         self._tried: dict[Unit, _Tried] = {}
 
     def add(self, unit: Unit, command: RunConnector | RunTask) -> None:
-        """A unit was started with this and is ended again. The second start follows at once: something has changed."""
+        """Remember a start that the worker ended. The second follows at once, because something has changed."""
         before = self._tried.get(unit)
         times = before.times + 1 if before is not None and before.command == command else 1
         tried = self._tried[unit] = _Tried(command, times, times > 1)
@@ -50,7 +50,7 @@ class FalseStarts:
         return tried is not None and tried.waits and tried.command == command
 
     def forget(self, unit: Unit) -> None:
-        """It runs, or is no more."""
+        """Forget a unit that runs, or was removed."""
         self._tried.pop(unit, None)
 
     def _waited(self, unit: Unit, tried: _Tried) -> None:

@@ -1,4 +1,4 @@
-"""The herder's inbox: what is to be done now or later, and the requests that wait for an answer."""
+"""The herder's inbox: actions to do now or later, and the requests that wait for an answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Generic, TypeAlias, TypeVar
 
 from connect.errors import ConnectError
 
-__all__ = ["Action", "Inbox", "Later", "Once", "Request"]
+__all__ = ["Action", "Inbox", "Later", "Once", "Request", "Requests"]
 
 T = TypeVar("T")
 
 
 class Request(Future[T], Generic[T]):
-    """The result to come, and what the worker does for it meanwhile, for whoever cannot wait any longer."""
+    """A result to come, with the step that it is at, for a client that cannot wait any longer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,11 +29,11 @@ class Request(Future[T], Generic[T]):
 
     @property
     def stage(self) -> tuple[str, float]:
-        """What the worker does for this request, and since when (seconds since 1970)."""
+        """The step that this request is at, and since when (seconds since 1970)."""
         return self._stage
 
     def enter(self, stage: str) -> None:
-        """Say what is done from now on."""
+        """Begin a step: what the worker does from now on, such as ``reading the offsets``."""
         self._stage = (stage, time.time())
 
     def set_result(self, result: T) -> None:
@@ -47,7 +47,7 @@ class Request(Future[T], Generic[T]):
             super().set_exception(exception)
 
     def follow(self, future: Future[T]) -> None:
-        """Answer with what comes of a future."""
+        """Answer with the result of a future, or fail as it does."""
 
         def done(outcome: Future[T]) -> None:
             if (error := outcome.exception()) is not None:
@@ -58,7 +58,7 @@ class Request(Future[T], Generic[T]):
         future.add_done_callback(done)
 
     def break_off(self, error: ConnectError) -> None:
-        """Fail before what is done for it has ended; whatever comes of that is not told any more."""
+        """Fail at once, though work for it still goes on; the outcome of that work is not told any more."""
         if not self.done():
             self._broken_off = True
             super().set_exception(error)
@@ -69,13 +69,13 @@ Action: TypeAlias = Callable[[], None]
 
 @dataclass(slots=True)
 class Later:
-    """Something that is to be done at a time, unless it is cancelled before."""
+    """An action for a later time, unless it is cancelled before."""
 
     action: Action
     cancelled: bool = field(default=False)
 
     def cancel(self) -> None:
-        """Do not do it. In the herder's thread, like all that is done."""
+        """Cancel the action. In the herder's thread, where it would be done."""
         self.cancelled = True
 
 
@@ -89,11 +89,11 @@ class Inbox:
         self._numbers = itertools.count()
 
     def post(self, action: Action) -> None:
-        """Have this done after everything that was posted before."""
+        """Have an action done after everything that was posted before."""
         self._actions.put(action)
 
     def after(self, seconds: float, action: Action) -> Later:
-        """Have this done in so many seconds. In the thread that takes, alone."""
+        """Have an action done in so many seconds. To be called in the thread that takes alone."""
         later = Later(action)
         heapq.heappush(self._later, (self._clock() + seconds, next(self._numbers), later))
         return later
@@ -125,7 +125,7 @@ class Inbox:
 
 
 class Once:
-    """Something that is done once for all that ask for it until then. In the herder's thread alone."""
+    """An action that is done once for all who have asked for it until then. In the herder's thread alone."""
 
     def __init__(self, inbox: Inbox, action: Action) -> None:
         self._inbox = inbox
@@ -133,7 +133,7 @@ class Once:
         self._waits = False
 
     def post(self) -> None:
-        """Have it done after everything that was posted before, unless it waits for that already."""
+        """Have the action done after everything that was posted before, unless it waits for that already."""
         if not self._waits:
             self._waits = True
             self._inbox.post(self._do)
@@ -141,3 +141,40 @@ class Once:
     def _do(self) -> None:
         self._waits = False
         self._action()
+
+
+class Requests:
+    """Has the thread of an inbox handle what other threads ask for. ``begin`` and ``ask`` may be called from any."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self._inbox = inbox
+
+    def begin(self, action: Callable[[Request[T]], None]) -> Request[T]:
+        """Begin with a new request, which ``action`` answers sooner or later; what it raises fails the request."""
+        request: Request[T] = Request()
+
+        def attempt() -> None:
+            try:
+                action(request)
+            except Exception as error:
+                request.set_exception(error)
+
+        self._inbox.post(attempt)
+        return request
+
+    def ask(self, answer: Callable[[], T]) -> Request[T]:
+        """Answer at once, with what ``answer`` returns."""
+        return self.begin(lambda request: request.set_result(answer()))
+
+    def answer_when_written(self, request: Request[T], written: Future[None], result: Callable[[], T]) -> None:
+        """Answer with ``result()`` once a write is in the store's view. In the thread of the inbox alone."""
+
+        def done() -> None:
+            try:
+                if (error := written.exception()) is not None:
+                    raise error
+                request.set_result(result())
+            except ConnectError as error:
+                request.set_exception(error)
+
+        written.add_done_callback(lambda _: self._inbox.post(done))

@@ -1,4 +1,4 @@
-"""The questions that wait for an answer of a child process. Used by the herder's thread alone."""
+"""Inquiries that child processes answer. Used by the herder's thread alone."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Inquiries:
         request.add_done_callback(lambda _: self._abandon(number))
 
     def answered(self, notice: Answered) -> None:
-        """Pass an answer on to who waits for it."""
+        """Pass an answer on to the caller that waits for it."""
         self._waiting.pop(notice.request)(_outcome(notice.report))
         self._look_what_is_done()
 
     def when_done(self, action: Action) -> None:
-        """Do this once no process is left of those that were asked for requests that are broken off."""
+        """Call ``action`` once every process that was asked for a broken off request has ended."""
         self._when_done.append(action)
         self._look_what_is_done()
 

@@ -1,4 +1,4 @@
-"""What to do so that what runs becomes what should run: a function of the two."""
+"""The actions that turn what runs into what should run: a function of the two."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Action", "Desired", "Running", "Start", "Stop", "Tell", "desired_uni
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """How a unit should run."""
+    """The way in which a unit should run."""
 
     command: RunConnector | RunTask
     paused: bool = False
@@ -25,7 +25,7 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How a unit runs: what it was started with, what it was told since, and where it stands."""
+    """The way in which a unit runs: what it was started with and told since, and its phase."""
 
     command: RunConnector | RunTask
     phase: Phase = Phase.STARTING
@@ -82,7 +82,7 @@ def desired_units(
 
 
 def reconcile(desired: Mapping[Unit, Desired], running: Mapping[Unit, Running]) -> list[Action]:
-    """The actions that bring ``running`` nearer to ``desired``, for what is not on its way already.
+    """The next actions from ``running`` to ``desired``, for what is not on its way already.
 
     A unit whose configuration changed is stopped first and started when it is gone. A failed one stays as it is until
     somebody restarts it.

@@ -33,7 +33,7 @@ LEAD_LOST: Final = "this worker ceased to lead the cluster"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    """What is done until ``request`` is answered; ``exclusive`` if the connector has to stay as it is for that."""
+    """A change to a connector until ``request`` is answered; an ``exclusive`` one needs it to stay stopped."""
 
     request: Request[Any]
     begin: Action
@@ -54,7 +54,7 @@ class Turns:
         return connector not in self._lines
 
     def is_held(self, connector: str) -> bool:
-        """Whether somebody has a connector stay as it is, or waits to."""
+        """Whether a request needs a connector to stay stopped, or waits to."""
         return any(turn.exclusive for turn in self._lines.get(connector, ()))
 
     def take(self, connector: str, request: Request[Any], begin: Action, *, exclusive: bool = False) -> None:
@@ -72,14 +72,14 @@ class Turns:
             request.enter(f"waiting until this is done to connector {connector}: {line[0].request.stage[0]}")
 
     def end(self, reason: str) -> None:
-        """This worker leads no more, or another has led meanwhile: begin nothing that waits, and break off."""
+        """Begin nothing that waits, and break off what needs a connector stopped: this worker leads no more."""
         for connector, line in list(self._lines.items()):
             self.break_off(connector, reason)
             for turn in list(line)[1:]:
                 turn.request.break_off(self._leadership.refusal())
 
     def break_off(self, connector: str, reason: str) -> None:
-        """End what needs a connector to stay as it is, if it is under way, for it will not."""
+        """Break off what needs a connector to stay stopped, if it is under way, because it does not."""
         line = self._lines.get(connector)
         if not line or not line[0].exclusive:
             # A write is on its way, and is refused or not.
@@ -109,8 +109,8 @@ class Turns:
 
 
 def broken_off(request: Request[Any], connector: str, reason: str) -> ConnectError:
-    """What is told to whoever asked for something that ended in the middle."""
+    """The error of a request that was broken off in the middle."""
     return ConnectError(
-        f"This was broken off while {request.stage[0]}, because {reason}. Some of it may be done: look at GET "
+        f"The request was broken off while {request.stage[0]}, because {reason}. Part of it may be done: look at GET "
         f"/connectors/{connector}/offsets or /connectors/{connector}/dlq, and ask again."
     )

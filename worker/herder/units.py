@@ -1,4 +1,4 @@
-"""What runs on this worker: it is made to be what should run, and its states are kept. The herder's thread alone."""
+"""The units of this worker: starts and stops them, and keeps their statuses. The herder's thread alone."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from worker.herder.false_starts import FalseStarts
 from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
-from worker.stores.status.store import State, Status, StatusStore
-from worker.supervisor.lease import Lease
+from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.stores.status.store import State, Status
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
@@ -43,33 +43,30 @@ _AT_REST: Final[Mapping[TargetState, State]] = {
 class Units:
     """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet.
 
-    A worker whose ``lease`` is over writes no status: somebody else may run the unit (invariant I6).
+    A worker whose lease is over writes no status: somebody else may run the unit (invariant I6).
     """
 
     def __init__(
         self,
-        worker_props: Mapping[str, str],
-        worker_id: str,
-        configs: ConfigStore,
-        statuses: StatusStore,
+        worker: WorkerSettings,
+        stores: Stores,
         membership: Membership,
         supervisor: Supervisor,
         publishing: Publishing,
         inbox: Inbox,
         may_start: Callable[[Unit], bool],
-        lease: Lease | None,
         reconcile: Action,
     ) -> None:
-        self._worker_props = dict(worker_props)
-        self._worker_id = worker_id
-        self._configs = configs
-        self._statuses = statuses
+        self._worker_props = dict(worker.props)
+        self._worker_id = worker.id
+        self._lease = worker.lease
+        self._configs = stores.configs
+        self._statuses = stores.statuses
         self._membership = membership
         self._supervisor = supervisor
         self._publishing = publishing
         self._inbox = inbox
         self._may_start = may_start
-        self._lease = lease
         self._is_part = True
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()
@@ -81,7 +78,7 @@ class Units:
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def heard(self, notice: Changed | Published | Expires) -> None:
-        """Something became of a unit, or it said something."""
+        """Handle what the process of a unit has become or has reported."""
         match notice:
             case Changed():
                 self._reloads.changed(notice)
@@ -136,20 +133,20 @@ class Units:
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
 
     def stop(self, unit: Unit) -> None:
-        """Stop this, if it runs; the next :meth:`reconcile` after its end starts it again, if it is to run."""
+        """Stop a unit, if it runs; the next :meth:`reconcile` after its end starts it again, if it is to run."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._act(Stop(unit))
 
     def turn_away(self, unit: Unit) -> None:
-        """Stop this, whose process may not go on as it was started; if it is to run as before, it is tried again."""
+        """Stop a unit whose process may not go on as it was started; if it is still wanted so, it is started again."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._false_starts.add(unit, running.command)
             self._act(Stop(unit))
 
     def fail(self, unit: Unit, reason: str) -> None:
-        """Have this fail, if it runs."""
+        """Have a unit fail, if it runs."""
         running = self._running.get(unit)
         if running is not None and running.phase is not Phase.STOPPING:
             self._supervisor.command(unit, Fail(reason))
@@ -182,15 +179,15 @@ class Units:
         self._await(lambda: self._running.keys().isdisjoint(units) if units is not None else not self._running, action)
 
     def joined(self) -> None:
-        """This worker is part of its cluster, and what it says of units counts."""
+        """Write statuses again: this worker is part of its cluster."""
         self._is_part = True
 
     def divided(self) -> None:
-        """The work is divided anew, and what is not to run here any more is stopped, or about to be."""
+        """Publish again what is not kept yet: the work was divided anew."""
         self._publishing.joined()
 
     def lost(self, within: float) -> None:
-        """Stop everything, by force what has not ended after so many seconds, and say nothing of it any more."""
+        """Stop everything, by force after ``within`` seconds, and write no status any more."""
         self._is_part = False
         for unit in list(self._running):
             self._publishing.forget(unit.connector)
@@ -198,12 +195,12 @@ class Units:
             self._supervisor.stop(unit, within)
 
     def tasks_changed(self, connector: str) -> None:
-        """The task configs of a connector are others than before."""
+        """Compare the new task configs of a connector with those it wants, and remove what is left of former tasks."""
         self._publishing.look(connector)
         self._remove_leftovers(connector)
 
     def _remove_leftovers(self, connector: str) -> None:
-        """Forget the statuses of tasks that are no more and that nobody runs who would say so.
+        """Remove the statuses of former tasks that no worker runs, and so no worker would remove.
 
         Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
         """
@@ -217,7 +214,7 @@ class Units:
                 self._statuses.remove(unit)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
-        """The connector is no more; neither are its statuses, which are the leader's to remove where nothing runs."""
+        """Stop a connector that was deleted, and remove its statuses: the leader does so for what runs nowhere."""
         self._publishing.forget(connector)
         self.stop_all(connector)
         self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
@@ -228,7 +225,7 @@ class Units:
             self._statuses.remove(unit)
 
     def reconcile(self, drain: frozenset[str]) -> None:
-        """Do what brings that which runs nearer to what should; ``drain`` names the sinks that are to drain."""
+        """Take the next steps from what runs to what should run; ``drain`` names the sinks that are to drain."""
         connectors = self._configs.connectors()
         desired = desired_units(connectors, self._worker_props, drain)
         assigned = self._membership.assigned(desired)
@@ -272,13 +269,13 @@ class Units:
         self._supervisor.start(unit, command)
 
     def _take_over_restarts(self, unit: Unit) -> None:
-        """Count on from where another worker stopped; when it restarted the unit is not known, so it was just now."""
+        """Continue another worker's count of restarts. Their times are not known, so they count as made just now."""
         before = self._statuses.statuses().get(unit)
         if before is not None and (before.worker_id != self._worker_id or unit not in self._restarts):
             self._restarts[unit] = (time.monotonic(),) * before.restarts
 
     def _restart_later(self, unit: Unit) -> None:
-        """Start what has failed again after a while, if its connector's ``restart.policy`` has it so."""
+        """Start a failed unit again after a while, if its connector's ``restart.policy`` says so."""
         entry, failed = self._configs.connectors().get(unit.connector), self._running[unit]
         if entry is None:
             return
@@ -297,7 +294,7 @@ class Units:
         self._inbox.after(delay, again)
 
     def _gone(self, unit: Unit) -> None:
-        """What is said of a unit that has ended as it was asked to."""
+        """Write or remove the status of a unit that has ended as it was asked to."""
         entry = self._configs.connectors().get(unit.connector)
         if entry is None or (unit.is_task and unit.task >= len(entry.task_configs)):
             self._restarting.discard(unit)
@@ -323,7 +320,7 @@ class Units:
             action()
 
     def _tell_of_rest(self, connectors: Mapping[str, ConnectorEntry]) -> None:
-        """Say of connectors that do not run that this is as it should be."""
+        """Write the statuses of connectors that do not run because they are paused or stopped."""
         resting = {Unit(name): _AT_REST[entry.target] for name, entry in connectors.items() if entry.target in _AT_REST}
         statuses = self._statuses.statuses()
         for unit in self._membership.assigned(resting) - self._running.keys():
@@ -331,7 +328,7 @@ class Units:
                 self._put_status(unit, resting[unit], None)
 
     def speaks_for(self, unit: Unit) -> bool:
-        """Whether what this worker says of a unit that it runs counts: it is part of its cluster yet."""
+        """Whether this worker may write the status of a unit that it runs: it is still part of its cluster."""
         return self._is_in() and unit.connector in self._configs.connectors()
 
     def _is_in(self) -> bool:
@@ -348,7 +345,7 @@ class Units:
         self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))
 
     def _recent_restarts(self, unit: Unit) -> int:
-        """How many restarts by ``restart.policy`` count now."""
+        """The number of restarts by ``restart.policy`` that count now."""
         restarts, entry = self._restarts.get(unit), self._configs.connectors().get(unit.connector)
         if not restarts or entry is None:
             return 0

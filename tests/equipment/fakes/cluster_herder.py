@@ -38,37 +38,66 @@ class ClusterHerder:
         self.fenced: list[str] = []
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
+        self.connectors = _Connectors(self)
+        self.offsets = self.dead_letters = self.plugins = None
+        self.peers = _Peers(self)
+        self.loggers = _Loggers(self)
 
-    def connector_names(self) -> Request[list[str]]:
-        return answered(sorted(self.connectors_by_name))
+    def ping(self) -> Request[None]:
+        return answered(None) if self.broken is None else refused(self.broken)
 
-    def connector_config(self, name: str) -> Request[dict[str, str]]:
-        if name not in self.connectors_by_name:
+    def not_leader(self) -> Request[Any]:
+        """What it answers where it does not lead."""
+        return refused(NotLeaderError("Only the leader can do this", self.leader_url))
+
+
+class _Connectors:
+    """The connectors, which it writes where it leads."""
+
+    def __init__(self, herder: ClusterHerder) -> None:
+        self._herder = herder
+
+    def names(self) -> Request[list[str]]:
+        return answered(sorted(self._herder.connectors_by_name))
+
+    def config(self, name: str) -> Request[dict[str, str]]:
+        if name not in self._herder.connectors_by_name:
             return refused(NotFoundError(f"Connector {name} not found"))
-        return answered(self.connectors_by_name[name])
+        return answered(self._herder.connectors_by_name[name])
 
-    def create_connector(
+    def create(
         self, name: str, config: Mapping[str, str | None], target: TargetState | None = None
     ) -> Request[dict[str, Any]]:
-        if self.hangs:
+        if self._herder.hangs:
             return Request()
-        if not self.is_leader:
-            return self._not_leader()
-        if name in self.connectors_by_name:
+        if not self._herder.is_leader:
+            return self._herder.not_leader()
+        if name in self._herder.connectors_by_name:
             return refused(AlreadyExistsError(f"Connector {name} already exists"))
-        self.connectors_by_name[name] = {key: value for key, value in config.items() if value is not None}
-        return answered({"name": name, "config": self.connectors_by_name[name], "tasks": [], "type": "source"})
+        self._herder.connectors_by_name[name] = {key: value for key, value in config.items() if value is not None}
+        return answered({"name": name, "config": self._herder.connectors_by_name[name], "tasks": [], "type": "source"})
 
-    def delete_connector(self, name: str) -> Request[None]:
-        if not self.is_leader:
-            return self._not_leader()
-        return answered(None) if self.connectors_by_name.pop(name, None) else refused(NotFoundError("there is none"))
+    def delete(self, name: str) -> Request[None]:
+        if not self._herder.is_leader:
+            return self._herder.not_leader()
+        return (
+            answered(None)
+            if self._herder.connectors_by_name.pop(name, None)
+            else refused(NotFoundError("there is none"))
+        )
 
     def restart_task(self, name: str, task: int) -> Request[None]:
-        if self.owner_url is not None:
-            return refused(NotAssignedError("it runs elsewhere", self.owner_url))
-        self.restarted.append((name, task))
+        if self._herder.owner_url is not None:
+            return refused(NotAssignedError("it runs elsewhere", self._herder.owner_url))
+        self._herder.restarted.append((name, task))
         return answered(None)
+
+
+class _Peers:
+    """The answers to other workers."""
+
+    def __init__(self, herder: ClusterHerder) -> None:
+        self._herder = herder
 
     def put_task_configs(
         self,
@@ -78,32 +107,33 @@ class ClusterHerder:
         publication: Publication | None = None,
     ) -> Request[None]:
         try:
-            verify(signed, self.key, self.accepted)
+            verify(signed, self._herder.key, self._herder.accepted)
         except ConnectError as error:
             return refused(error)
-        if not self.is_leader:
-            return self._not_leader()
-        self.task_configs_by_name[name] = configs
-        self.publications[name] = publication
+        if not self._herder.is_leader:
+            return self._herder.not_leader()
+        self._herder.task_configs_by_name[name] = configs
+        self._herder.publications[name] = publication
         return answered(None)
 
     def fence(self, name: str, signed: SignedRequest) -> Request[None]:
         try:
-            verify(signed, self.key, self.accepted)
+            verify(signed, self._herder.key, self._herder.accepted)
         except ConnectError as error:
             return refused(error)
-        self.fenced.append(name)
+        self._herder.fenced.append(name)
         return answered(None)
 
-    def set_cluster_logger_level(self, name: str, level: str) -> Request[None]:
-        self.cluster_levels[name] = level
+
+class _Loggers:
+    """The log levels of the cluster."""
+
+    def __init__(self, herder: ClusterHerder) -> None:
+        self._herder = herder
+
+    def set_cluster_level(self, name: str, level: str) -> Request[None]:
+        self._herder.cluster_levels[name] = level
         return answered(None)
-
-    def ping(self) -> Request[None]:
-        return answered(None) if self.broken is None else refused(self.broken)
-
-    def _not_leader(self) -> Request[Any]:
-        return refused(NotLeaderError("Only the leader can do this", self.leader_url))
 
 
 def answered(value: T) -> Request[T]:

@@ -16,6 +16,7 @@ from rest.http.headers import AnswerHeaders
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
@@ -50,16 +51,12 @@ class NoOffsets:
 @pytest.fixture
 def herder() -> Iterator[Herder]:
     herder = Herder(
-        {},
-        "host:8083",
+        WorkerSettings({}, "host:8083", tracking=TopicTracking(enabled=True, resettable=False)),
+        Stores(MemoryConfigStore(), MemoryStatusStore(), NoOffsets()),
         Inbox(),
-        MemoryConfigStore(),
-        MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
         PluginRegistry([]),
-        NoOffsets(),
-        TopicTracking(enabled=True, resettable=False),
     )
     herder.start()
     yield herder

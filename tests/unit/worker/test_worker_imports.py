@@ -15,7 +15,7 @@ def imported_by(module: str) -> set[str]:
     return set(json.loads(answer.stdout))
 
 
-@pytest.mark.parametrize("module", ["worker.app.app", "worker.cli.main"])
+@pytest.mark.parametrize("module", ["worker.app.standalone", "worker.app.distributed", "worker.cli.main"])
 def test_a_worker_imports_no_plugin_and_no_task_loop(module: str) -> None:
     imported = imported_by(module)
     assert module in imported

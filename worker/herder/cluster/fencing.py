@@ -8,15 +8,15 @@ again; nothing is started in between.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
 from connect.errors import ConnectError
 from worker.herder.cluster.leadership import Leadership
-from worker.herder.cluster.publishing import Leader
 from worker.herder.inbox import Inbox, Request
 from worker.herder.inquiries import Inquiries
+from worker.herder.settings import WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore
 from worker.supervisor.messages import messages
@@ -47,33 +47,30 @@ class Fencing:
 
     def __init__(
         self,
-        worker_props: Mapping[str, str],
+        worker: WorkerSettings,
         configs: ConfigStore,
         membership: Membership,
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        leader: Leader | None,
         is_sink: Callable[[str], bool],
-        *,
-        enabled: bool,
     ) -> None:
-        self._worker_props = dict(worker_props)
+        self._worker_props = dict(worker.props)
         self._configs = configs
         self._membership = membership
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._leader = leader
+        self._leader = worker.leader
         self._is_sink = is_sink
-        self._enabled = enabled
+        self._enabled = worker.cluster is not None and worker.cluster.exactly_once
         self._asked: set[str] = set()
         self._rounds: dict[str, list[Request[None]]] = {}
         self._fencing: dict[str, Request[None]] = {}
         leadership.when_lost(self._end)
 
     def may_start(self, unit: Unit) -> bool:
-        """Whether a unit may be started; if not, what it waits for is on its way, and the configs change with it."""
+        """Whether a unit may be started; if not, its fencing is under way, and the configs change when that is done."""
         name = unit.connector
         if not (self._enabled and unit.is_task and self._configs.pending_fencing(name)) or self._is_sink(name):
             return True
@@ -83,7 +80,7 @@ class Fencing:
         return False
 
     def former_fenced(self, name: str) -> Future[None]:
-        """Done when no former task of a stopped connector can commit anything any more, as far as that can be had."""
+        """A future that is done when no former task of a stopped connector can commit any more."""
         fenced: Request[None] = Request()
         if not self._enabled:
             fenced.set_result(None)
@@ -154,7 +151,7 @@ class Fencing:
             self._record(name, tasks)
 
     def _end(self) -> None:
-        """Fence nobody any more: what runs by now may be what the next leader has fenced for."""
+        """Break off all fencing: the tasks that run by now may be those for which the next leader has fenced."""
         for name, fenced in list(self._fencing.items()):
             fenced.break_off(ConnectError(f"This worker ceased to lead the cluster while it fenced {name}; ask again"))
 

@@ -1,4 +1,4 @@
-"""Who may write configurations, and the key by which the workers trust each other. The herder's thread alone.
+"""The lead of the cluster: the right to write configurations and session keys. The herder's thread alone.
 
 A new leader writes nothing before it has read the config topic to its end and has fenced the writes of the leader
 before it (invariant I6). Crash point: a leader that is killed leaves at most task configs without their commit record,
@@ -29,7 +29,7 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class KeyRotation:
-    """How session keys are made, and for how many seconds each is used."""
+    """The algorithm and size of session keys, and for how many seconds each is used."""
 
     algorithm: str
     bits: int | None
@@ -70,13 +70,13 @@ class Leadership:
         return self._ready and not self._is_over()
 
     def refusal(self) -> ConnectError:
-        """Why this worker does not write as the leader."""
+        """The error with which this worker refuses to write as the leader."""
         if self._membership.is_leader:
-            return RebalanceInProgressError("This worker is not sure to lead the cluster at the moment; ask again.")
+            return RebalanceInProgressError("This worker may not lead the cluster any more; ask again.")
         return NotLeaderError("Another worker leads the cluster now.", self._membership.leader_url)
 
     def as_leader(self, request: Request[Any], action: Action) -> None:
-        """Do this as the leader, as soon as this worker may; one that has yet to join its cluster is waited for.
+        """Call ``action`` as the leader, as soon as this worker may; it joins its cluster first.
 
         Raises :class:`~worker.errors.NotLeaderError` where another is the leader, or has that come of the request.
         What ``action`` raises fails the request.
@@ -96,7 +96,7 @@ class Leadership:
             self._waiting.append((request, action))
 
     def when_lost(self, action: Action) -> None:
-        """Do this each time this worker has led and may not write any more."""
+        """Call ``action`` each time this worker has led and may not write any more."""
         self._when_lost.append(action)
 
     def changed(self) -> None:
@@ -191,7 +191,7 @@ class Leadership:
             return
         seconds = self._rotation.seconds
         if (error := written.exception()) is not None:
-            logger.warning("A new session key could not be written and will be again: %s", error)
+            logger.warning("A new session key could not be written, and will be tried again: %s", error)
             seconds = _RETRY
         if self._next_key is not None:
             self._next_key.cancel()

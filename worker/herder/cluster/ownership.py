@@ -1,4 +1,4 @@
-"""Whether a process is still the one that is to run its task (KIP-618). The herder's thread alone.
+"""Confirms that a process is still the one that is to run its task (KIP-618). The herder's thread alone.
 
 A process of an exactly-once source asks when it has fenced the ones before it, and sends nothing before it is told
 that it is so. Crash point: a worker that is killed before it answers takes the process with it.
@@ -34,14 +34,14 @@ class Ownership:
         self._is_sink = is_sink
 
     def asked(self, asked: OwnershipAsked) -> None:
-        """Look, and answer."""
+        """Read the newest configurations, and answer."""
         read = self._configs.read_to_end()
         read.add_done_callback(lambda done: self._inbox.post(lambda: self._answer(asked, done)))
 
     def _answer(self, asked: OwnershipAsked, read: Future[None]) -> None:
         unit = asked.unit
         if (error := read.exception()) is not None:
-            logger.warning("Whether %s may start is not known, so it is started again: %s", unit, error)
+            logger.warning("%s is started again, because it is not known whether it may start: %s", unit, error)
             self._units.turn_away(unit)
         elif not self._units.is_current(unit):
             logger.info("%s is not started as it was: it is configured anew or runs elsewhere", unit)

@@ -1,4 +1,4 @@
-"""Which task configs of a connector are the newest, whatever way they take to the leader.
+"""Publications of task configs, numbered so that the leader knows the newest, whatever way they take.
 
 A worker sends one publication of a connector after the other, but one that it has given up may still be on its way: in
 the leader's queue, at another worker that passes it on, or with a worker whose connector runs elsewhere by now. So the
@@ -19,14 +19,14 @@ from worker.errors import BadRequestError, RebalanceInProgressError
 __all__ = ["PUBLICATION_HEADER", "Publication", "Publications"]
 
 PUBLICATION_HEADER: Final = "X-Sluice-Publication"
-"""Carries what :meth:`Publication.text` gives."""
+"""The header that carries :meth:`Publication.text`."""
 
 _TEXT: Final = re.compile(r"(\d{1,10}) ([0-9a-f]{1,32}) (\d{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """When task configs were sent: the sender's generation, its process, and which publication of that it is."""
+    """The number of a publication, with the generation and the process of its sender."""
 
     generation: int
     process: str
@@ -34,7 +34,7 @@ class Publication:
 
     @classmethod
     def parse(cls, text: str) -> Publication:
-        """What :meth:`text` gave; :class:`~worker.errors.BadRequestError` for anything else."""
+        """Parse what :meth:`text` gave; :class:`~worker.errors.BadRequestError` for anything else."""
         found = _TEXT.fullmatch(text)
         if found is None:
             raise BadRequestError(
@@ -44,7 +44,7 @@ class Publication:
         return cls(int(found[1]), found[2], int(found[3]))
 
     def text(self) -> str:
-        """As it is sent."""
+        """The value of the header."""
         return f"{self.generation} {self.process} {self.number}"
 
 
@@ -59,7 +59,7 @@ class _Taken:
 
 
 class Publications:
-    """What the leader has taken of each connector. The herder's thread alone."""
+    """The publications that the leader has taken, by connector. The herder's thread alone."""
 
     def __init__(self) -> None:
         self._taken: dict[str, _Taken] = {}
@@ -83,7 +83,7 @@ class Publications:
         taken.numbers[publication.process] = publication.number
 
     def forget(self, connector: str) -> None:
-        """The connector is no more."""
+        """Forget a connector that was deleted."""
         self._taken.pop(connector, None)
 
 

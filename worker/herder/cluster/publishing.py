@@ -91,17 +91,17 @@ class Publishing:
         self._later: dict[str, Later] = {}
 
     def publish(self, connector: str, config: Mapping[str, str], configs: TaskConfigs) -> None:
-        """Have these be the connector's task configs, which it has made of this configuration."""
+        """Publish the task configs that a connector has made of its configuration."""
         self._wanted[connector] = _Wanted(config, configs)
         self._attempt(connector, _FIRST_BACKOFF)
 
     def look(self, connector: str) -> None:
-        """The task configs that are kept have changed: in a moment, see whether they are those that are wanted."""
+        """Compare the stored task configs, which have changed, with the wanted ones in a moment."""
         if connector in self._wanted and connector not in self._later:
             self._attempt_in(_LOOK_AGAIN, connector, _FIRST_BACKOFF)
 
     def joined(self) -> None:
-        """The cluster has a new generation: what is not kept yet is said to its leader.
+        """Publish what is not kept yet to the leader of the new generation.
 
         A former leader may take long to answer, or for ever, and what it has is refused by now.
         """
@@ -113,7 +113,7 @@ class Publishing:
             self._attempt(connector, _FIRST_BACKOFF)
 
     def forget(self, connector: str) -> None:
-        """The connector does not run here any more; whoever runs it says what it wants."""
+        """Forget a connector that does not run here any more: the worker that runs it publishes."""
         self._wanted.pop(connector, None)
         self._cancel(connector)
 
@@ -180,8 +180,8 @@ class Publishing:
         elif error is not None or not self._is_kept(connector, published):
             # Between two leaders this is how it goes; more is worth a line.
             level = logging.DEBUG if isinstance(error, RebalanceInProgressError) else logging.WARNING
-            reason = error or "others have come between"
-            logger.log(level, "The task configs of connector %s are not kept yet: %s", connector, reason)
+            reason = error or "another worker has written others meanwhile"
+            logger.log(level, "The task configs of connector %s are not stored yet: %s", connector, reason)
             self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))
 
     def _can_sign(self) -> bool:

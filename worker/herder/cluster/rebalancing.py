@@ -1,4 +1,4 @@
-"""What a worker does when the group divides its work anew. The herder's thread alone.
+"""Follows the rebalances of the group: takes up and gives up work. The herder's thread alone.
 
 ========================================  ==============================================================================
 kill -9 here                              then
@@ -14,12 +14,13 @@ no heartbeat gets through                 everything is stopped before the sessi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Action, Inbox
 from worker.herder.inquiries import Inquiries
+from worker.herder.settings import ClusterSettings, HerderCallbacks
 from worker.herder.units import Units
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.membership import Membership
@@ -33,8 +34,8 @@ logger = logging.getLogger(__name__)
 class Rebalancing:
     """Brings what runs here in line with each assignment.
 
-    A worker that cannot read the configurations that an assignment was made of within ``sync_timeout`` seconds leaves
-    the group for ``unsync_backoff`` seconds.
+    A worker that cannot read the configurations that an assignment was made of within the ``sync_timeout`` of its
+    ``cluster`` leaves the group for ``unsync_backoff`` seconds.
     """
 
     def __init__(
@@ -45,10 +46,8 @@ class Rebalancing:
         leadership: Leadership,
         inquiries: Inquiries,
         inbox: Inbox,
-        reconcile: Action,
-        refused: Callable[[str], None],
-        sync_timeout: float,
-        unsync_backoff: float,
+        callbacks: HerderCallbacks,
+        cluster: ClusterSettings | None,
     ) -> None:
         self._membership = membership
         self._configs = configs
@@ -56,10 +55,9 @@ class Rebalancing:
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
-        self._reconcile = reconcile
-        self._refused = refused
-        self._sync_timeout = sync_timeout
-        self._unsync_backoff = unsync_backoff
+        self._callbacks = callbacks
+        self._sync_timeout = cluster.sync_timeout if cluster is not None else 0.0
+        self._unsync_backoff = cluster.unsync_backoff if cluster is not None else 0.0
         self._newest: Event | None = None
         self._divided: Mapping[str, int] = {}
 
@@ -69,7 +67,7 @@ class Rebalancing:
         self._membership.start(lambda event: self._inbox.post(lambda: self._happened(event)), self.snapshot)
 
     def snapshot(self, offset: int) -> Future[ConfigSnapshot]:
-        """What there is to divide, read up to ``offset`` at least as far as that can be read; from any thread."""
+        """The connectors and tasks to divide, read up to ``offset`` if that can be read; from any thread."""
         snapshot: Future[ConfigSnapshot] = Future()
 
         def look() -> None:
@@ -99,7 +97,7 @@ class Rebalancing:
             case Lost():
                 self._lost(event)
             case Refused(message):
-                self._refused(message)
+                self._callbacks.refused(message)
 
     def _joined(self, event: Joined) -> None:
         if event.mismatch:
@@ -111,7 +109,7 @@ class Rebalancing:
 
     def _take(self, event: Joined) -> None:
         logger.info(
-            "Generation %d: %s leads, this worker has %d connectors and tasks and gives up %d",
+            "Generation %d: %s leads; this worker keeps %d connectors and tasks and gives up %d",
             event.generation,
             event.leader_url,
             len(event.held),
@@ -120,7 +118,7 @@ class Rebalancing:
         self._membership.happened(event)
         self._units.joined()
         self._leadership.changed()
-        self._reconcile()
+        self._callbacks.reconcile()
         self._units.divided()
         if event.revoked:
             self._units.when_gone(event.revoked, lambda: self._revoked(event))
@@ -130,7 +128,7 @@ class Rebalancing:
             self._membership.rejoin("what was revoked is stopped")
 
     def _lost(self, event: Lost) -> None:
-        logger.warning("This worker is not part of its cluster now and stops everything")
+        logger.warning("This worker is not part of its cluster any more and stops all connectors and tasks")
         self._membership.happened(event)
         self._leadership.changed()
         self._units.lost(event.within)

@@ -1,4 +1,4 @@
-"""What is known of connectors, and what is shown of it. Used by the herder's thread alone."""
+"""Looks up connectors in the stores, and shows them. Used by the herder's thread alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TopicTracking:
 class Connectors:
     """Looks up connectors in the stores.
 
-    Every method fails with :class:`~connect.errors.NotFoundError` for a connector that there is not.
+    Every method raises :class:`~connect.errors.NotFoundError` for an unknown connector.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Connectors:
         return sorted(self._configs.connectors())
 
     def entry(self, name: str) -> ConnectorEntry:
-        """A connector as it is to be."""
+        """The entry of a connector in the config store."""
         entry = self._configs.connectors().get(name)
         if entry is None:
             raise NotFoundError(f"Connector {name} not found")
         return entry
 
     def forget(self, name: str) -> None:
-        """Forget what is known of a connector that is no more."""
+        """Forget a connector that was deleted."""
         self._measurements.forget(name)
         self._kept_views.forget(name)
 
@@ -94,9 +94,9 @@ class Connectors:
         found = self.type(name)
         if found == _UNKNOWN:
             raise ConnectError(
-                f"Whether connector {name} is a source or a sink is not known: what wrote its configuration did not "
-                "keep that, and no plugins.toml tells it of its connector.class. PUT its configuration once more, "
-                "unchanged, or tell the type in the plugins.toml of the plugin."
+                f"It is not known whether connector {name} is a source or a sink: its stored configuration does not "
+                "tell, and no plugins.toml has a type for its connector.class. PUT its configuration once more, "
+                "unchanged, or set the type in the plugins.toml of the plugin."
             )
         return found == "source"
 
@@ -161,7 +161,7 @@ class Connectors:
             self._statuses.put_topics(unit, topics)
 
     def topics(self, name: str) -> list[str]:
-        """The topics a connector uses; none of one that there is not."""
+        """The topics a connector uses; none for an unknown connector."""
         if not self._tracking.enabled:
             raise ForbiddenError("Topic tracking is disabled.")
         return self._statuses.topics(name)
@@ -173,14 +173,3 @@ class Connectors:
         if not self._tracking.resettable:
             raise ForbiddenError("Topic tracking reset is disabled.")
         self._statuses.remove_topics(name)
-
-    def listed_plugin(self, name: str) -> PluginEntry:
-        """The plugin of any kind that is called ``name`` and listed."""
-        for kind in PluginKind:
-            try:
-                entry = self._plugins.find(kind, name)
-            except PluginError:
-                continue
-            if entry in self._plugins.entries(kind):
-                return entry
-        raise NotFoundError(f"Unknown plugin {name}.")

@@ -50,7 +50,7 @@ class Drainable:
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """What follows: the sinks to tell, the connectors to stop, and whether all is done."""
+    """A decision: the sinks to drain, the connectors to stop, and whether all is done."""
 
     sinks: frozenset[str]
     stop: frozenset[str]
@@ -72,13 +72,13 @@ _LOOK_AGAIN: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the connectors with ``run.until=drained`` ended: those that failed."""
+    """The outcome of connectors with ``run.until=drained``: those that failed."""
 
     failed: tuple[str, ...]
 
 
 class Drains:
-    """Looks how far such connectors are. ``is_source`` tells the kind of one, ``turns`` are for what it writes of one.
+    """Watches connectors with ``run.until=drained``, tells their sinks to drain, and stops what is drained.
 
     In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
     connectors have nothing to do with each other (``together`` is false), each sink drains from its start.
@@ -106,7 +106,7 @@ class Drains:
         self._later: Later | None = None
 
     def all_created(self) -> None:
-        """There are no more connectors to come: sinks need not wait for sources that are not there yet."""
+        """Let sinks drain: every source that they might wait for has been created."""
         self._all_created = True
 
     def sinks(self) -> frozenset[str]:
@@ -131,7 +131,7 @@ class Drains:
                 self._clear(name, entry.drained)
 
     def outcome(self) -> Outcome | None:
-        """How everything ended, if all connectors of a standalone worker are to drain and have."""
+        """The outcome of a standalone worker all of whose connectors are to drain, once they have."""
         bounded = self._bounded()
         ends = {name: entry for name, entry in bounded.items() if not entry.config.get("schedule")}
         finished = draining(self._drainable(ends)).finished and len(ends) == len(self._configs.connectors())
@@ -142,7 +142,7 @@ class Drains:
         return Outcome(tuple(sorted(failed)))
 
     def _look_later(self, bounded: Mapping[str, ConnectorEntry]) -> None:
-        """Look again in a moment while any runs: other workers say of their tasks that they are drained."""
+        """Look again in a moment while any runs: tasks of other workers may be drained by then."""
         runs = any(entry.target is not TargetState.STOPPED for entry in bounded.values())
         if runs and self._later is None and not self._together:
             self._later = self._inbox.after(_LOOK_AGAIN, self._look)

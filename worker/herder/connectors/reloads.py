@@ -1,7 +1,7 @@
-"""Restarts of what was started with values that hold for a time only (KIP-297). The herder's thread alone.
+"""Restarts units whose provider values have expired (KIP-297). The herder's thread alone.
 
-Each process of a connector or task says for how long what config providers gave it holds. When that is over, it is
-restarted and looks the values up anew; Apache Kafka Connect does so with connectors only, whose tasks keep the old
+Each process of a connector or task reports for how long the values of its config providers hold. After that it is
+restarted and looks them up anew; Apache Kafka Connect does so with connectors only, whose tasks keep the old
 values (KAFKA-17627). Crash point: a worker that is killed takes these times with it. Wherever its connectors and tasks
 start again, they look everything up, and a new time begins.
 """
@@ -34,7 +34,7 @@ class Reloads:
         self._due: dict[Unit, tuple[float, Later]] = {}
 
     def expires(self, notice: Expires) -> None:
-        """A process said for how long its values hold; a task may say so of its connector's and of its own."""
+        """Plan the restart of a unit that has reported how long its values hold; the shortest time counts."""
         unit, seconds = notice.unit, max(notice.seconds, _SHORTEST)
         if unit in self._due and self._due[unit][0] <= seconds:
             return
@@ -43,7 +43,7 @@ class Reloads:
         logger.info("%s is restarted in %.1f s, when its config expires", unit, seconds, extra={"context": str(unit)})
 
     def changed(self, change: Changed) -> None:
-        """Forget of what has ended, or needs no values any more."""
+        """Cancel the restart of a unit that has ended, or needs no values any more."""
         if change.phase in _OVER:
             self._forget(change.unit)
 

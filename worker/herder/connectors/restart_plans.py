@@ -1,4 +1,4 @@
-"""What a restart restarts (KIP-745), and when what has failed is started again: functions of what happened before."""
+"""Plans of restarts: the units a request restarts (KIP-745), and the time at which a failed one starts again."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class RestartPolicy:
         )
 
     def recent(self, restarts: tuple[float, ...], now: float) -> tuple[float, ...]:
-        """Those of the times of restarts that count at this time."""
+        """The times of those restarts that still count."""
         return tuple(at for at in restarts if now - at < self.window)
 
     def delay(self, restarts: tuple[float, ...], now: float) -> float | None:

@@ -6,12 +6,15 @@ from typing import Any, Final, TypeVar
 
 from connect.errors import ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
-from worker.herder.connectors.restart_plans import restart_plan
-from worker.herder.inbox import Action, Inbox, Request
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.restart_plans import restart_plan, restarting
+from worker.herder.inbox import Action, Inbox, Request, Requests
+from worker.herder.settings import Stores
 from worker.herder.units import Units
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConfigStore, ConnectorEntry, TargetState
-from worker.stores.status.store import State, StatusStore
+from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.stores.status.store import State
 from worker.unit import Unit
 
 __all__ = ["Restarts"]
@@ -32,21 +35,47 @@ class Restarts:
     """
 
     def __init__(
-        self, configs: ConfigStore, statuses: StatusStore, membership: Membership, units: Units, inbox: Inbox
+        self,
+        stores: Stores,
+        membership: Membership,
+        connectors: Connectors,
+        leadership: Leadership,
+        units: Units,
+        inbox: Inbox,
     ) -> None:
-        self._configs = configs
-        self._statuses = statuses
+        self._configs = stores.configs
+        self._statuses = stores.statuses
         self._membership = membership
+        self._connectors = connectors
+        self._leadership = leadership
         self._units = units
         self._inbox = inbox
+        self._requests = Requests(inbox)
 
     def connector(self, request: Request[dict[str, Any]], name: str) -> None:
-        """Restart a connector without its tasks; there is nothing to be shown of it."""
+        """Restart a connector without its tasks; the answer is empty."""
         self._attempt(request, Unit(name), lambda: request.set_result({}), _PATIENCE)
 
     def task(self, request: Request[None], unit: Unit) -> None:
         """Restart one task."""
         self._attempt(request, unit, lambda: request.set_result(None), _PATIENCE)
+
+    def everywhere(
+        self, request: Request[dict[str, Any]], name: str, *, include_tasks: bool, only_failed: bool
+    ) -> None:
+        """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
+
+        def begin() -> None:
+            if not self._connectors.exists(name):
+                raise NotFoundError(f"Unknown connector: {name}")
+            statuses = self._statuses.statuses()
+            plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
+            shown = self._connectors.status(name, restarting(statuses, plan))
+            request.enter(f"asking for a restart of connector {name}")
+            written = self._configs.put_restart(name, include_tasks=include_tasks, only_failed=only_failed)
+            self._requests.answer_when_written(request, written, lambda: shown)
+
+        self._leadership.as_leader(request, begin)
 
     def requested(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart what runs here of a connector, as every worker was asked to (KIP-745)."""

@@ -30,7 +30,7 @@ _RETRY: Final = 1.0
 
 
 def next_run(config: Mapping[str, str], after: datetime) -> datetime | None:
-    """When a connector is to run for the first time after a time, in UTC; ``None`` without a schedule.
+    """The first time after ``after`` at which a connector runs, in UTC; ``None`` without a schedule.
 
     Raises :class:`~connect.errors.ConfigError` for one that cannot be read.
     """
@@ -76,7 +76,7 @@ class Schedules:
             self._later = self._inbox.after(min(*waits, _LONGEST_WAIT), self.look)
 
     def _complain(self) -> None:
-        """Say once of each schedule that cannot be read that nothing comes of it."""
+        """Log each schedule that cannot be read, once."""
         entries = self._configs.connectors().items()
         unreadable = {name: error for name, entry in entries if (error := _next(entry)) and isinstance(error, str)}
         for name, error in sorted(unreadable.items() - self._unreadable.items()):
@@ -98,7 +98,7 @@ class Schedules:
 
 
 def due(entry: ConnectorEntry) -> datetime | None:
-    """When a connector that rests is to run next.
+    """The next time at which a connector that rests is to run.
 
     ``None`` for one that runs, that a user has stopped, or whose schedule cannot be read: others may have written it.
     """
@@ -107,7 +107,7 @@ def due(entry: ConnectorEntry) -> datetime | None:
 
 
 def _next(entry: ConnectorEntry) -> datetime | str | None:
-    """When it is due, or why that cannot be told."""
+    """The time at which it is due, or the reason for which that is not known."""
     if entry.target is not TargetState.STOPPED or entry.drained is None:
         return None
     try:

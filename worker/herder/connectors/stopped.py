@@ -1,4 +1,4 @@
-"""What may be done to a connector only while it is stopped. Used by the herder's thread alone."""
+"""Holds connectors stopped while the leader changes their offsets or replays. Used by the herder's thread alone."""
 
 from __future__ import annotations
 

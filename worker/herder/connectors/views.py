@@ -1,4 +1,4 @@
-"""What the REST API shows of connectors and tasks, made anew only for those of which something has changed."""
+"""The views of connectors and tasks in the REST API, made anew only for those that have changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from worker.unit import Unit
 __all__ = ["KeptViews", "Views", "by_connector", "connector_info", "connector_status", "task_configs", "task_status"]
 
 Measured: TypeAlias = Callable[[Unit, Status], Mapping[str, float] | None]
-"""What a task with a status has counted and measured, if that is known."""
+"""The measurements of a task with a status, if they are known."""
 
 
 def connector_info(name: str, kind: str, entry: ConnectorEntry) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class KeptViews:
         return kept.views
 
     def forget(self, name: str) -> None:
-        """The connector is no more."""
+        """Forget a connector that was deleted."""
         self._kept.pop(name, None)
 
 

@@ -1,4 +1,4 @@
-"""Creates, changes, stops and restarts connectors at the request of a user. The leader does; in the herder's thread."""
+"""Creates, changes, stops and deletes connectors, as the leader. In the herder's thread alone."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
-from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
+from connect.errors import AlreadyExistsError, NotFoundError
 from connect.plugins import PluginEntry
 from worker.errors import BadRequestError, ConflictError, InvalidConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication, Publications
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.drains import stop_connector
-from worker.herder.connectors.restart_plans import restart_plan, restarting
-from worker.herder.inbox import Inbox, Request
+from worker.herder.inbox import Inbox, Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.herder.turns import Turns
-from worker.loggers import level_named
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, TargetState
-from worker.stores.status.store import StatusStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report
 
@@ -50,7 +47,7 @@ _INITIAL_STATES: Final = {
 
 
 def named(name: str, config: GivenConfig) -> dict[str, str | None]:
-    """The configuration with its connector's name, which it may say already but not otherwise; null says nothing."""
+    """The configuration with its connector's name. It may name it already, but no other; null names none."""
     said = config.get(_NAME)
     if said is not None and said != name:
         raise BadRequestError(f"Connector name configuration ({said}) doesn't match connector name in the URL ({name})")
@@ -58,7 +55,7 @@ def named(name: str, config: GivenConfig) -> dict[str, str | None]:
 
 
 def initial_target(initial_state: object) -> TargetState | None:
-    """How a connector is to begin that is created with this ``initial_state`` (KIP-980), if it has one."""
+    """The target state of a connector that is created with this ``initial_state`` (KIP-980), if one is given."""
     if initial_state is None:
         return None
     target = _INITIAL_STATES.get(initial_state.upper()) if isinstance(initial_state, str) else None
@@ -128,7 +125,6 @@ class Writes:
         self,
         worker_props: Mapping[str, str],
         configs: ConfigStore,
-        statuses: StatusStore,
         membership: Membership,
         connectors: Connectors,
         leadership: Leadership,
@@ -138,19 +134,19 @@ class Writes:
     ) -> None:
         self._worker_props = dict(worker_props)
         self._configs = configs
-        self._statuses = statuses
         self._membership = membership
         self._connectors = connectors
         self._leadership = leadership
         self._inquiries = inquiries
         self._inbox = inbox
+        self._requests = Requests(inbox)
         self._turns = turns
         self._overtaken = Turns(leadership, inbox.post)
         self._creating: set[str] = set()
         self._publications = Publications()
 
     def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
-        """Check a configuration and make a connector of it."""
+        """Check a configuration and create a connector with it."""
 
         def begin() -> None:
             self._check_new(name, is_new=name not in self._creating)
@@ -206,8 +202,8 @@ class Writes:
 
             def write() -> None:
                 if self._patched(name, patch) == config:
-                    stage = f"writing the configuration of connector {name}"
-                    self._written(attempt, stage, self._put(name, config_checked), answer)
+                    attempt.enter(f"writing the configuration of connector {name}")
+                    self._requests.answer_when_written(attempt, self._put(name, config_checked), answer)
                     return
                 attempt.set_result(None)
                 if again:
@@ -261,7 +257,7 @@ class Writes:
         configs: Sequence[Mapping[str, str]],
         publication: Publication | None,
     ) -> None:
-        """Keep the task configs that the worker of a connector heard of it, unless a newer publication has come."""
+        """Keep the task configs that a connector wants, unless a newer publication has come."""
 
         def write() -> Future[None]:
             if self._connectors.entry(name).target is TargetState.STOPPED:
@@ -274,28 +270,8 @@ class Writes:
         self._leadership.as_leader(request, lambda: self._change(request, name, stage, write, _nothing))
 
     def forget(self, name: str) -> None:
-        """The connector is no more."""
+        """Forget a connector that was deleted."""
         self._publications.forget(name)
-
-    def restart(self, request: Request[Document], name: str, *, include_tasks: bool, only_failed: bool) -> None:
-        """Have every worker restart what it runs of a connector (KIP-745); its status, with what is being restarted."""
-
-        def begin() -> None:
-            if not self._connectors.exists(name):
-                raise NotFoundError(f"Unknown connector: {name}")
-            statuses = self._statuses.statuses()
-            plan = restart_plan(name, statuses, include_tasks=include_tasks, only_failed=only_failed)
-            shown = self._connectors.status(name, restarting(statuses, plan))
-            written = self._configs.put_restart(name, include_tasks=include_tasks, only_failed=only_failed)
-            self._written(request, f"asking for a restart of connector {name}", written, lambda: shown)
-
-        self._leadership.as_leader(request, begin)
-
-    def set_logger_level(self, request: Request[None], namespace: str, level: str) -> None:
-        """Have every worker set the level of a logger. Any worker may ask for that."""
-        level_named(level)
-        written = self._configs.put_logger_level(namespace, level.upper())
-        self._written(request, "writing the level of a logger", written, _nothing)
 
     def _validated(
         self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
@@ -339,7 +315,8 @@ class Writes:
         """
 
         def begin() -> None:
-            self._written(request, stage, write(), result)
+            request.enter(stage)
+            self._requests.answer_when_written(request, write(), result)
 
         self._leading(request, lambda: self._turns.take(name, request, begin))
 
@@ -358,23 +335,9 @@ class Writes:
         if not self._connectors.exists(name):
             raise NotFoundError(f"Unknown connector {name}")
 
-    def _written(self, request: Request[T], stage: str, written: Future[None], result: Callable[[], T]) -> None:
-        """Answer once a write is in the store's view."""
-        request.enter(stage)
-
-        def done() -> None:
-            try:
-                if (error := written.exception()) is not None:
-                    raise error
-                request.set_result(result())
-            except ConnectError as error:
-                request.set_exception(error)
-
-        written.add_done_callback(lambda _: self._inbox.post(done))
-
 
 def _nothing() -> None:
-    """What is answered where there is nothing to be said."""
+    """Answer with nothing."""
 
 
 def _pass_on_failure(done: Future[None], request: Request[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Moving the consumer groups of sinks, and how far connectors are behind. Used by the herder's thread alone.
+"""Moves the consumer groups of sinks, and tells the lag of connectors. Used by the herder's thread alone.
 
 Nothing here waits: the broker is asked by a child process, and its answer comes back into the herder's inbox.
 """
@@ -14,8 +14,8 @@ from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
+from worker.herder.offsets.bodies import Reset, not_stopped, read_reset, refuse_source
 from worker.herder.offsets.lag import lag_document, source_lag_document
-from worker.herder.offsets.requests import Reset, not_stopped, read_reset, refuse_source
 from worker.metrics.measurements import Measurements, Values
 from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.stores.status.store import StatusStore
@@ -50,7 +50,7 @@ class ConsumerOffsets:
         self._measurements = measurements
 
     def reset(self, request: Request[list[Document]], name: str, body: Mapping[str, Any], *, dry_run: bool) -> None:
-        """Move the group of a stopped sink, or tell in a dry run, in whatever state it is, where it would be."""
+        """Move the group of a stopped sink. A dry run, for which it need not be stopped, tells where it would be."""
         entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             raise refuse_source(name)
@@ -61,7 +61,7 @@ class ConsumerOffsets:
             self._leadership.as_leader(request, lambda: self._move_stopped(request, name, reset))
 
     def lag(self, request: Request[Document], name: str) -> None:
-        """Answer with how far a connector is behind, as far as that can be told."""
+        """Answer with the lag of a connector, as far as it is known."""
         entry = self._connectors.entry(name)
         number, is_source = len(entry.task_configs), self._connectors.is_source(name)
 
@@ -80,7 +80,7 @@ class ConsumerOffsets:
         self._measurements.gather(name, gathered)
 
     def _measured(self, name: str, number: int) -> dict[int, Values]:
-        """What is known of each task, which may be nothing."""
+        """The measurements of each task, as far as they are known."""
         statuses = self._statuses.statuses()
         units = [Unit(name, task) for task in range(number)]
         known = {unit.task: self._measurements.of(unit, statuses[unit]) for unit in units if unit in statuses}

@@ -1,4 +1,4 @@
-"""How far connectors are behind, and how fast they go, as it is shown: functions of what is known."""
+"""The lag and the speed of connectors, as the REST API shows them: functions of what is known."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lag_document(
 
 
 def source_lag_document(name: str, tasks: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
-    """What is left to read for each task of a source that can tell, by unit, and in all.
+    """The rest that each task of a source has to read, if it can tell, by unit, and the sum.
 
     While nothing is known of some task there is no sum: it would be too small.
     """

@@ -1,4 +1,4 @@
-"""Reading and altering the offsets of connectors (KIP-875). Used by the herder's thread alone.
+"""Reads and alters the offsets of connectors (KIP-875). Used by the herder's thread alone.
 
 Nothing here waits: a connector's opinion and a consumer group's offsets are asked of a child process, source offsets
 of the thread that owns them, and each answer comes back into the herder's inbox.
@@ -15,10 +15,12 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from connect.errors import ConnectError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
-from worker.herder.offsets.requests import (
+from worker.herder.offsets.bodies import (
     done_message,
     not_stopped,
     sink_document,
@@ -31,7 +33,7 @@ from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, Report
 
-__all__ = ["ConnectorOffsets", "Document"]
+__all__ = ["ConnectorOffsets"]
 
 Document: TypeAlias = dict[str, Any]
 GivenOffsets: TypeAlias = Sequence[Mapping[str, Any]]
@@ -46,6 +48,8 @@ class ConnectorOffsets:
     def __init__(
         self,
         worker_props: Mapping[str, str],
+        connectors: Connectors,
+        leadership: Leadership,
         layers: OffsetLayers,
         inquiries: Inquiries,
         stopped: StoppedConnectors,
@@ -53,15 +57,18 @@ class ConnectorOffsets:
         post: Callable[[Callable[[], None]], None],
     ) -> None:
         self._worker_props = dict(worker_props)
+        self._connectors = connectors
+        self._leadership = leadership
         self._layers = layers
         self._inquiries = inquiries
         self._stopped = stopped
         self._fence = fence
         self._post = post
 
-    def read(self, request: Request[Document], name: str, entry: ConnectorEntry, *, is_source: bool) -> None:
+    def read(self, request: Request[Document], name: str) -> None:
         """Answer with the offsets of a connector, whatever state it is in."""
-        if is_source:
+        entry = self._connectors.entry(name)
+        if self._connectors.is_source(name):
             request.enter(f"reading the offsets of connector {name}")
             self._layers.read(request, name, entry.config, lambda pairs: request.set_result(source_document(pairs)))
             return
@@ -73,16 +80,12 @@ class ConnectorOffsets:
         request.enter(f"reading the consumer group offsets of connector {name}")
         self._inquiries.answer(messages.ReadSinkOffsets(dict(entry.config), self._worker_props), request, answered)
 
-    def alter(
-        self,
-        request: Request[Document],
-        name: str,
-        entry: ConnectorEntry,
-        given: GivenOffsets | None,
-        *,
-        is_source: bool,
-    ) -> None:
+    def alter(self, request: Request[Document], name: str, given: GivenOffsets | None) -> None:
         """Alter offsets of a stopped connector, or reset all of them where none are ``given``."""
+        self._leadership.as_leader(request, lambda: self._alter(request, name, given))
+
+    def _alter(self, request: Request[Document], name: str, given: GivenOffsets | None) -> None:
+        entry, is_source = self._connectors.entry(name), self._connectors.is_source(name)
         if entry.target is not TargetState.STOPPED:
             raise not_stopped(name)
         begin: Callable[[ConnectorEntry], None]

@@ -1,4 +1,4 @@
-"""Source offsets where they are: with the worker, and in topics that a connector's tasks write themselves (KIP-618).
+"""Source offsets in both places: with the worker, and in topics that a connector's tasks write themselves (KIP-618).
 
 A connector with an ``offsets.storage.topic`` of its own has them there, and the worker has a copy; what the own topic
 does not have is looked for in the copy. Used by the herder's thread alone.
@@ -133,7 +133,7 @@ def may_have_own_topic(config: Mapping[str, str]) -> bool:
 
 
 def layered(own: OffsetPairs, copied: OffsetPairs) -> OffsetPairs:
-    """What the own topic has, and what only the worker's copy has."""
+    """The offsets of the connector's own topic, and those that only the worker's copy has."""
     known = {_key(partition) for partition, _ in own}
     return [*own, *(pair for pair in copied if _key(pair[0]) not in known)]
 

@@ -12,7 +12,7 @@ from worker.runtime.dead_letters.queue import PREFIX
 from worker.runtime.tolerance import RawRecord
 from worker.security.redaction import Redaction
 
-__all__ = ["REPLAYED", "ErrantRecord"]
+__all__ = ["REPLAYED", "DeadLetter"]
 
 REPLAYED: Final = "__connect.dlq.replayed"
 """The header of a replayed record: the topic, partition and offset it had in the queue."""
@@ -22,7 +22,7 @@ _TEXTS: Final = ("exception.message", "exception.stacktrace")
 
 
 @dataclass(frozen=True)
-class ErrantRecord:
+class DeadLetter:
     """One record of the queue ``queue``, with all its headers."""
 
     queue: str
@@ -41,7 +41,7 @@ class ErrantRecord:
 
     @cached_property
     def context(self) -> Mapping[str, str]:
-        """What its report says, without the prefix of the headers; the last word of each."""
+        """The report in its headers, by name without the prefix; of repeated headers the last counts."""
         return {
             name.removeprefix(PREFIX): (value or b"").decode(errors="replace")
             for name, value in self.headers
@@ -50,7 +50,7 @@ class ErrantRecord:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Its size in bytes."""
         headers = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers
 
@@ -84,7 +84,7 @@ class ErrantRecord:
         )
 
     def document(self, redaction: Redaction) -> dict[str, Any]:
-        """The record as it is shown, without the secrets that its report may tell (invariant I8)."""
+        """The record as the REST API shows it, without secrets that its report may contain (invariant I8)."""
         plain = [(name, value) for name, value in self.headers if not name.startswith(PREFIX)]
         return {
             "partition": self.partition,
@@ -98,7 +98,7 @@ class ErrantRecord:
 
 
 def _error(context: Mapping[str, str], redaction: Redaction) -> dict[str, Any]:
-    """What went wrong, for people."""
+    """The error as it is shown."""
     texts = {name: redaction.told(context[name]) for name in _TEXTS if name in context}
     return {
         "topic": context.get("topic"),

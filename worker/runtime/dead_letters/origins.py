@@ -1,4 +1,4 @@
-"""Where the records of a sink's dead letter queue may go back to: who may write to a queue is not to choose that."""
+"""The origins to which dead letters may return: not for everybody who may write to the queue to choose."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from worker.config.connector import SinkConnectorConfig
-from worker.runtime.dead_letters.dead_letter import ErrantRecord
+from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.sink.topic_choice import KAFKAS_OWN, TopicChoice
 from worker.runtime.tolerance import RawRecord
 
-__all__ = ["ErrantOrigins", "internal_topics"]
+__all__ = ["DeadLetterOrigins", "internal_topics"]
 
 _STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 _HEADERS: Final = "errors.deadletterqueue.context.headers.enable"
@@ -19,20 +19,20 @@ _UNTOLD: Final = (
 )
 
 
-class ErrantOrigins:
-    """Decides by the configuration of a sink and of its worker."""
+class DeadLetterOrigins:
+    """Decides where dead letters may return to, by the configurations of a sink and of its worker."""
 
     def __init__(self, config: SinkConnectorConfig, worker_props: Mapping[str, str]) -> None:
         self._name = config.name
         self._choice = TopicChoice(config)
         self._internal = internal_topics(worker_props)
 
-    def original(self, record: ErrantRecord) -> RawRecord | None:
+    def original(self, record: DeadLetter) -> RawRecord | None:
         """The record as it was consumed; ``None`` if nothing tells its topic."""
         return record.original(self._choice.only_topic)
 
     def why_not(self, original: RawRecord | None, to: str) -> str | None:
-        """Why a record cannot go back there, if it cannot; a task is also given its partition and offset."""
+        """The reason for which a record cannot return, if any; to a task it needs its partition and offset too."""
         if original is None:
             return _UNTOLD
         if original.topic in self._internal or not self._choice.has(original.topic):

@@ -24,7 +24,7 @@ from worker.security.redaction import Redaction
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
 
 PREFIX: Final = "__connect.errors."
-"""What the names of the headers begin with that say what went wrong (KIP-298)."""
+"""The prefix of the headers that tell the error (KIP-298)."""
 
 _FLUSH_TIMEOUT: Final = 60.0
 _SERVE: Final = 0.1
@@ -39,7 +39,7 @@ class ErrorHeaders:
     redaction: Redaction
 
     def of(self, failure: Failure, raw: RawRecord) -> Sequence[tuple[str, bytes | None]]:
-        """Those of one record."""
+        """The headers of one record."""
         place: Mapping[str, object] = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
         record = failure.record
         if record is not None and not isinstance(record, SinkRecord):

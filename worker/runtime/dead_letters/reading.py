@@ -1,4 +1,4 @@
-"""A connector's dead letter queue as it is read: which records, and up to where they were replayed."""
+"""Reads the dead letter queue of a connector, and keeps the position up to which it was replayed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.dead_letters.dead_letter import ErrantRecord
+from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.dead_letters.origins import internal_topics
 from worker.runtime.sink.consume import by_topic
 
-__all__ = ["ErrantQueue", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
+__all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Range:
 
 
 def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
-    """All that is after one record, partition by partition; without one all there is."""
+    """The ranges after one record, partition by partition; without one, the whole queue."""
     partition, offset = after or (-1, -1)
     wanted = {number: end for number, end in ends.items() if number >= partition}
-    return _there(
+    return _clipped(
         [Range(number, offset + 1 if number == partition else 0, end) for number, end in wanted.items()], begins, ends
     )
 
@@ -48,25 +48,25 @@ def ranges_after(after: tuple[int, int] | None, begins: Mapping[int, int], ends:
 def ranges_of(
     selection: Sequence[tuple[int, int, int]], begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> list[Range]:
-    """What is selected and there."""
-    return _there([Range(*item) for item in selection], begins, ends)
+    """The selected ranges, clipped to existing offsets."""
+    return _clipped([Range(*item) for item in selection], begins, ends)
 
 
 def ranges_to_replay(
     position: Mapping[int, int], until: Mapping[int, int], begins: Mapping[int, int], ends: Mapping[int, int]
 ) -> list[Range]:
-    """What was not replayed yet, up to ``until``."""
+    """The ranges that were not replayed yet, up to ``until``."""
     wanted = [Range(number, position.get(number, 0), until.get(number, 0)) for number in ends]
-    return _there(wanted, begins, ends)
+    return _clipped(wanted, begins, ends)
 
 
 def rest_of(ranges: Sequence[Range], reached: Mapping[int, int]) -> list[Range]:
-    """What remains to be read; ``reached`` has the next offset in each range that was begun, by its index."""
+    """The ranges that remain; ``reached`` has the next offset in each range that was begun, by its index."""
     left = [Range(item.partition, reached.get(index, item.first), item.end) for index, item in enumerate(ranges)]
     return [item for item in left if item.first < item.end]
 
 
-def _there(ranges: Sequence[Range], begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
+def _clipped(ranges: Sequence[Range], begins: Mapping[int, int], ends: Mapping[int, int]) -> list[Range]:
     found = [
         Range(item.partition, max(item.first, begins[item.partition]), min(item.end, ends[item.partition]))
         for item in ranges
@@ -85,11 +85,11 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 class Page:
     """Records in order, and for each range that was begun, by its index, the next offset in it."""
 
-    records: Sequence[ErrantRecord]
+    records: Sequence[DeadLetter]
     reached: Mapping[int, int]
 
 
-class ErrantQueue:
+class DeadLetterReader:
     """The queue that a connector's configuration names; :class:`BadRequestError` if it names none."""
 
     def __init__(self, assembly: Assembly) -> None:
@@ -141,7 +141,7 @@ class ErrantQueue:
         deadline = time.monotonic() + _READ_SECONDS
         consumer = Clients(self._assembly, 0).sink_consumer()
         named = self._assembly.config.errors_deadletterqueue_context_headers_enable
-        page = _Reading(self.topic, partial(ErrantRecord.belongs_to, connector=self._connector, named=named), limit)
+        page = _Reading(self.topic, partial(DeadLetter.belongs_to, connector=self._connector, named=named), limit)
         try:
             for index, item in enumerate(ranges):
                 if page.is_full:
@@ -162,10 +162,10 @@ class ErrantQueue:
 
 
 class _Reading:
-    """What was read so far."""
+    """The page so far."""
 
-    def __init__(self, topic: str, is_own: Callable[[ErrantRecord], bool], limit: int) -> None:
-        self.records: list[ErrantRecord] = []
+    def __init__(self, topic: str, is_own: Callable[[DeadLetter], bool], limit: int) -> None:
+        self.records: list[DeadLetter] = []
         self.reached: dict[int, int] = {}
         self.is_through = False
         self._topic = topic
@@ -205,9 +205,9 @@ class _Reading:
         self.is_through = True
 
 
-def _record(topic: str, message: Message) -> ErrantRecord:
+def _record(topic: str, message: Message) -> DeadLetter:
     (batch,) = by_topic([message], topic)
     raw = batch.raw(0)
-    return ErrantRecord(
+    return DeadLetter(
         topic, raw.partition, raw.offset, raw.timestamp, raw.timestamp_type, raw.key, raw.value, raw.headers
     )

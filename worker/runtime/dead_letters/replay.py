@@ -1,4 +1,4 @@
-"""Delivering errant records again: into their own topics, or straight through the sink's task.
+"""Delivers dead letters again: into their own topics, or straight through the sink's task.
 
 ==========================================  ========================================================================
 kill -9 here                                then
@@ -99,7 +99,7 @@ class _Failures:
             self.by_origin[_origin(failure.raw)] = failure
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no failure is held back."""
 
 
 class TaskReplay:

@@ -1,4 +1,4 @@
-"""What a child process answers of a connector's dead letter queue: what is in it, and what came of replaying some."""
+"""Answers inquiries about a connector's dead letter queue, in a child process: lists it, and replays records."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from worker.config.connector import SinkConnectorConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Link
-from worker.runtime.dead_letters.origins import ErrantOrigins
+from worker.runtime.dead_letters.origins import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
-from worker.runtime.dead_letters.reading import ErrantQueue, ranges_after, ranges_of, ranges_to_replay, rest_of
+from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.dead_letters.replay import TaskReplay, produce_again
 from worker.runtime.tolerance import Failure, RawRecord
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["answer_of_errants"]
+__all__ = ["answer_of_dead_letters"]
 
 # A replay goes on to the next record whatever is wrong with one, and does not wait for what may succeed later.
 _TOLERANT: Final = {
@@ -30,33 +30,33 @@ _TOLERANT: Final = {
 }
 
 
-def answer_of_errants(
-    inquiry: messages.ListErrants | messages.ReplayErrants, link: Link, redaction: Redaction
+def answer_of_dead_letters(
+    inquiry: messages.ListDeadLetters | messages.ReplayDeadLetters, link: Link, redaction: Redaction
 ) -> messages.Report:
     """The answer to an inquiry of a dead letter queue."""
-    if isinstance(inquiry, messages.ListErrants):
-        return _list_errants(inquiry, redaction)
-    return _replay_errants(inquiry, link, redaction)
+    if isinstance(inquiry, messages.ListDeadLetters):
+        return _list(inquiry, redaction)
+    return _replay(inquiry, link, redaction)
 
 
-def _list_errants(inquiry: messages.ListErrants, redaction: Redaction) -> messages.ErrantsListed:
-    """What is in the queue after a place."""
+def _list(inquiry: messages.ListDeadLetters, redaction: Redaction) -> messages.DeadLettersListed:
+    """List the queue after a place."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     # Who wrote an error into the queue may not have known what is secret.
     assembly.hide_secrets()
-    queue = ErrantQueue(assembly)
+    queue = DeadLetterReader(assembly)
     begins, ends = queue.bounds()
     ranges = ranges_after(inquiry.after, begins, ends)
     page = queue.read(ranges, inquiry.limit)
     rest = rest_of(ranges, page.reached)
     following = (rest[0].partition, rest[0].first - 1) if rest else None
     replayed = {str(partition): offset for partition, offset in queue.position().items()}
-    return messages.ErrantsListed(
+    return messages.DeadLettersListed(
         queue.topic, [record.document(redaction) for record in page.records], following, replayed
     )
 
 
-def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Redaction) -> messages.ErrantReplayed:
+def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redaction) -> messages.DeadLettersReplayed:
     """Deliver records again, or tell which they would be.
 
     Without a selection, those that fail again are put at the end of the queue anew, with their new errors, and the
@@ -65,8 +65,8 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
     assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **_TOLERANT}, redaction)
     assembly.hide_secrets()
     assert isinstance(assembly.config, SinkConnectorConfig)
-    origins = ErrantOrigins(assembly.config, assembly.worker_props)
-    queue = ErrantQueue(assembly)
+    origins = DeadLetterOrigins(assembly.config, assembly.worker_props)
+    queue = DeadLetterReader(assembly)
     begins, ends = queue.bounds()
     until = ends if inquiry.until is None else {int(partition): end for partition, end in inquiry.until.items()}
     if inquiry.selection is None:
@@ -86,7 +86,7 @@ def _replay_errants(inquiry: messages.ReplayErrants, link: Link, redaction: Reda
         queue.move_position({ranges[index].partition: offset for index, offset in page.reached.items()})
     failed = refused | {place: f"{item.stage.value}: {item.error}" for place, item in failures.items()}
     rest = rest_of(ranges, page.reached)
-    return messages.ErrantReplayed(
+    return messages.DeadLettersReplayed(
         queue.topic,
         [_delivered(place, original) for place, original in told.items() if place not in failed],
         [_failed(place, redaction.told(reason)) for place, reason in failed.items()],

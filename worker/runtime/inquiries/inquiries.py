@@ -9,7 +9,7 @@ from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.inquiries.connector_keys import framework_of
-from worker.runtime.inquiries.dead_letters import answer_of_errants
+from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
 from worker.runtime.inquiries.fencing import fence_producers
 from worker.runtime.inquiries.offsets import answer_of_offsets
 from worker.runtime.inquiries.validation import validate
@@ -40,8 +40,8 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
             registry = provider_registry(inquiry.worker)
             found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
             return messages.ValuesFound(dict(found.values), found.ttl_ms)
-        case messages.ListErrants() | messages.ReplayErrants():
-            return answer_of_errants(inquiry, link, redaction)
+        case messages.ListDeadLetters() | messages.ReplayDeadLetters():
+            return answer_of_dead_letters(inquiry, link, redaction)
         case messages.FenceProducers():
             return fence_producers(inquiry, redaction)
         case _:

@@ -1,6 +1,6 @@
-"""What a worker asks a child process of dead letter queues, and what it is answered.
+"""Messages about dead letter queues: inquiries of a worker to a child process, and the answers.
 
-They are part of :mod:`worker.supervisor.messages.messages`, where they are told from the others.
+They are part of :mod:`worker.supervisor.messages.messages`, which encodes and decodes all messages.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["ErrantReplayed", "ErrantSelection", "ErrantsListed", "ListErrants", "ReplayErrants"]
+__all__ = ["DeadLetterSelection", "DeadLettersListed", "DeadLettersReplayed", "ListDeadLetters", "ReplayDeadLetters"]
 
-ErrantSelection: TypeAlias = list[tuple[int, int, int]]
+DeadLetterSelection: TypeAlias = list[tuple[int, int, int]]
 """Records of a dead letter queue: a partition of it, the first offset, and the offset after the last."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListErrants:
+class ListDeadLetters:
     """Tell what is in a connector's dead letter queue, ``limit`` records after a partition and offset at most.
 
-    The answer is :class:`ErrantsListed`.
+    The answer is :class:`DeadLettersListed`.
     """
 
     config: dict[str, str]
@@ -28,8 +28,8 @@ class ListErrants:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayErrants:
-    """Deliver records of a sink connector's dead letter queue again; the answer is :class:`ErrantReplayed`.
+class ReplayDeadLetters:
+    """Deliver records of a sink connector's dead letter queue again; the answer is :class:`DeadLettersReplayed`.
 
     ``to`` is ``topic`` or ``task``. Without a ``selection`` all that were not replayed yet are meant, up to ``until``
     (the end of each partition of the queue) or the ends there are now. At most ``limit`` are done at once.
@@ -38,15 +38,15 @@ class ReplayErrants:
     config: dict[str, str]
     worker: dict[str, str]
     to: str
-    selection: ErrantSelection | None
+    selection: DeadLetterSelection | None
     until: dict[str, int] | None
     limit: int
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ErrantsListed:
-    """The outcome of :class:`ListErrants`: the queue's topic, its records, and the last of them if there are more.
+class DeadLettersListed:
+    """The outcome of :class:`ListDeadLetters`: the queue's topic, its records, and the last of them if there are more.
 
     ``replayed`` is the offset in each partition up to which all were replayed.
     """
@@ -58,8 +58,8 @@ class ErrantsListed:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrantReplayed:
-    """The outcome of :class:`ReplayErrants`: the queue's topic, which were delivered, and which failed again and why.
+class DeadLettersReplayed:
+    """The outcome of :class:`ReplayDeadLetters`: the queue's topic, the records delivered, and those that failed again.
 
     ``rest`` is the selection that remains; without a selection, ``until`` is where the queue ends for this replay and
     ``more`` whether it is not there yet.
@@ -68,6 +68,6 @@ class ErrantReplayed:
     topic: str
     delivered: list[dict[str, Any]]
     failed: list[dict[str, Any]]
-    rest: ErrantSelection
+    rest: DeadLetterSelection
     until: dict[str, int]
     more: bool

@@ -1,4 +1,4 @@
-"""What a worker and its child processes say to each other.
+"""The messages between a worker and its child processes.
 
 Messages are plain data, written as JSON: no class of a plugin ever crosses into the worker (invariant I7).
 Commands go down to a child, reports come up from it.
@@ -13,11 +13,11 @@ import orjson
 
 from connect.errors import ConnectError
 from worker.supervisor.messages.dead_letters import (
-    ErrantReplayed,
-    ErrantSelection,
-    ErrantsListed,
-    ListErrants,
-    ReplayErrants,
+    DeadLetterSelection,
+    DeadLettersListed,
+    DeadLettersReplayed,
+    ListDeadLetters,
+    ReplayDeadLetters,
 )
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
@@ -45,18 +45,18 @@ __all__ = [
     "CommitOffsets",
     "ConfigExpires",
     "ConfirmOwnership",
+    "DeadLetterSelection",
+    "DeadLettersListed",
+    "DeadLettersReplayed",
     "DescribePlugin",
     "Drain",
     "Drained",
-    "ErrantReplayed",
-    "ErrantSelection",
-    "ErrantsListed",
     "Fail",
     "Failed",
     "FenceProducers",
     "Fenced",
     "Inquiry",
-    "ListErrants",
+    "ListDeadLetters",
     "LogRecord",
     "LookUpValues",
     "Metrics",
@@ -75,7 +75,7 @@ __all__ = [
     "ReadSinkOffsets",
     "Reconfigure",
     "Refused",
-    "ReplayErrants",
+    "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
     "Resume",
@@ -238,11 +238,11 @@ Inquiry: TypeAlias = (
     | ReadSinkOffsets
     | ResetSinkOffsets
     | ReadSinkLag
-    | ListErrants
-    | ReplayErrants
+    | ListDeadLetters
+    | ReplayDeadLetters
     | FenceProducers
 )
-"""What a process is started for to answer once. It answers :class:`Refused` to what is wrong with the question."""
+"""A question that a process is started to answer once; the answer to a wrong one is :class:`Refused`."""
 
 Command: TypeAlias = (
     RunConnector
@@ -257,8 +257,8 @@ Command: TypeAlias = (
     | ReadSinkOffsets
     | ResetSinkOffsets
     | ReadSinkLag
-    | ListErrants
-    | ReplayErrants
+    | ListDeadLetters
+    | ReplayDeadLetters
     | FenceProducers
     | SetLogLevel
     | Pause
@@ -302,12 +302,12 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Everything there was to deliver is delivered and committed; the process waits for :class:`Stop`."""
+    """All data is delivered and committed; the process waits for :class:`Stop`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigExpires:
-    """What config providers gave this process holds for so many milliseconds, after which it is to be restarted."""
+    """The values of config providers hold for so many milliseconds, after which the process is to be restarted."""
 
     ttl_ms: int
 
@@ -422,8 +422,8 @@ Report: TypeAlias = (
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag
-    | ErrantsListed
-    | ErrantReplayed
+    | DeadLettersListed
+    | DeadLettersReplayed
     | Fenced
     | Refused
     | ActiveTopics

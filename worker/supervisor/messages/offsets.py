@@ -1,6 +1,6 @@
-"""What a worker asks a child process of offsets, and what it is answered.
+"""Messages about offsets: inquiries of a worker to a child process, and the answers.
 
-They are part of :mod:`worker.supervisor.messages.messages`, where they are told from the others.
+They are part of :mod:`worker.supervisor.messages.messages`, which encodes and decodes all messages.
 """
 
 from __future__ import annotations

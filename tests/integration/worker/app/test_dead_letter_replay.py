@@ -62,7 +62,7 @@ class Pipeline:
         assert self.ask("PUT", "/stop").status_code == 204
         wait_until("it is stopped", lambda: self.worker.status(self.name)["connector"]["state"] == "STOPPED")
 
-    def errants(self, query: str = "") -> list[dict[str, Any]]:
+    def dead_letters(self, query: str = "") -> list[dict[str, Any]]:
         answer = self.ask("GET", f"/dlq{query}")
         assert answer.ok, answer.text
         return list(answer.json()["records"])
@@ -87,7 +87,7 @@ def pipeline(standalone: Callable[..., StandaloneWorker], bootstrap: str, topic:
     made = Pipeline(standalone().start(), bootstrap, topic, tmp_path / "out.txt")
     made.produce([*GOOD, *BAD])
     made.configure()
-    wait_until("the queue has the bad records", lambda: len(made.errants()) == 3)
+    wait_until("the queue has the bad records", lambda: len(made.dead_letters()) == 3)
     wait_until("the sink has the good ones", lambda: made.lines() == ["1", "2"])
     return made
 
@@ -97,7 +97,7 @@ def places(items: list[dict[str, Any]]) -> list[tuple[int, int]]:
 
 
 def test_the_list_tells_what_went_wrong(pipeline: Pipeline) -> None:
-    first, _, third = pipeline.errants()
+    first, _, third = pipeline.dead_letters()
     assert (first["key"], first["value"], first["timestamp"]) == ({"text": "key"}, {"text": "bad 1"}, 1_700_000_000_000)
     assert first["headers"] == [{"key": "mine", "value": {"text": "bad 1"}}]
     assert third["value"] == {"base64": "YmFkIP8="}
@@ -135,7 +135,7 @@ def test_a_forged_record_goes_nowhere(pipeline: Pipeline) -> None:
     producer.produce(pipeline.queue, b"forged", headers=forged)
     producer.produce(pipeline.queue, b"of nobody")
     assert producer.flush(30) == 0
-    assert places(pipeline.errants()) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert places(pipeline.dead_letters()) == [(0, 0), (0, 1), (0, 2), (0, 3)]
     for dry_run in (True, False):
         told = pipeline.replay("topic", dry_run=dry_run)
         assert places(told["replayed"]) == [(0, 0), (0, 1), (0, 2)]
@@ -223,12 +223,12 @@ def test_what_fails_again_is_told_and_kept(pipeline: Pipeline) -> None:
     chosen = pipeline.replay("task", [{"partition": 0, "offset": 1}])
     assert places(chosen["failed"]) == [(0, 1)]
     assert chosen["failed"][0]["error"].startswith("VALUE_CONVERTER: ")
-    assert len(pipeline.errants()) == 3, "it is where it was"
+    assert len(pipeline.dead_letters()) == 3, "it is where it was"
     done = pipeline.sluice("dlq", "replay", pipeline.name, "--to", "task", "--all", "--yes")
     assert done.exit_code == 1
     assert "0 replayed, 3 failed." in done.output
     assert "0:2 failed: VALUE_CONVERTER" in done.stderr
-    anew = pipeline.errants("?after=0:2")
+    anew = pipeline.dead_letters("?after=0:2")
     assert [item["error"]["offset"] for item in anew] == [2, 3, 4], "they are at the end of the queue"
     assert anew[0]["headers"][-1] == {"key": "__connect.dlq.replayed", "value": {"text": f"{pipeline.queue}:0:0"}}
     pipeline.configure(value_converter="StringConverter")
@@ -249,7 +249,7 @@ def test_without_a_queue_the_key_to_set_is_told(pipeline: Pipeline, tmp_path: Pa
     pipeline.name = "source"
     pipeline.config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": pipeline.topic}
     pipeline.configure(errors_deadletterqueue_topic_name=pipeline.queue)
-    assert pipeline.errants() == [], "a queue may be shared: these are the sink's"
+    assert pipeline.dead_letters() == [], "a queue may be shared: these are the sink's"
     refused = pipeline.ask("POST", "/dlq/replay", {"to": "topic", "selection": "all"})
     assert refused.status_code == 400
     assert "is a source" in refused.json()["message"]

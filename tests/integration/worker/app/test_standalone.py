@@ -75,7 +75,7 @@ def test_a_signal_ends_the_worker_in_good_order(
 IMPATIENT = """
 import logging, os, signal, sys
 from pathlib import Path
-from worker.app.app import run_standalone
+from worker.app.standalone import run_standalone
 
 class Impatient(logging.Handler):
     def emit(self, record):

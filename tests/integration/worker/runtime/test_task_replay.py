@@ -74,7 +74,7 @@ def task() -> type[ReplayTask]:
     return ReplayTask
 
 
-Replay = Callable[..., messages.ErrantReplayed | messages.Refused]
+Replay = Callable[..., messages.DeadLettersReplayed | messages.Refused]
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def replay(bootstrap: str, topic: str) -> Replay:
     create_topic(bootstrap, topic)
 
     def ask(
-        *values: str, selection: messages.ErrantSelection | None = None, limit: int = 100
-    ) -> messages.ErrantReplayed | messages.Refused:
+        *values: str, selection: messages.DeadLetterSelection | None = None, limit: int = 100
+    ) -> messages.DeadLettersReplayed | messages.Refused:
         producer = Producer({"bootstrap.servers": bootstrap})
         for offset, value in enumerate(values):
             where = {"topic": "orders", "partition": 0, "offset": offset}
@@ -105,11 +105,11 @@ def replay(bootstrap: str, topic: str) -> Replay:
         }
         ours, theirs = Pipe()
         ours.send_bytes(
-            encode(messages.ReplayErrants(config, worker, "task", selection, None, limit=limit, dry_run=False))
+            encode(messages.ReplayDeadLetters(config, worker, "task", selection, None, limit=limit, dry_run=False))
         )
         child = Thread(target=lambda: run(Link(theirs, on_orphaned=lambda: None), log_to_worker=False))
         child.start()
-        report: messages.ErrantReplayed | messages.Refused = decode(ours.recv_bytes())
+        report: messages.DeadLettersReplayed | messages.Refused = decode(ours.recv_bytes())
         child.join(30)
         ours.close()
         return report
@@ -117,8 +117,8 @@ def replay(bootstrap: str, topic: str) -> Replay:
     return ask
 
 
-def outcome(report: messages.ErrantReplayed | messages.Refused) -> tuple[list[int], list[int]]:
-    assert isinstance(report, messages.ErrantReplayed), report
+def outcome(report: messages.DeadLettersReplayed | messages.Refused) -> tuple[list[int], list[int]]:
+    assert isinstance(report, messages.DeadLettersReplayed), report
     return [item["offset"] for item in report.delivered], [item["offset"] for item in report.failed]
 
 
@@ -131,7 +131,7 @@ def test_all_are_put_together(replay: Replay, task: type[ReplayTask]) -> None:
 def test_only_those_fail_that_must(replay: Replay, task: type[ReplayTask]) -> None:
     report = replay("a", "fatal", "reported", "b")
     assert outcome(report) == ([0, 3], [1, 2])
-    assert isinstance(report, messages.ErrantReplayed)
+    assert isinstance(report, messages.DeadLettersReplayed)
     assert [item["error"] for item in report.failed] == ["TASK_PUT: it cannot be written", "TASK_PUT: it is not wanted"]
     assert task.written == ["a", "b"]
     assert outcome(replay()) == ([], [4, 5]), "those that failed are at the end of the queue, and fail again"
@@ -140,11 +140,11 @@ def test_only_those_fail_that_must(replay: Replay, task: type[ReplayTask]) -> No
 def test_a_long_queue_is_replayed_piece_by_piece(replay: Replay, task: type[ReplayTask]) -> None:
     first = replay("a", "b", "c", limit=2)
     assert outcome(first) == ([0, 1], [])
-    assert isinstance(first, messages.ErrantReplayed)
+    assert isinstance(first, messages.DeadLettersReplayed)
     assert (first.more, first.until) == (True, {"0": 3})
     assert outcome(replay(limit=2)) == ([2], [])
     chosen = replay(selection=[(0, 0, 3)], limit=2)
-    assert isinstance(chosen, messages.ErrantReplayed)
+    assert isinstance(chosen, messages.DeadLettersReplayed)
     assert [tuple(item) for item in chosen.rest] == [(0, 2, 3)]
     assert task.written == ["a", "b", "c", "a", "b"]
 

@@ -17,6 +17,7 @@ from equipment.waiting import wait_until
 from worker.errors import BadRequestError, InvalidConnectorError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
@@ -112,15 +113,12 @@ def configs() -> MemoryConfigStore:
 @pytest.fixture
 def herder(inbox: Inbox, configs: MemoryConfigStore) -> Iterator[Herder]:
     herder = Herder(
-        {},
-        "host:8083",
+        WorkerSettings({}, "host:8083"),
+        Stores(configs, MemoryStatusStore(), MemoryOffsets()),
         inbox,
-        configs,
-        MemoryStatusStore(),
         SoloMembership(),
         lambda notify: Supervisor(ThreadLauncher(child), notify, ignore_offsets, 5.0),
         PluginRegistry([]),
-        MemoryOffsets(),
     )
     herder.start()
     yield herder
@@ -129,7 +127,7 @@ def herder(inbox: Inbox, configs: MemoryConfigStore) -> Iterator[Herder]:
 
 def create(herder: Herder, name: str, **config: str) -> None:
     props = {"name": name, "connector.class": "C", **{key.replace("_", "."): value for key, value in config.items()}}
-    herder.create_connector(name, props).result(DEADLINE)
+    herder.connectors.create(name, props).result(DEADLINE)
 
 
 def wait_for_status(herder: Herder, name: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def wait_for_status(herder: Herder, name: str, condition: Callable[[dict[str, An
     while time.monotonic() < deadline:
         # For a moment after a connector is created there is no status of it, as in Kafka Connect.
         with contextlib.suppress(NotFoundError):
-            status = herder.connector_status(name).result(DEADLINE)
+            status = herder.connectors.status(name).result(DEADLINE)
             if condition(status):
                 return status
     raise AssertionError(f"the status never became what was waited for: {status}")
@@ -154,7 +152,7 @@ def test_a_connector_runs_with_the_tasks_it_asks_for(herder: Herder) -> None:
     assert status["type"] == "source"
     assert status["connector"] == {"state": "RUNNING", "worker_id": "host:8083", "version": "2.0"}
     assert [task["id"] for task in status["tasks"]] == [0, 1, 2]
-    assert herder.connector_names().result(DEADLINE) == ["source"]
+    assert herder.connectors.names().result(DEADLINE) == ["source"]
 
 
 def test_metrics_are_shown_and_added_up(herder: Herder) -> None:
@@ -172,14 +170,14 @@ def test_bad_requests_are_refused_with_what_is_wrong(herder: Herder) -> None:
     with pytest.raises(ConnectError, match="A plugin could not answer: The process ended without an answer"):
         create(herder, "sink", invalid="crash")
     with pytest.raises(BadRequestError, match="contains no connector type"):
-        herder.create_connector("x", {"name": "x"}).result(DEADLINE)
+        herder.connectors.create("x", {"name": "x"}).result(DEADLINE)
     with pytest.raises(NotFoundError, match="No status found for connector x"):
-        herder.connector_status("x").result(DEADLINE)
+        herder.connectors.status("x").result(DEADLINE)
 
 
 def test_two_requests_for_one_name_make_one_connector(herder: Herder) -> None:
     props = {"name": "source", "connector.class": "C"}
-    first, second = herder.create_connector("source", props), herder.create_connector("source", props)
+    first, second = herder.connectors.create("source", props), herder.connectors.create("source", props)
     first.result(DEADLINE)
     with pytest.raises(AlreadyExistsError):
         second.result(DEADLINE)
@@ -209,7 +207,7 @@ def test_a_sink_waits_for_sources_that_are_yet_to_be_created(herder: Herder) -> 
     wait_for_status(herder, "sink", lambda status: states(status) == ["RUNNING", "RUNNING"])
     create(herder, "source", run_until="drained")
     wait_for_status(herder, "source", lambda status: states(status) == ["STOPPED"])
-    assert states(herder.connector_status("sink").result(DEADLINE)) == ["RUNNING", "RUNNING"]
+    assert states(herder.connectors.status("sink").result(DEADLINE)) == ["RUNNING", "RUNNING"]
     assert not herder.drained.done()
     herder.all_created()
     assert herder.drained.result(DEADLINE).failed == ()
@@ -231,7 +229,7 @@ def test_with_a_connector_that_never_ends_nothing_is_finished(herder: Herder) ->
 
 
 def test_a_validation_that_hangs_delays_nobody_and_keeps_its_name(herder: Herder) -> None:
-    hanging = herder.create_connector("source-a", {"connector.class": "C", "hangs": "validation"})
+    hanging = herder.connectors.create("source-a", {"connector.class": "C", "hangs": "validation"})
     with pytest.raises(AlreadyExistsError, match="Connector source-a already exists"):
         create(herder, "source-a")
     create(herder, "source-b")
@@ -247,42 +245,42 @@ def test_target_states_are_reached_and_left(herder: Herder) -> None:
         (TargetState.STARTED, ["RUNNING", "RUNNING"]),
         (TargetState.STOPPED, ["STOPPED"]),
     ):
-        herder.set_target_state("source", target).result(DEADLINE)
+        herder.connectors.set_target_state("source", target).result(DEADLINE)
         wait_for_status(herder, "source", lambda status, expected=expected: states(status) == expected)
-    assert herder.task_configs("source").result(DEADLINE) == []
+    assert herder.connectors.task_configs("source").result(DEADLINE) == []
 
 
 @pytest.mark.parametrize(("target", "state"), [(TargetState.STOPPED, "STOPPED"), (TargetState.PAUSED, "PAUSED")])
 def test_a_connector_may_begin_stopped_or_paused(herder: Herder, target: TargetState, state: str) -> None:
-    herder.create_connector("source", {"connector.class": "C"}, target).result(DEADLINE)
+    herder.connectors.create("source", {"connector.class": "C"}, target).result(DEADLINE)
     wait_for_status(herder, "source", lambda status: states(status) == [state])
 
 
 def test_a_changed_configuration_reaches_connector_and_tasks(herder: Herder) -> None:
     create(herder, "source", tasks="1")
     wait_for_status(herder, "source", lambda status: len(states(status)) == 2)
-    is_new, shown = herder.put_config("source", {"connector.class": "C", "tasks": "3"}).result(DEADLINE)
+    is_new, shown = herder.connectors.put_config("source", {"connector.class": "C", "tasks": "3"}).result(DEADLINE)
     assert (is_new, shown["config"]["tasks"]) == (False, "3")
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 4)
-    herder.patch_config("source", {"tasks": None}).result(DEADLINE)
+    herder.connectors.patch_config("source", {"tasks": None}).result(DEADLINE)
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 2)
 
 
 def test_a_restart_shows_what_restarts_and_a_failed_task_runs_again(herder: Herder) -> None:
     create(herder, "source", fails="task")
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "FAILED"])
-    shown = herder.restart_connector("source", include_tasks=True, only_failed=True).result(DEADLINE)
+    shown = herder.connectors.restart("source", include_tasks=True, only_failed=True).result(DEADLINE)
     assert states(shown) == ["RUNNING", "RESTARTING"]
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "FAILED"])
     with pytest.raises(NotFoundError, match="Unknown task: source-1"):
-        herder.restart_task("source", 1).result(DEADLINE)
+        herder.connectors.restart_task("source", 1).result(DEADLINE)
 
 
 def test_a_deleted_connector_is_gone_and_may_be_made_again(herder: Herder) -> None:
     create(herder, "source")
-    herder.delete_connector("source").result(DEADLINE)
+    herder.connectors.delete("source").result(DEADLINE)
     with pytest.raises(NotFoundError):
-        herder.connector_status("source").result(DEADLINE)
+        herder.connectors.status("source").result(DEADLINE)
     create(herder, "source")
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
 
@@ -299,8 +297,10 @@ def test_a_connector_that_is_deleted_and_made_again_in_one_glance_runs_with_its_
         configs.put_connector("source", config, None)
 
     inbox.post(both)
-    assert herder.task_configs("source").result(DEADLINE) == []
-    wait_until("it has said which tasks it wants", lambda: herder.task_configs("source").result(DEADLINE), DEADLINE)
+    assert herder.connectors.task_configs("source").result(DEADLINE) == []
+    wait_until(
+        "it has said which tasks it wants", lambda: herder.connectors.task_configs("source").result(DEADLINE), DEADLINE
+    )
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])
 
 
@@ -316,8 +316,10 @@ def test_a_connector_that_is_stopped_and_resumed_in_one_glance_runs_with_its_tas
         configs.put_target_state("source", TargetState.STARTED)
 
     inbox.post(both)
-    assert herder.task_configs("source").result(DEADLINE) == []
-    wait_until("it has said which tasks it wants", lambda: herder.task_configs("source").result(DEADLINE), DEADLINE)
+    assert herder.connectors.task_configs("source").result(DEADLINE) == []
+    wait_until(
+        "it has said which tasks it wants", lambda: herder.connectors.task_configs("source").result(DEADLINE), DEADLINE
+    )
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 3)
 
 
@@ -325,20 +327,20 @@ def test_offsets_are_altered_of_stopped_connectors_whose_class_agrees(herder: He
     create(herder, "source")
     item = {"partition": {"f": "a"}, "offset": {"p": 1}}
     with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
-        herder.alter_offsets("source", [item]).result(DEADLINE)
-    herder.set_target_state("source", TargetState.STOPPED).result(DEADLINE)
-    done = herder.alter_offsets("source", [item]).result(DEADLINE)
+        herder.offsets.alter("source", [item]).result(DEADLINE)
+    herder.connectors.set_target_state("source", TargetState.STOPPED).result(DEADLINE)
+    done = herder.offsets.alter("source", [item]).result(DEADLINE)
     assert done == {"message": "The offsets for this connector have been altered successfully"}
-    assert herder.connector_offsets("source").result(DEADLINE) == {"offsets": [item]}
+    assert herder.offsets.read("source").result(DEADLINE) == {"offsets": [item]}
     with pytest.raises(BadRequestError, match="a bad offset"):
-        herder.alter_offsets("source", [item | {"offset": {"bad": 1}}]).result(DEADLINE)
-    herder.alter_offsets("source", None).result(DEADLINE)
-    assert herder.connector_offsets("source").result(DEADLINE) == {"offsets": []}
+        herder.offsets.alter("source", [item | {"offset": {"bad": 1}}]).result(DEADLINE)
+    herder.offsets.alter("source", None).result(DEADLINE)
+    assert herder.offsets.read("source").result(DEADLINE) == {"offsets": []}
 
 
 def test_a_connector_resumed_while_its_offsets_are_altered_starts_after_that(herder: Herder) -> None:
-    herder.create_connector("source", {"connector.class": "C"}, TargetState.STOPPED).result(DEADLINE)
-    altered = herder.alter_offsets("source", [{"partition": {"f": "a"}, "offset": {"p": 1}}])
-    herder.set_target_state("source", TargetState.STARTED).result(DEADLINE)
+    herder.connectors.create("source", {"connector.class": "C"}, TargetState.STOPPED).result(DEADLINE)
+    altered = herder.offsets.alter("source", [{"partition": {"f": "a"}, "offset": {"p": 1}}])
+    herder.connectors.set_target_state("source", TargetState.STARTED).result(DEADLINE)
     altered.result(DEADLINE)
     wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING", "RUNNING"])

@@ -10,6 +10,7 @@ from equipment.waiting import wait_until
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.offsets.sources import SourceOffsets
+from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State
@@ -62,15 +63,12 @@ class Processes:
 def test_what_many_units_say_at_once_is_looked_at_together() -> None:
     place, configs, statuses = Place(), MemoryConfigStore(), MemoryStatusStore()
     herder = Herder(
-        {},
-        "host:8083",
+        WorkerSettings({}, "host:8083"),
+        Stores(configs, statuses, cast("SourceOffsets", None)),
         Inbox(),
-        configs,
-        statuses,
         place,
         lambda notify: cast("Supervisor", Processes(notify)),
         PluginRegistry([]),
-        cast("SourceOffsets", None),
     )
     for number in range(CONNECTORS):
         configs.put_connector(f"c{number}", {"name": f"c{number}"}, None)

@@ -18,7 +18,7 @@ from equipment.waiting import wait_until
 from worker.errors import ConflictError, NotLeaderError, RebalanceInProgressError
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox, Request
-from worker.herder.parts import ClusterSettings
+from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.membership.events import Joined, Lost
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
@@ -90,16 +90,12 @@ class Leader:
         # All units run on another worker.
         self.place.held = frozenset()
         self.herder = Herder(
-            {},
-            "here:8083",
+            WorkerSettings({}, "here:8083", cluster=settings),
+            Stores(self.configs, MemoryStatusStore(), self.offsets),
             self.inbox,
-            self.configs,
-            MemoryStatusStore(),
             self.place,
             lambda notify: Supervisor(ThreadLauncher(self._child), notify, self._no_offsets, 5.0),
             PluginRegistry([]),
-            self.offsets,
-            cluster=settings,
         )
         self.herder.start()
 
@@ -112,7 +108,7 @@ class Leader:
             if isinstance(first, messages.ValidateConfig):
                 infos: dict[str, Any] = {"configs": []}
                 connection.send_bytes(encode(messages.Validated(infos, first.config["name"] or "")))
-            if isinstance(first, messages.AlterSourceOffsets | messages.ReplayErrants):
+            if isinstance(first, messages.AlterSourceOffsets | messages.ReplayDeadLetters):
                 self.asked.set()
                 while not self.agree.wait(0.01):
                     if connection.poll():
@@ -127,14 +123,14 @@ class Leader:
 
     def create(self, config: dict[str, str], drained: int | None = None) -> None:
         """Have a connector that is stopped; which type it is shows when it is validated."""
-        if "source" not in self.herder.connector_names().result(DEADLINE):
-            self.herder.create_connector("source", CONFIG, TargetState.STOPPED).result(DEADLINE)
+        if "source" not in self.herder.connectors.names().result(DEADLINE):
+            self.herder.connectors.create("source", CONFIG, TargetState.STOPPED).result(DEADLINE)
         self.inbox.post(lambda: self.configs.put_connector("source", config, TargetState.STOPPED, drained, "source"))
         self.settle()
 
     def begin_to_alter(self) -> Request[dict[str, Any]]:
         """Ask for offsets, and wait until the connector's class is asked."""
-        altering = self.herder.alter_offsets("source", [ITEM])
+        altering = self.herder.offsets.alter("source", [ITEM])
         wait_until("its class is asked", lambda: self.asked.is_set() or altering.done())
         assert not altering.done(), altering.exception()
         return altering
@@ -175,7 +171,7 @@ def test_a_connector_that_the_clock_is_starting_is_not_taken_for_stopped(leader:
     leader.configs.slow = []
     leader.create(BY_THE_CLOCK, LONG_AGO)
     [(_, written)] = leader.configs.slow
-    altering = leader.herder.alter_offsets("source", [ITEM])
+    altering = leader.herder.offsets.alter("source", [ITEM])
     leader.settle()
     assert not leader.asked.is_set()
     assert not altering.done()
@@ -188,8 +184,8 @@ def test_a_connector_that_the_clock_is_starting_is_not_taken_for_stopped(leader:
 def test_a_resume_that_is_being_written_goes_before_what_needs_the_connector_stopped(leader: Leader) -> None:
     leader.create(CONFIG)
     leader.configs.slow = []
-    resumed = leader.herder.set_target_state("source", TargetState.STARTED)
-    altering = leader.herder.alter_offsets("source", [ITEM])
+    resumed = leader.herder.connectors.set_target_state("source", TargetState.STARTED)
+    altering = leader.herder.offsets.alter("source", [ITEM])
     leader.settle()
     [(_, written)] = leader.configs.slow
     leader.inbox.post(lambda: MemoryConfigStore.put_target_state(leader.configs, "source", TargetState.STARTED))
@@ -202,9 +198,9 @@ def test_a_resume_that_is_being_written_goes_before_what_needs_the_connector_sto
 def test_deleting_and_making_it_again_wait_their_turn(leader: Leader) -> None:
     leader.create(CONFIG)
     altering = leader.begin_to_alter()
-    deleted = leader.herder.delete_connector("source")
-    again = leader.herder.put_config("source", CONFIG)
-    resumed = leader.herder.set_target_state("source", TargetState.STARTED)
+    deleted = leader.herder.connectors.delete("source")
+    again = leader.herder.connectors.put_config("source", CONFIG)
+    resumed = leader.herder.connectors.set_target_state("source", TargetState.STARTED)
     leader.settle()
     assert [request.done() for request in (altering, deleted, again, resumed)] == [False] * 4
     assert "modifying the offsets of connector source" in deleted.stage[0]
@@ -224,9 +220,9 @@ def test_a_connector_of_that_name_is_not_made_twice(leader: Leader) -> None:
     leader.create(CONFIG)
     altering = leader.begin_to_alter()
     with pytest.raises(AlreadyExistsError):
-        leader.herder.create_connector("source", CONFIG).result(DEADLINE)
+        leader.herder.connectors.create("source", CONFIG).result(DEADLINE)
     with pytest.raises(ConflictError, match="offsets of connector source are being modified"):
-        leader.herder.alter_offsets("source", [ITEM]).result(DEADLINE)
+        leader.herder.offsets.alter("source", [ITEM]).result(DEADLINE)
     leader.agree.set()
     altering.result(DEADLINE)
 
@@ -234,7 +230,7 @@ def test_a_connector_of_that_name_is_not_made_twice(leader: Leader) -> None:
 def test_tasks_that_may_run_elsewhere_are_waited_for(leader: Leader) -> None:
     leader.create(CONFIG)
     leader.place.run_elsewhere = {"source"}
-    altering = leader.herder.alter_offsets("source", [ITEM])
+    altering = leader.herder.offsets.alter("source", [ITEM])
     leader.settle()
     assert altering.stage[0] == "waiting for the tasks of connector source to stop"
     assert not leader.asked.is_set()
@@ -248,7 +244,7 @@ def test_tasks_that_may_run_elsewhere_are_waited_for(leader: Leader) -> None:
 def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str) -> None:
     leader.create(CONFIG)
     altering = leader.begin_to_alter()
-    resumed = leader.herder.set_target_state("source", TargetState.STARTED)
+    resumed = leader.herder.connectors.set_target_state("source", TargetState.STARTED)
     leader.settle()
     stopped: Future[None] = Future()
     if how == "another leads":
@@ -257,7 +253,7 @@ def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str)
         leader.place.tell(Lost(stopped, 0))
     else:
         leader.herder.close()
-    with pytest.raises(ConnectError, match=r"broken off while modifying the offsets .* Some of it may be done"):
+    with pytest.raises(ConnectError, match=r"broken off while modifying the offsets .* Part of it may be done"):
         altering.result(DEADLINE)
     with pytest.raises((NotLeaderError, RebalanceInProgressError)):
         resumed.result(DEADLINE)
@@ -270,11 +266,11 @@ def test_what_was_begun_ends_with_the_lead_and_is_told(leader: Leader, how: str)
 
 
 def test_a_replay_to_the_topic_ends_with_the_lead_too(leader: Leader) -> None:
-    leader.herder.create_connector("sink", CONFIG | {"name": "sink"}).result(DEADLINE)
-    replaying = leader.herder.replay_errant_records("sink", {"to": "topic", "selection": "all"})
+    leader.herder.connectors.create("sink", CONFIG | {"name": "sink"}).result(DEADLINE)
+    replaying = leader.herder.dead_letters.replay("sink", {"to": "topic", "selection": "all"})
     wait_until("it is under way", leader.asked.is_set)
     leader.joins(leads=False)
-    with pytest.raises(ConnectError, match=r"broken off while replaying records .* Some of it may be done"):
+    with pytest.raises(ConnectError, match=r"broken off while replaying records .* Part of it may be done"):
         replaying.result(DEADLINE)
     assert leader.ended.wait(DEADLINE), "the next leader may be asked for it again"
 
@@ -286,7 +282,7 @@ def test_a_leader_that_leads_again_knows_nothing_of_what_was_before(leader: Lead
     assert altering.exception(DEADLINE) is not None
     leader.joins(leads=True)
     leader.agree.set()
-    leader.herder.alter_offsets("source", [ITEM]).result(DEADLINE)
+    leader.herder.offsets.alter("source", [ITEM]).result(DEADLINE)
     assert leader.is_altered()
 
 
@@ -312,9 +308,9 @@ def test_a_leader_whose_lease_is_over_writes_nothing(leader: Leader) -> None:
     leader.create(CONFIG)
     leader.lease.renew(Moment.now().after(-1))
     for request in (
-        leader.herder.set_target_state("source", TargetState.STARTED),
-        leader.herder.alter_offsets("source", [ITEM]),
-        leader.herder.delete_connector("source"),
+        leader.herder.connectors.set_target_state("source", TargetState.STARTED),
+        leader.herder.offsets.alter("source", [ITEM]),
+        leader.herder.connectors.delete("source"),
     ):
         with pytest.raises(RebalanceInProgressError):
             request.result(DEADLINE)
@@ -326,7 +322,7 @@ def test_a_leader_whose_lease_is_over_writes_nothing(leader: Leader) -> None:
 def test_what_waits_for_its_turn_is_not_done_after_the_lease(leader: Leader) -> None:
     leader.create(CONFIG)
     altering = leader.begin_to_alter()
-    resumed = leader.herder.set_target_state("source", TargetState.STARTED)
+    resumed = leader.herder.connectors.set_target_state("source", TargetState.STARTED)
     leader.settle()
     leader.lease.renew(Moment.now().after(-1))
     leader.agree.set()

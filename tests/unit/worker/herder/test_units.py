@@ -9,6 +9,7 @@ import pytest
 from equipment.fakes.herding import Place, WorkedInbox
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publishing import Publishing
+from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.units import Units
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore, State, Status
@@ -48,16 +49,13 @@ class Worker:
         publishing = Publishing(self.store, place, leadership, self.inbox, None, lambda *_: None)
         place.held = frozenset({TASK})
         self.units = Units(
-            {},
-            "here:1",
-            self.store,
-            self.statuses,
+            WorkerSettings({}, "here:1"),
+            Stores(self.store, self.statuses, None),  # type: ignore[arg-type] - no offsets are asked for here
             place,
             self.processes,  # type: ignore[arg-type]
             publishing,
             self.inbox,
             lambda _: True,
-            None,
             self.reconcile,
         )
         self.store.put_connector("c", {"name": "c"}, None)

@@ -13,7 +13,9 @@ from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication
 from worker.herder.inbox import Request
 from worker.herder.inquiries import Inquiries
+from worker.herder.settings import ClusterSettings, WorkerSettings
 from worker.stores.config.store import MemoryConfigStore, SessionKey
+from worker.supervisor.lease import Lease
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry
 from worker.supervisor.supervisor import Answered
@@ -65,16 +67,24 @@ class Cluster:
             lambda number, inquiry: self.inquiries.append((number, inquiry)), self.given_up.append
         )
         self.place, self.leadership = place, leadership
+        cluster = ClusterSettings(
+            leader=self.far,
+            owners=None,  # type: ignore[arg-type] - nothing is asked of it here
+            keys=None,
+            verification_algorithms=(),
+            lease=Lease(),
+            sync_timeout=30.0,
+            unsync_backoff=300.0,
+            exactly_once=enabled,
+        )
         self.fencing = Fencing(
-            {},
+            WorkerSettings({}, "here:8083", cluster=cluster),
             self.store,
             place,
             leadership,
             self.answering,
             self.inbox,
-            self.far,
             lambda name: name.startswith("sink"),
-            enabled=enabled,
         )
         leadership.changed()
         self.inbox.work()

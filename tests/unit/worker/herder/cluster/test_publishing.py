@@ -33,7 +33,7 @@ class FarLeader:
         leadership = Leadership(self.place, store, inbox)
         leadership.changed()
         turns, nothing = Turns(leadership, inbox.post), None
-        self.writes = Writes({}, store, nothing, self.place, _Known(store), leadership, nothing, inbox, turns)  # type: ignore[arg-type]
+        self.writes = Writes({}, store, self.place, _Known(store), leadership, nothing, inbox, turns)  # type: ignore[arg-type]
 
     def post_task_configs(
         self,

@@ -17,7 +17,7 @@ from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.cluster.publication import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
-from worker.herder.parts import ClusterSettings
+from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.membership.events import Joined, Lost, Refused
 from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
 from worker.stores.status.store import MemoryStatusStore, State
@@ -106,16 +106,12 @@ class Member:
             exactly_once=False,
         )
         self.herder = Herder(
-            {},
-            "here:8083",
+            WorkerSettings({}, "here:8083", cluster=settings),
+            Stores(self.configs, self.statuses, None),  # type: ignore[arg-type] - no offsets are asked for here
             Inbox(self.clock),
-            self.configs,
-            self.statuses,
             self.place,
             lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
             PluginRegistry([]),
-            None,  # type: ignore[arg-type] - no offsets are asked for here
-            cluster=settings,
         )
         self.herder.start()
         self.settle()
@@ -226,7 +222,7 @@ def test_what_processes_say_after_the_lease_is_not_acted_on(member: Member, is_o
     member.wait_for(TASK, State.RUNNING)
     if is_over:
         member.lease.renew(LONG_AGO)
-    member.herder.set_logger_level("a.plugin", "DEBUG").result(DEADLINE)
+    member.herder.loggers.set_level("a.plugin", "DEBUG").result(DEADLINE)
     both = {"connector": 1.0, "task": 1.0}
     wait_until("they have said all", lambda: member.herder.totals().result(DEADLINE) == both)
     member.settle()
@@ -266,12 +262,12 @@ def test_a_worker_that_is_lost_does_not_try_on_to_have_task_configs_kept(member:
 
 def test_writes_are_for_the_leader_and_restarts_for_who_runs_the_unit(member: Member) -> None:
     member.join(CONNECTOR, leads=False)
-    for refused in (member.herder.delete_connector("source"), member.herder.restart_task("source", 0)):
+    for refused in (member.herder.connectors.delete("source"), member.herder.connectors.restart_task("source", 0)):
         error = refused.exception(DEADLINE)
         assert isinstance(error, NotLeaderError)
         assert error.url == "http://leader:8083/"
     member.join(CONNECTOR, leads=True)
-    error = member.herder.restart_task("source", 0).exception(DEADLINE)
+    error = member.herder.connectors.restart_task("source", 0).exception(DEADLINE)
     assert isinstance(error, NotAssignedError)
     assert error.url == "http://owner-of-source:8083/"
 

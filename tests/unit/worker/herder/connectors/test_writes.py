@@ -82,7 +82,6 @@ class Leader:
         self.writes = Writes(
             {},
             self.store,
-            statuses,
             self.place,
             connectors,
             self.leadership,

@@ -9,11 +9,11 @@ import pytest
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
 from worker.herder.dead_letters import Replay, listed_document, read_after, read_limit, read_replay, replayed_document
-from worker.runtime.dead_letters.dead_letter import REPLAYED, ErrantRecord
-from worker.runtime.dead_letters.origins import ErrantOrigins
+from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter
+from worker.runtime.dead_letters.origins import DeadLetterOrigins
 from worker.runtime.dead_letters.reading import Range, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.security.redaction import Redaction
-from worker.supervisor.messages.messages import ErrantReplayed, ErrantsListed
+from worker.supervisor.messages.messages import DeadLettersListed, DeadLettersReplayed
 
 BEGINS, ENDS = {0: 2, 1: 0}, {0: 10, 1: 5}
 CONTEXT = [
@@ -26,8 +26,8 @@ CONTEXT = [
 ]
 
 
-def record(headers: list[tuple[str, bytes | None]], value: bytes | None = b"v") -> ErrantRecord:
-    return ErrantRecord("queue", 0, 5, 1000, "CreateTime", b"\xff", value, headers)
+def record(headers: list[tuple[str, bytes | None]], value: bytes | None = b"v") -> DeadLetter:
+    return DeadLetter("queue", 0, 5, 1000, "CreateTime", b"\xff", value, headers)
 
 
 def test_the_list_goes_on_after_a_record_partition_by_partition() -> None:
@@ -79,14 +79,14 @@ def test_a_record_without_a_name_is_of_a_connector_that_names_none() -> None:
     assert not record([]).belongs_to("another", named=True)
 
 
-def origins(**topics: str) -> ErrantOrigins:
+def origins(**topics: str) -> DeadLetterOrigins:
     config = {"name": "sink", "connector.class": "C", "tasks.max": "1"}
     worker = {"config.storage.topic": "configs", "offset.storage.topic": "offsets", "status.storage.topic": "statuses"}
     parsed = SinkConnectorConfig.parse({**config, **{key.replace("_", "."): value for key, value in topics.items()}})
-    return ErrantOrigins(parsed, worker)
+    return DeadLetterOrigins(parsed, worker)
 
 
-def from_topic(topic: str) -> ErrantRecord:
+def from_topic(topic: str) -> DeadLetter:
     return record([*CONTEXT[1:], ("__connect.errors.topic", topic.encode())])
 
 
@@ -155,14 +155,14 @@ def test_requests_to_replay(body: dict[str, Any], replay: Replay) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ({"selection": "all"}, "to None is neither topic"),
+        ({"selection": "all"}, "to is None; it has to be topic"),
         ({"to": "topic"}, "selection has to be"),
         ({"to": "topic", "selection": []}, "selection has to be"),
         ({"to": "topic", "selection": [{"partition": 0}]}, "selects nothing"),
         ({"to": "topic", "selection": [{"partition": 0, "offset": -1}]}, "selects nothing"),
         ({"to": "topic", "selection": [{"partition": 0, "from": 5, "to": 4}]}, "selects nothing"),
         ({"to": "topic", "selection": [5]}, "selects nothing"),
-        ({"to": "topic", "selection": "all", "dry_run": "yes"}, "dry_run 'yes'"),
+        ({"to": "topic", "selection": "all", "dry_run": "yes"}, "dry_run is 'yes'"),
         ({"to": "topic", "selection": "all", "until": {"x": 1}}, "until has to be"),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_mistake_names_the_member(body: dict[str, Any], text: str) -> None:
 
 
 def test_the_answer_holds_the_request_that_goes_on() -> None:
-    more = ErrantReplayed("q", [{"partition": 0, "offset": 1}], [], [(0, 2, 6)], {"0": 6}, more=True)
+    more = DeadLettersReplayed("q", [{"partition": 0, "offset": 1}], [], [(0, 2, 6)], {"0": 6}, more=True)
     everything = Replay("task", None, None, dry_run=False)
     assert replayed_document(everything, more)["next"] == {"to": "task", "selection": "all", "until": {"0": 6}}
     looked = replayed_document(Replay("task", None, None, dry_run=True), more)["next"]
@@ -182,7 +182,7 @@ def test_the_answer_holds_the_request_that_goes_on() -> None:
 
 
 def test_a_list_is_read_page_by_page() -> None:
-    assert listed_document(ErrantsListed("q", [], (1, 41), {}))["next"] == "1:41"
+    assert listed_document(DeadLettersListed("q", [], (1, 41), {}))["next"] == "1:41"
     assert read_after("1:41") == (1, 41)
     assert read_after(None) is None
     assert (read_limit(None), read_limit("7")) == (100, 7)

@@ -1,0 +1,27 @@
+"""``/connectors/NAME/dlq``: the dead letters of a connector, and delivering them again."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, jsonify, request
+
+from rest.http.body import json_object
+from rest.http.waiting import Patience
+from worker.herder.dead_letters import FIELDS, DeadLetterRequests, read_after, read_limit
+
+__all__ = ["dead_letters"]
+
+
+def dead_letters(dead_letters: DeadLetterRequests, patience: Patience) -> Blueprint:
+    """The resources of dead letter queues."""
+    blueprint = Blueprint("dead_letters", __name__, url_prefix="/connectors/<name:name>/dlq")
+
+    @blueprint.get("")
+    def list_dead_letters(name: str) -> Response:
+        after, limit = read_after(request.args.get("after")), read_limit(request.args.get("limit"))
+        return jsonify(patience.wait(dead_letters.list(name, after, limit)))
+
+    @blueprint.post("/replay")
+    def replay(name: str) -> Response:
+        return jsonify(patience.wait(dead_letters.replay(name, json_object(FIELDS))))
+
+    return blueprint

@@ -1,0 +1,140 @@
+"""A worker of a cluster: stores in Kafka topics, a place in the group, and REST servers that forward to the others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from connect.errors import ConnectError
+from rest.app import REQUEST_TIMEOUT
+from rest.peers.forwarding import Forwarding, Peers
+from rest.peers.leader import LeaderClient
+from rest.peers.owner import OwnerClient
+from worker.app.servers import RestServers
+from worker.app.stop_signals import StopSignals
+from worker.app.worker import (
+    COULD_NOT_START,
+    OK,
+    WorkerProperties,
+    cluster_id_of,
+    end_with,
+    plugins_of,
+    start_herder,
+    topic_tracking_of,
+    warn_of_unknown_keys,
+)
+from worker.config.worker import DistributedConfig
+from worker.herder.cluster.leadership import KeyRotation
+from worker.herder.herder import Herder
+from worker.herder.inbox import Inbox
+from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
+from worker.kafka.topics.compacted_clients import WriteLimit
+from worker.membership.group import GroupMember
+from worker.membership.membership import GroupMembership
+from worker.runtime.entry import main as child_main
+from worker.stores.config.kafka import KafkaConfigStore
+from worker.stores.offset.kafka import KafkaOffsetStore
+from worker.stores.offset.service import OffsetService
+from worker.stores.status.kafka import KafkaStatusStore
+from worker.supervisor.lease import Lease
+from worker.supervisor.process import ForkServerLauncher
+from worker.supervisor.supervisor import Supervisor
+
+__all__ = ["run_distributed"]
+
+logger = logging.getLogger(__name__)
+_OWNER_TIMEOUT: Final = 1.0
+_WRITING: Final = 0.5
+"""Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
+
+
+def run_distributed(worker_file: Path) -> int:
+    """Be a worker of a cluster until a signal comes; the exit status.
+
+    0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
+    """
+    with StopSignals(OK) as stop, ExitStack() as stack:
+        try:
+            props = WorkerProperties.read(worker_file)
+            config = DistributedConfig.parse(props.resolved)
+            warn_of_unknown_keys(config)
+            servers = RestServers(config, props.resolved, props.redaction, stack)
+            cluster_id = cluster_id_of(props.resolved)
+            peers = Peers(servers.peer_context(), REQUEST_TIMEOUT)
+            stack.callback(peers.close)
+            herder = _distributed_herder(config, props, servers, peers, stack)
+        except ConnectError as error:
+            logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
+            return COULD_NOT_START
+        stop.started()
+        stack.callback(servers.close)
+        servers.serve(herder, cluster_id, Forwarding(peers))
+        end_with(herder, stop.status)
+        return stop.status.result()
+    return OK
+
+
+def _distributed_herder(
+    config: DistributedConfig,
+    props: WorkerProperties,
+    servers: RestServers,
+    peers: Peers,
+    stack: ExitStack,
+) -> Herder:
+    inbox, lease = Inbox(), Lease()
+    limit = WriteLimit(config.session_timeout_ms / 1000 * _WRITING, lease.lasts)
+    store = KafkaOffsetStore(config, props.resolved, limit)
+    stack.callback(store.close)
+    store.start()
+    offsets = OffsetService(store)
+    launcher = ForkServerLauncher(child_main, lease.path)
+    leader = LeaderClient(peers, config.inter_worker_signature_algorithm)
+    stack.callback(leader.close)
+    owner_peers = Peers(servers.peer_context(), _OWNER_TIMEOUT)
+    stack.callback(owner_peers.close)
+    owners = OwnerClient(owner_peers)
+    stack.callback(owners.close)
+    worker_id = servers.address.worker_id
+    cluster = _cluster_settings(config, leader, owners, lease)
+    herder = Herder(
+        WorkerSettings(props.written, worker_id, topic_tracking_of(config), cluster),
+        Stores(
+            KafkaConfigStore(config, props.resolved, inbox.post, limit),
+            KafkaStatusStore(worker_id, config, props.resolved, inbox.post),
+            offsets,
+        ),
+        inbox,
+        _membership(config, props.resolved, servers.address.url, lease),
+        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        plugins_of(config),
+    )
+    start_herder(herder, offsets, stack)
+    return herder
+
+
+def _membership(config: DistributedConfig, resolved: Mapping[str, str], url: str, lease: Lease) -> GroupMembership:
+    """The worker's place in its group, whose session is the lease of the worker's children."""
+    return GroupMembership(url, lambda tell, snapshot: GroupMember(config, resolved, url, tell, snapshot, lease.renew))
+
+
+def _cluster_settings(
+    config: DistributedConfig, leader: LeaderClient, owners: OwnerClient, lease: Lease
+) -> ClusterSettings:
+    rotation = KeyRotation(
+        config.inter_worker_key_generation_algorithm,
+        config.inter_worker_key_size,
+        max(1.0, config.inter_worker_key_ttl_ms / 1000),
+    )
+    return ClusterSettings(
+        leader=leader,
+        owners=owners,
+        keys=rotation if config.connect_protocol.lower() == "sessioned" else None,
+        verification_algorithms=config.inter_worker_verification_algorithms,
+        lease=lease,
+        sync_timeout=config.worker_sync_timeout_ms / 1000,
+        unsync_backoff=config.worker_unsync_backoff_ms / 1000,
+        exactly_once=config.exactly_once_source_support.lower() == "enabled",
+    )

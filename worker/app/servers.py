@@ -1,0 +1,69 @@
+"""The REST servers of a worker: the one of ``listeners``, and the one of ``admin.listeners`` if that is its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from ssl import SSLContext
+from typing import Final
+
+from rest.app import create_admin_app, create_app
+from rest.http.headers import AnswerHeaders
+from rest.peers.forwarding import Forwarding
+from rest.server.server import RestServer
+from rest.server.tls import TlsSettings
+from worker.config.worker import WorkerConfig
+from worker.herder.herder import Herder
+from worker.security.redaction import Redaction
+
+__all__ = ["RestServers"]
+
+logger = logging.getLogger(__name__)
+_ADMIN_LISTENERS: Final = "admin.listeners"
+
+
+class RestServers:
+    """The REST servers of a worker. They listen at once, so that an address that is taken is known first."""
+
+    def __init__(
+        self, config: WorkerConfig, resolved: Mapping[str, str], redaction: Redaction, stack: ExitStack
+    ) -> None:
+        self._config = config
+        self._redaction = redaction
+        self._tls = TlsSettings(resolved)
+        self._admin: RestServer | None = None
+        self._server = RestServer(config.listeners, self._tls)
+        stack.callback(self.close)
+        if config.admin_listeners:
+            self._admin = RestServer(
+                config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS
+            )
+        self.address = self._server.advertised(config)
+
+    def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None) -> None:
+        """Answer requests from now on."""
+        config = self._config
+        headers = AnswerHeaders.of(
+            config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
+        )
+        with_admin = config.admin_listeners is None
+        app = create_app(
+            herder, cluster_id, with_admin=with_admin, headers=headers, forwarding=forwarding, hide=self._redaction.hide
+        )
+        self._server.answer_with(app)
+        if self._admin is not None:
+            self._admin.answer_with(
+                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide)
+            )
+        logger.info("The worker is up; its REST API is at %s", self.address.url)
+
+    def peer_context(self) -> SSLContext | None:
+        """The TLS context for requests to other workers, which listen as this one does; ``None`` without https."""
+        return self._tls.client_context() if self.address.scheme == "https" else None
+
+    def close(self) -> None:
+        """Close the servers at once, so that clients of a worker that ends are refused and do not wait."""
+        for server in (self._server, self._admin):
+            if server is not None:
+                server.close()

@@ -1,0 +1,102 @@
+"""A standalone worker: it runs connectors from properties files, and keeps offsets in a file and the rest in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from connect.errors import ConnectError
+from rest.app import REQUEST_TIMEOUT
+from worker.app.servers import RestServers
+from worker.app.stop_signals import StopSignals
+from worker.app.worker import (
+    COULD_NOT_START,
+    FAILED,
+    OK,
+    WorkerProperties,
+    cluster_id_of,
+    end_with,
+    plugins_of,
+    start_herder,
+    topic_tracking_of,
+    warn_of_unknown_keys,
+)
+from worker.config.connector_files import read_connector
+from worker.config.worker import StandaloneConfig
+from worker.herder.herder import Herder
+from worker.herder.inbox import Inbox
+from worker.herder.settings import Stores, WorkerSettings
+from worker.membership.membership import SoloMembership
+from worker.runtime.entry import main as child_main
+from worker.stores.config.store import MemoryConfigStore
+from worker.stores.offset.file import FileOffsetStore
+from worker.stores.offset.service import OffsetService
+from worker.stores.status.store import MemoryStatusStore
+from worker.supervisor.process import ForkServerLauncher
+from worker.supervisor.supervisor import Supervisor
+
+__all__ = ["run_standalone"]
+
+logger = logging.getLogger(__name__)
+
+
+def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
+    """Run connectors in this process's children until all are drained or a signal comes; the exit status.
+
+    0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
+    3: a connector could not be created, or failed before it was drained.
+    """
+    with StopSignals(OK) as stop, ExitStack() as stack:
+        try:
+            props = WorkerProperties.read(worker_file)
+            config = StandaloneConfig.parse(props.resolved)
+            warn_of_unknown_keys(config)
+            cluster_id = cluster_id_of(props.resolved)
+            store = FileOffsetStore(config.offset_file)
+            stack.callback(store.close)
+            servers = RestServers(config, props.resolved, props.redaction, stack)
+            herder = _standalone_herder(config, props, store, servers, stack)
+        except ConnectError as error:
+            logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
+            return COULD_NOT_START
+        stack.callback(servers.close)
+        servers.serve(herder, cluster_id, None)
+        return _run(herder, connector_files, stop)
+    return OK
+
+
+def _standalone_herder(
+    config: StandaloneConfig, props: WorkerProperties, store: FileOffsetStore, servers: RestServers, stack: ExitStack
+) -> Herder:
+    offsets = OffsetService(store)
+    launcher = ForkServerLauncher(child_main)
+    herder = Herder(
+        WorkerSettings(props.written, servers.address.worker_id, topic_tracking_of(config)),
+        Stores(MemoryConfigStore(), MemoryStatusStore(), offsets),
+        Inbox(),
+        SoloMembership(),
+        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        plugins_of(config),
+    )
+    start_herder(herder, offsets, stack)
+    return herder
+
+
+def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:
+    for file in files:
+        try:
+            given = read_connector(file)
+            herder.connectors.create(given.name, given.config, given.target).result(REQUEST_TIMEOUT)
+        except (ConnectError, TimeoutError) as error:
+            logger.error("Failed to create connector for %s: %s", file, error)  # noqa: TRY400
+            logger.error("Stopping after connector error")  # noqa: TRY400
+            return FAILED
+        logger.info("Created connector %s", given.name)
+    stop.started()
+    herder.all_created()
+    if files:
+        # A worker without files waits for what comes over REST, and does not end with it.
+        end_with(herder, stop.status)
+    return stop.status.result()

@@ -1,0 +1,94 @@
+"""The collaborators of a herder, each made with those that it needs. They work in the herder's thread alone."""
+
+from __future__ import annotations
+
+from connect.plugins import PluginRegistry
+from worker.herder.cluster.fencing import Fencing
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.cluster.ownership import Ownership
+from worker.herder.cluster.publishing import Publishing
+from worker.herder.cluster.rebalancing import Rebalancing
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.drains import Drains
+from worker.herder.connectors.restarts import Restarts
+from worker.herder.connectors.schedules import Schedules
+from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.writes import Writes
+from worker.herder.inbox import Inbox
+from worker.herder.inquiries import Inquiries
+from worker.herder.offsets.groups import ConsumerOffsets
+from worker.herder.offsets.offsets import ConnectorOffsets
+from worker.herder.offsets.sources import OffsetLayers
+from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
+from worker.herder.turns import Turns
+from worker.herder.units import Units
+from worker.loggers import LoggerLevels
+from worker.membership.membership import Membership
+from worker.metrics.measurements import Measurements
+from worker.supervisor.messages import messages
+from worker.supervisor.supervisor import Supervisor
+from worker.unit import Unit
+
+__all__ = ["Collaborators"]
+
+
+class Collaborators:
+    """Makes the collaborators; each is an attribute."""
+
+    def __init__(
+        self,
+        worker: WorkerSettings,
+        stores: Stores,
+        inbox: Inbox,
+        membership: Membership,
+        plugins: PluginRegistry,
+        supervisor: Supervisor,
+        callbacks: HerderCallbacks,
+    ) -> None:
+        props, cluster, configs, statuses = worker.props, worker.cluster, stores.configs, stores.statuses
+        self.levels = LoggerLevels(supervisor.set_log_level)
+        self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
+        owners = cluster.owners if cluster is not None else None
+        self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
+        self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
+        type_of = self.connectors.type
+        is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
+        keys = cluster.keys if cluster is not None else None
+        self.leadership = Leadership(membership, configs, inbox, keys, callbacks.follow_configs, worker.lease)
+        self.turns = Turns(self.leadership, inbox.post)
+        publishing = Publishing(
+            configs,
+            membership,
+            self.leadership,
+            inbox,
+            worker.leader,
+            lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
+        )
+        self.fencing = Fencing(worker, configs, membership, self.leadership, self.inquiries, inbox, is_sink)
+        self.units = Units(
+            worker, stores, membership, supervisor, publishing, inbox, self.fencing.may_start, callbacks.reconcile
+        )
+        self.drains = Drains(configs, statuses, self.leadership, self.turns, inbox, is_source, together=cluster is None)
+        self.schedules = Schedules(configs, self.leadership, self.turns, inbox)
+        self.rebalancing = Rebalancing(
+            membership, configs, self.units, self.leadership, self.inquiries, inbox, callbacks, cluster
+        )
+        self.stopped = StoppedConnectors(configs, self.units, membership, self.turns, inbox, callbacks.reconcile)
+        self.ownership = Ownership(configs, self.units, inbox, is_sink)
+        self.restarts = Restarts(stores, membership, self.connectors, self.leadership, self.units, inbox)
+        self.writes = Writes(
+            props, configs, membership, self.connectors, self.leadership, self.inquiries, inbox, self.turns
+        )
+        self.offsets = ConnectorOffsets(
+            props,
+            self.connectors,
+            self.leadership,
+            OffsetLayers(props, stores.source_offsets, self.inquiries, inbox.post),
+            self.inquiries,
+            self.stopped,
+            self.fencing.former_fenced,
+            inbox.post,
+        )
+        self.consumer_offsets = ConsumerOffsets(
+            props, self.connectors, self.leadership, self.inquiries, self.stopped, statuses, self.measurements
+        )

@@ -1,0 +1,107 @@
+"""Requests for connectors: their configurations, states and tasks. Any thread may make them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.restarts import Restarts
+from worker.herder.connectors.writes import GivenConfig, Writes
+from worker.herder.inbox import Request, Requests
+from worker.stores.config.store import TargetState
+from worker.unit import Unit
+
+__all__ = ["ConnectorRequests"]
+
+Document: TypeAlias = dict[str, Any]
+
+
+class ConnectorRequests:
+    """Has the herder look up and change connectors.
+
+    Requests fail with :class:`~connect.errors.NotFoundError` for an unknown connector, with
+    :class:`~worker.errors.BadRequestError` for a mistake in the request, and with
+    :class:`~worker.errors.NotLeaderError` or :class:`~worker.errors.NotAssignedError` for what another worker does.
+    """
+
+    def __init__(self, requests: Requests, connectors: Connectors, writes: Writes, restarts: Restarts) -> None:
+        self._requests = requests
+        self._connectors = connectors
+        self._writes = writes
+        self._restarts = restarts
+
+    def create(self, name: str, config: GivenConfig, target: TargetState | None = None) -> Request[Document]:
+        """Check a configuration and create a connector with it; its info.
+
+        Fails with :class:`~connect.errors.AlreadyExistsError` if a connector of this name exists or is being created.
+        """
+        return self._requests.begin(lambda request: self._writes.create(request, name, config, target))
+
+    def put_config(self, name: str, config: GivenConfig) -> Request[tuple[bool, Document]]:
+        """Check a configuration and give it to a connector, new or not; whether it is new, and its info."""
+        return self._requests.begin(lambda request: self._writes.put(request, name, config))
+
+    def patch_config(self, name: str, patch: GivenConfig) -> Request[Document]:
+        """Change some keys of a connector's configuration; its info. Null removes a key."""
+        return self._requests.begin(lambda request: self._writes.patch(request, name, patch))
+
+    def delete(self, name: str) -> Request[None]:
+        """Stop a connector and forget it. Its offsets stay, for another of its name."""
+        return self._requests.begin(lambda request: self._writes.delete(request, name))
+
+    def set_target_state(self, name: str, target: TargetState) -> Request[None]:
+        """Pause, resume or stop a connector; the answer does not wait until its tasks have done so."""
+        return self._requests.begin(lambda request: self._writes.set_target_state(request, name, target))
+
+    def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> Request[Document]:
+        """Restart a connector, with its tasks if asked for; its status, with what is being restarted (KIP-745).
+
+        Without either flag the worker that runs the connector restarts it, and the answer is empty.
+        """
+        if not (include_tasks or only_failed):
+            return self._requests.begin(lambda request: self._restarts.connector(request, name))
+        return self._requests.begin(
+            lambda request: self._restarts.everywhere(
+                request, name, include_tasks=include_tasks, only_failed=only_failed
+            )
+        )
+
+    def restart_task(self, name: str, task: int) -> Request[None]:
+        """Restart one task."""
+        return self._requests.begin(lambda request: self._restarts.task(request, Unit(name, task)))
+
+    def names(self) -> Request[list[str]]:
+        """The names of all connectors, in order."""
+        return self._requests.ask(self._connectors.names)
+
+    def expanded(self) -> Request[dict[str, dict[str, Document]]]:
+        """Every connector by name, with its ``status``, if it has one, and its ``info``."""
+        return self._requests.ask(self._connectors.expanded)
+
+    def info(self, name: str) -> Request[Document]:
+        """A connector's configuration and tasks."""
+        return self._requests.ask(lambda: self._connectors.info(name))
+
+    def config(self, name: str) -> Request[dict[str, str]]:
+        """A connector's configuration as it was written: references are not resolved."""
+        return self._requests.ask(lambda: dict(self._connectors.entry(name).config))
+
+    def status(self, name: str, *, refresh: bool = True) -> Request[Document]:
+        """The status of a connector and its tasks; with ``refresh`` other workers are asked for newer metrics."""
+        return self._requests.ask(lambda: self._connectors.newest_status(name, refresh=refresh))
+
+    def task_configs(self, name: str) -> Request[list[Document]]:
+        """The configurations of a connector's tasks."""
+        return self._requests.ask(lambda: self._connectors.task_configs(name))
+
+    def task_status(self, name: str, task: int) -> Request[Document]:
+        """The status of one task."""
+        return self._requests.ask(lambda: self._connectors.task_status(Unit(name, task)))
+
+    def topics(self, name: str) -> Request[list[str]]:
+        """The topics a connector has used; none for an unknown connector, as in Kafka Connect."""
+        return self._requests.ask(lambda: self._connectors.topics(name))
+
+    def reset_topics(self, name: str) -> Request[None]:
+        """Forget which topics a connector has used."""
+        return self._requests.ask(lambda: self._connectors.reset_topics(name))
