@@ -17,6 +17,7 @@ from pyarrow import types as kinds
 from connect.converter import Converter
 from connect.data import ArrowColumn, Schema
 from connect.data.arrow import arrow_type
+from connect.plugins import class_name
 from connectors.spark.decoding.envelopes import envelope_reader
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
 from connectors.spark.decoding.reading import ColumnReader, DoubtError, Reading
@@ -29,9 +30,8 @@ _BYTES: Final = Schema.bytes(optional=True)
 
 def column_reader(converter: Converter[Any]) -> ColumnReader | None:
     """The reader that stands for a converter, if there is one."""
-    kind = type(converter)
     config: Any = converter.config
-    match f"{kind.__module__}.{kind.__qualname__}":
+    match class_name(converter):
         case "converters.byte_array.ByteArrayConverter":
             return _read_bytes
         case "converters.string.StringConverter":
