@@ -19,7 +19,7 @@ from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord
 from connect.errors import DataError
 from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw import RawBatch
-from connectors.spark.decoding.reading import DoubtError
+from connectors.spark.decoding.reading import UncertainReadingError
 from connectors.spark.decoding.report import Rejections, Report
 from connectors.spark.decoding.rows import Rows
 
@@ -98,7 +98,7 @@ class Decoder:
         if plugins.reader is not None and raw.value_array.null_count == 0:
             try:
                 reading = plugins.reader(raw.value_array, self._plan.schema)
-            except DoubtError:
+            except UncertainReadingError:
                 pass  # the converter answers
             else:
                 self._report.untyped |= reading.untyped
