@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from connect.chain import Step, apply_steps
+from connect.chain.steps import Step, apply_steps
 from connect.config import Config
 from connect.data import NO_HEADERS, Batch, Constant, Schema, SinkBatch, TimestampType, ValueColumn
 from connect.transformation import Predicate

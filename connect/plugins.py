@@ -26,7 +26,7 @@ from connect.class_outline import ancestors, is_importable
 from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
 
-__all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError"]
+__all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError", "class_name"]
 
 _ENTRY_POINTS: Final = "sluice.plugins"
 _ALLOWLIST: Final = "plugin.import.allowlist"
@@ -172,6 +172,12 @@ class PluginRegistry:
                 f"list this one in a {_FILE}."
             )
         return PluginEntry(kind, path, _type_of(kind, inherited))
+
+
+def class_name(plugin: object) -> str:
+    """The dotted path of a plugin's class."""
+    kind = plugin if isinstance(plugin, type) else type(plugin)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def load_class(entry: PluginEntry) -> type[Any]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from connect.bulk import BulkSinkTaskContext, OffsetRange
+from connect.chain.tolerance import ErrorPolicy
 from connect.data import Schema
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decoding.chain import chain_properties, has_transformations
 from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Passes
-from connectors.spark.decoding.report import Reports, Tolerance
+from connectors.spark.decoding.plugins import chain_properties, has_transformations
+from connectors.spark.decoding.report import Reports
 from connectors.spark.failure import root_cause
 from connectors.spark.ledger.filesystem import LocalFileSystem
 from connectors.spark.ledger.manifest import Move
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _EMPTY: Final = Schema.struct({})
 _WAIT: Final = 0.2
+_TOLD: Final = 10
 
 
 @dataclass(slots=True)
@@ -59,7 +61,8 @@ class Loader:
         self._config = config
         self._context = context
         self._props = chain_properties(context.connector_properties)
-        self._tolerance = Tolerance(context.connector_properties)
+        tolerance = context.connector_properties.get("errors.tolerance", "none")
+        self._policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
         self._transformed = has_transformations(self._props)
         self._partitioner = make_partitioner(config)
         self._names = FileNames(config.topics_dir, self._partitioner, config.filename_offset_zero_pad_width)
@@ -114,7 +117,7 @@ class Loader:
         frame: Any = self._read(ranges).mapInArrow(surveying, "nothing int")
         self._run(lambda: frame.write.format("noop").mode("overwrite").save())
         reports = self._passes.reports
-        self._tolerance.check(reports)
+        self._check_rejections(reports)
         seen: dict[str, Schema] = {}
         for report in reports:
             for table, schema in report.seen.items():
@@ -153,12 +156,12 @@ class Loader:
             reports = self._write_table(ranges, plan, where)
             if any(report.grown for report in reports):
                 return None
-            self._tolerance.check(reports)
+            self._check_rejections(reports)
             rejected.append(reports)
             untyped |= {path for report in reports for path in report.untyped}
             staged.moves += staged_moves(self._files, where, name, reports, self._names)
         for reports in rejected:
-            self._tolerance.tell(reports)
+            _log_rejections(reports)
         if untyped:
             logger.warning(
                 "Fields of topic %s that hold only empty arrays or objects have no column yet: %s",
@@ -177,6 +180,15 @@ class Loader:
             writer = writer.partitionBy(*self._partitioner.columns)
         self._run(lambda: writer.parquet((self._files.root / folder).as_uri()))
         return self._passes.reports
+
+    def _check_rejections(self, reports: Reports) -> None:
+        """Refuse the load for its first bad record, unless bad ones are left out."""
+        rejections = reports.rejections()
+        if rejections and not self._policy.tolerates_errors:
+            raise DataError(
+                f"Bad record in {rejections[0]}. Correct it at its source, or set errors.tolerance=all to leave "
+                "such records out."
+            )
 
     def _plan(self, topic: str, mode: Mode) -> DecodePlan:
         config = self._config
@@ -218,3 +230,12 @@ class Loader:
             return bool(self._spark.version)
         except Exception:
             return False
+
+
+def _log_rejections(reports: Reports) -> None:
+    count = sum(report.rejected for report in reports)
+    if not count:
+        return
+    read = sum(report.read for report in reports)
+    first = "; ".join(map(str, reports.rejections()[:_TOLD]))
+    logger.warning("%d of %d records are left out (errors.tolerance=all), the first: %s", count, read, first)

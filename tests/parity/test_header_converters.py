@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from connect.chain import converter_plugin
+from connect.chain.converters import converter_plugin
 from connect.plugins import PluginRegistry
 
 _CALLS: Final = Path(__file__).parent / "data/rest/distributed.jsonl"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Final, Literal
 
+from connect.chain.specs import TransformationSpec, transformation_specs
+from connect.chain.tolerance import ErrorPolicy
 from connect.config import (
     HIGH,
     LOW,
@@ -27,37 +28,11 @@ from connect.config import (
 from connect.errors import ConfigError
 from worker.config.restarts import RestartConfig
 
-__all__ = [
-    "ConnectorConfig",
-    "PredicateSpec",
-    "SinkConnectorConfig",
-    "SourceConnectorConfig",
-    "TransformationSpec",
-]
+__all__ = ["ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig"]
 
 _COMMON: Final = "Common"
 _ERRORS: Final = "Error Handling"
 _EXACTLY_ONCE: Final = "Exactly Once Support"
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateSpec:
-    """A predicate as a connector's configuration names it."""
-
-    alias: str
-    type: str
-    props: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TransformationSpec:
-    """A transformation as a connector's configuration names it, with the predicate that chooses its records."""
-
-    alias: str
-    type: str
-    props: Mapping[str, str]
-    predicate: PredicateSpec | None
-    negate: bool
 
 
 class ConnectorConfig(RestartConfig):
@@ -253,10 +228,20 @@ class ConnectorConfig(RestartConfig):
         """Whether the connector stops by itself at the end of its input."""
         return self.run_until == "drained"
 
+    @property
+    def error_policy(self) -> ErrorPolicy:
+        """What becomes of records that cannot be processed."""
+        return ErrorPolicy(
+            self.tolerates_errors,
+            self.errors_retry_timeout,
+            self.errors_retry_delay_max_ms,
+            self.errors_tolerance_limit,
+            self.errors_tolerance_rate,
+        )
+
     def transformations(self) -> tuple[TransformationSpec, ...]:
-        """The transformations in order; :class:`~connect.errors.ConfigError` for one that is not well formed."""
-        predicates = {alias: self._predicate(alias) for alias in self.predicates}
-        return tuple(self._transformation(alias, predicates) for alias in self.transforms)
+        """The transformations in order."""
+        return transformation_specs({key: value for key, value in self.originals.items() if value is not None})
 
     def check(self) -> Iterable[ConfigError]:
         yield from super().check()
@@ -279,19 +264,6 @@ class ConnectorConfig(RestartConfig):
     def _missing_type(self, key: str) -> Iterable[ConfigError]:
         if not self.originals.get(key):
             yield ConfigRuleError(f'Missing required configuration "{key}" which has no default value.', key)
-
-    def _predicate(self, alias: str) -> PredicateSpec:
-        props = self._props(f"predicates.{alias}.")
-        return PredicateSpec(alias, props.pop("type"), props)
-
-    def _transformation(self, alias: str, predicates: Mapping[str, PredicateSpec]) -> TransformationSpec:
-        props = self._props(f"transforms.{alias}.")
-        kind, predicate = props.pop("type"), props.pop("predicate", None)
-        negate = props.pop("negate", "false").lower() == "true"
-        return TransformationSpec(alias, kind, props, predicates[predicate] if predicate else None, negate)
-
-    def _props(self, prefix: str) -> dict[str, str]:
-        return {key: value for key, value in self.originals_with_prefix(prefix).items() if value is not None}
 
 
 class SourceConnectorConfig(ConnectorConfig):

@@ -8,12 +8,12 @@ import uuid
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["Lease", "count_leases"]
+__all__ = ["ServerLease", "count_leases"]
 
 _SUFFIX = ".lease"
 
 
-class Lease:
+class ServerLease:
     """A claim that lasts until it is released or its process ends, whichever way."""
 
     def __init__(self, folder: Path) -> None:

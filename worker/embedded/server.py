@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from connect.errors import ConnectError
 from connect.jvm.home import file_lock
 from worker.embedded.folder import ServerFolder, ServerState
-from worker.embedded.leases import Lease, count_leases
+from worker.embedded.leases import ServerLease, count_leases
 from worker.embedded.process import find_process, is_process, signal_process, tail, wait_gone
 
 __all__ = ["EmbeddedServer", "clear_the_way", "wait_ready", "where_to_look"]
@@ -104,14 +104,14 @@ class EmbeddedServer(ABC, Generic[S, I]):
         """
         with file_lock(self._folder.lock):
             state = self._ensure_running()
-            lease = Lease(self._folder.leases)
+            lease = ServerLease(self._folder.leases)
             info = self._info(state)
         try:
             yield info
         finally:
             self._end(lease)
 
-    def _end(self, lease: Lease) -> None:
+    def _end(self, lease: ServerLease) -> None:
         with file_lock(self._folder.lock):
             lease.release()
             state = self._running()

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from connect.chain import Step, converter_plugin, converter_props, transformation_steps
+from connect.chain.converters import Converters, converter_plugin, converter_props
+from connect.chain.sink import SinkChain
+from connect.chain.source import SourceChain
+from connect.chain.steps import Step, Steps, transformation_steps
+from connect.chain.tolerance import Tolerance
 from connect.config import Config, ConfigType
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
@@ -20,9 +24,7 @@ from worker.config.connector import ConnectorConfig, SinkConnectorConfig, Source
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.kafka.settings.secrets import client_secrets
-from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
 from worker.runtime.providers import OnTtl, providers_of
-from worker.runtime.tolerance import Tolerance
 from worker.security.redaction import Redaction
 
 __all__ = ["Assembly"]
@@ -204,7 +206,7 @@ class Assembly:
     def _steps(self) -> list[Step]:
         for kind, name, props in self._chain():
             self._hide(kind, name, props)
-        return transformation_steps(self.registry, self.props)
+        return transformation_steps(self.registry, self.config.transformations())
 
     def _chain(self) -> Iterator[tuple[PluginKind, str, Mapping[str, str]]]:
         """The transformations and predicates, with their own keys."""

@@ -7,9 +7,11 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from connect.bulk import BulkSinkTask
+from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
 from connect.connector import Task
 from connect.errors import ConnectError
+from connect.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
 from worker.kafka.topics.creation import NewTopic
@@ -20,21 +22,12 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.log import send_log
+from worker.runtime.log import LogReporter, send_log, stack_trace
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
-from worker.runtime.tolerance import (
-    ErrorCounts,
-    LogReporter,
-    Reporter,
-    StopRequested,
-    Tolerance,
-    class_name,
-    stack_trace,
-)
 from worker.security.redaction import Redaction
 from worker.supervisor.lease import watch_lease
 from worker.supervisor.messages import messages
@@ -93,7 +86,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
     reporters = _reporters(command, assembly, clients, counts)
-    tolerance = Tolerance(assembly.config, reporters, control.wait_unless_stopped, counts=counts)
+    tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
     config = assembly.task_config(command.config)
     try:
         task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task)

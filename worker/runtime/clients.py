@@ -19,7 +19,7 @@ from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
 
-__all__ = ["Clients"]
+__all__ = ["Clients", "client_timestamp"]
 
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
@@ -40,6 +40,8 @@ _RESETS: Final = {
     "largest": "latest",
     "error": "none",
 }
+_NO_TIMESTAMP: Final = -1
+_NOW: Final = 0
 
 
 class Clients:
@@ -132,6 +134,16 @@ class Clients:
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
+
+
+def client_timestamp(timestamp: int | None) -> int:
+    """The timestamp of a record as the client is given it, for whom 0 is now.
+
+    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
+    """
+    if timestamp is None or timestamp == _NO_TIMESTAMP:
+        return _NOW
+    return timestamp or 1
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from connect.connector import Connector
 from connect.errors import ConnectError
-from connect.plugins import PluginKind
+from connect.plugins import PluginKind, class_name
 from connect.providers import has_reference, restore_references
 from worker.config.unknown_keys import suggest_known_keys
 from worker.runtime.assembly import Assembly
@@ -20,7 +20,6 @@ from worker.runtime.offsets.topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.source.guarantee import offset_reader
 from worker.runtime.task_configs import checked_task_configs
-from worker.runtime.tolerance import class_name
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 

@@ -1,17 +1,22 @@
-"""The log of a child process: its lines go to the worker, without secrets."""
+"""The log of a child process: its lines go to the worker, without secrets, among them the records given up."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import threading
+import traceback
+from dataclasses import dataclass, field
 from typing import Final
 
+from connect.chain.tolerance import ErrorCounts, Failure
+from connect.data import SourceRecord
+from worker.config.connector import ConnectorConfig
 from worker.runtime.control import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["PipeHandler", "send_log"]
+__all__ = ["LogReporter", "PipeHandler", "send_log", "stack_trace"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,3 +61,47 @@ class PipeHandler(logging.Handler):
             written = record.msg if isinstance(record.msg, str) else type(record.msg).__name__
             text = f"{written} (this line of the log cannot be made from its arguments: {error!r})"
         self._link.send(messages.LogRecord(record.name, record.levelno, record.created, self._redaction.told(text)))
+
+
+@dataclass(slots=True)
+class LogReporter:
+    """Writes failures to the log, as ``errors.log.*`` say."""
+
+    connector: str
+    task: int
+    config: ConnectorConfig
+    counts: ErrorCounts = field(default_factory=ErrorCounts)
+
+    def report(self, failure: Failure) -> None:
+        """Write one failure."""
+        # With tolerance none the error ends the task and is logged there, once.
+        if self.config.errors_log_enable and self.config.tolerates_errors:
+            self.counts.total_errors_logged += 1
+            logger.error("%s", self.text(failure), exc_info=failure.error)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def text(self, failure: Failure) -> str:
+        """The line for a failure, in Kafka Connect's form."""
+        where = _where(failure, with_messages=self.config.errors_log_include_messages)
+        return (
+            f"Error encountered in task {self.connector}-{self.task}. Executing stage '{failure.stage.value}' "
+            f"with class '{failure.executing}'{where}."
+        )
+
+
+def stack_trace(error: BaseException) -> str:
+    """The whole trace of an error, causes included."""
+    return "".join(traceback.format_exception(error))
+
+
+def _where(failure: Failure, *, with_messages: bool) -> str:
+    if (raw := failure.raw) is not None and not isinstance(failure.record, SourceRecord):
+        return (
+            f", where consumed record is {{topic='{raw.topic}', partition={raw.partition}, offset={raw.offset}, "
+            f"timestamp={raw.timestamp}, timestampType={raw.timestamp_type}}}"
+        )
+    if with_messages and failure.record is not None:
+        return f", where source record is = {failure.record}"
+    return ""

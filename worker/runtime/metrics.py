@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from connect.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
-from worker.runtime.tolerance import ErrorCounts
 from worker.supervisor.messages import messages
 
 __all__ = ["ActiveTopics", "Rates", "TaskMetrics", "remaining_gauges"]

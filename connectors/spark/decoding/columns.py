@@ -1,8 +1,8 @@
 """Values read without making a Python object of each, where the converter's meaning is known.
 
 What a reader gives is what the converter of the same name gives, which a test checks; where that is not certain it
-gives up with :class:`~connectors.spark.decoding.reading.DoubtError`, and the converter is asked. It sees only values
-that are not null.
+raises :class:`~connectors.spark.decoding.reading.UncertainReadingError`, and the converter is asked. It sees only
+values that are not null.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pyarrow import types as kinds
 from connect.converter import Converter
 from connect.data import ArrowColumn, Schema
 from connect.data.arrow import arrow_type
+from connect.plugins import class_name
 from connectors.spark.decoding.envelopes import envelope_reader
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
-from connectors.spark.decoding.reading import ColumnReader, DoubtError, Reading
+from connectors.spark.decoding.reading import ColumnReader, Reading, UncertainReadingError
 
 __all__ = ["column_reader"]
 
@@ -29,9 +30,8 @@ _BYTES: Final = Schema.bytes(optional=True)
 
 def column_reader(converter: Converter[Any]) -> ColumnReader | None:
     """The reader that stands for a converter, if there is one."""
-    kind = type(converter)
     config: Any = converter.config
-    match f"{kind.__module__}.{kind.__qualname__}":
+    match class_name(converter):
         case "converters.byte_array.ByteArrayConverter":
             return _read_bytes
         case "converters.string.StringConverter":
@@ -51,7 +51,7 @@ def _read_text(array: Any, _table: Schema | None) -> Reading:
     try:
         return Reading(ArrowColumn(array.cast(pa.string()), _STRING))
     except pa.ArrowInvalid as error:
-        raise DoubtError from error
+        raise UncertainReadingError from error
 
 
 # -- JSON without schemas ----------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def _read_json(array: Any, table: Schema | None) -> Reading:
     """Objects as structs of the fields whose types they show."""
     rows = parse_json(array, None if table is None else _expected(table))
     if table is not None and _has_instants(rows.type):
-        raise DoubtError  # text that looks like an instant has been rewritten
+        raise UncertainReadingError  # text that looks like an instant has been rewritten
     schema = _schema_of(rows.type) or Schema.struct({})
     return Reading(ArrowColumn(select(rows, schema), schema.as_required()), _untyped(rows.type))
 
@@ -69,7 +69,7 @@ def _read_json(array: Any, table: Schema | None) -> Reading:
 @lru_cache(maxsize=64)
 def _expected(table: Schema) -> Any:
     if not is_natural(table):
-        raise DoubtError
+        raise UncertainReadingError
     return arrow_type(table)
 
 

@@ -1,8 +1,7 @@
 """What runs in the executors: from the raw rows of a topic to the rows of a table.
 
-The worker's own converters and transformations do the work, by column. What cannot be decoded by column goes
-through record by record, so that a bad record is known; the driver decides what becomes of a load with bad
-records, as ``errors.tolerance`` says.
+The chain of the worker's sinks does the work, unless a reader of columns can stand for it. The driver decides what
+becomes of a load with bad records, as ``errors.tolerance`` says.
 """
 
 from __future__ import annotations
@@ -10,17 +9,18 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
 
-from connect.data import ArrowColumn, Column, Schema, SinkBatch
-from connect.errors import ConnectError, DataError
-from connectors.spark.decoding.chain import Chain, has_transformations
-from connectors.spark.decoding.columns import column_reader
+from connect.chain.sink import SinkChain
+from connect.chain.steps import Steps
+from connect.chain.tolerance import ErrorPolicy, Tolerance
+from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord
+from connect.errors import DataError
+from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw import RawBatch
-from connectors.spark.decoding.reading import ColumnReader, DoubtError
-from connectors.spark.decoding.report import Report
+from connectors.spark.decoding.reading import UncertainReadingError
+from connectors.spark.decoding.report import Rejections, Report
 from connectors.spark.decoding.rows import Rows
 
 __all__ = ["DecodePlan", "Decoder", "Mode"]
@@ -63,7 +63,11 @@ class Decoder:
     def __init__(self, plan: DecodePlan, report: Report) -> None:
         self._plan = plan
         self._report = report
-        self._chain, self._reader = _plugins(tuple(sorted(plan.props.items())), plan.with_keys)
+        self._plugins = executor_plugins(plan.props, with_keys=plan.with_keys)
+        # Every bad record is told of: the driver decides, over all executors, whether any may be left out.
+        tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [Rejections(self._reject)], wait=_never)
+        steps: Steps[SinkBatch, SinkRecord] = Steps(self._plugins.steps, tolerance)
+        self._chain = SinkChain(steps, self._plugins.converters, tolerance)
 
     def decode(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows to write of raw rows."""
@@ -90,34 +94,18 @@ class Decoder:
 
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
         """The records as rows of tables; those that cannot be decoded are rejected."""
-        if self._reader is not None and raw.value_array.null_count == 0:
+        plugins = self._plugins
+        if plugins.reader is not None and raw.value_array.null_count == 0:
             try:
-                reading = self._reader(raw.value_array, self._plan.schema)
-            except DoubtError:
+                reading = plugins.reader(raw.value_array, self._plan.schema)
+            except UncertainReadingError:
                 pass  # the converter answers
             else:
                 self._report.untyped |= reading.untyped
                 yield Rows(raw.topic, reading.column, None, raw.offset_array)
                 return
-        try:
-            batches = self._chain.batches(raw)
-        except Exception:
-            batches = list(self._one_by_one(raw))
-        for batch in batches:
+        for batch in self._chain.process(raw.consumed(keys=plugins.reads_keys, headers=plugins.reads_headers)):
             yield from self._of_batch(batch)
-
-    def _one_by_one(self, raw: RawBatch) -> Iterator[SinkBatch]:
-        for index in range(len(raw)):
-            record = raw.slice(index, 1)
-            try:
-                batch = self._chain.record(record)
-            except Exception as error:
-                if isinstance(error, ConnectError) and not isinstance(error, DataError):
-                    raise  # it is not about the record: the load fails, and is made again
-                self._reject(record.offsets[0], error)
-            else:
-                if batch is not None:
-                    yield batch
 
     def _of_batch(self, batch: SinkBatch) -> Iterator[Rows]:
         values = batch.value.values() if _may_have_nulls(batch.value) else None
@@ -173,9 +161,5 @@ def _may_have_nulls(column: Column) -> bool:
     return not isinstance(column, ArrowColumn) or column.to_arrow().null_count > 0
 
 
-@lru_cache(maxsize=4)
-def _plugins(props: tuple[tuple[str, str], ...], with_keys: bool) -> tuple[Chain, ColumnReader | None]:
-    """Made once a Python process of Spark, which decodes one partition at a time."""
-    known = dict(props)
-    chain = Chain(known, with_keys=with_keys)
-    return chain, None if with_keys or has_transformations(known) else column_reader(chain.value_converter)
+def _never(seconds: float) -> bool:  # noqa: ARG001
+    raise AssertionError("an executor tries nothing again: Spark fails the load, and the worker makes it again")

@@ -18,7 +18,7 @@ from connect.data import ArrowColumn, Schema, Type
 from connect.data.arrow import arrow_type
 from connect.errors import DataError
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
-from connectors.spark.decoding.reading import ColumnReader, DoubtError, Reading
+from connectors.spark.decoding.reading import ColumnReader, Reading, UncertainReadingError
 from connectors.spark.schema import table_schema
 
 __all__ = ["envelope_reader"]
@@ -40,7 +40,7 @@ def envelope_reader(converter: Converter[Any]) -> ColumnReader:
         prefix = _prefix(array[0].as_py())
         schema = schema_of(prefix)
         if schema is None or not _are_all_like(array, prefix):
-            raise DoubtError
+            raise UncertainReadingError
         # Nulls are allowed here and looked for below: pyarrow would refuse them within a null, too.
         rows = parse_json(pc.binary_slice(array, len(prefix), -1), arrow_type(table_schema(schema)))
         _check_nulls(rows, schema)
@@ -60,13 +60,13 @@ def _prefix(message: bytes) -> bytes:
         text = message.decode()
         start = _SCHEMA.match(text)
         if start is None:
-            raise DoubtError
+            raise UncertainReadingError
         _, end = _DECODER.raw_decode(text, start.end())
     except (ValueError, RecursionError) as error:
-        raise DoubtError from error
+        raise UncertainReadingError from error
     payload = _PAYLOAD.match(text, end)
     if payload is None:
-        raise DoubtError
+        raise UncertainReadingError
     return text[: payload.end()].encode()
 
 
@@ -93,9 +93,9 @@ def _has_default(schema: Schema) -> bool:
 
 
 def _check_nulls(array: Any, schema: Schema) -> None:
-    """Raise doubt where a null is that the schema does not allow."""
+    """Refuse nulls that the schema does not allow: the converter says what is wrong with them."""
     if array.null_count and not schema.optional:
-        raise DoubtError
+        raise UncertainReadingError
     present = array.drop_null() if array.null_count else array
     if schema.type is Type.STRUCT:
         for field in schema.fields:

@@ -12,7 +12,7 @@ from pyarrow import types as kinds
 
 from connect.data import Schema, Type
 from connect.data.arrow import arrow_type
-from connectors.spark.decoding.reading import DoubtError
+from connectors.spark.decoding.reading import UncertainReadingError
 
 __all__ = ["is_natural", "parse_json", "select"]
 
@@ -32,14 +32,14 @@ def is_natural(schema: Schema) -> bool:
 def parse_json(texts: Any, expected: Any) -> Any:
     """The JSON objects of an array of bytes as structs: fields in ``expected`` in their types, others as they seem.
 
-    Raises :class:`DoubtError` unless each text is one object.
+    Raises :class:`UncertainReadingError` unless each text is one object.
     """
     try:
         rows = _parsed(texts, expected)
     except pa.ArrowException as error:
-        raise DoubtError from error
+        raise UncertainReadingError from error
     if not kinds.is_struct(rows.type) or rows.null_count:
-        raise DoubtError
+        raise UncertainReadingError
     return rows
 
 
@@ -56,7 +56,7 @@ def _parsed(texts: Any, expected: Any) -> Any:
     )
     numbers = parsed["i"].combine_chunks()
     if parsed.column_names != ["i", "v"] or not numbers.equals(_numbers(len(texts))):
-        raise DoubtError
+        raise UncertainReadingError
     rows = parsed["v"].combine_chunks()
     rows.validate(full=True)  # pyarrow lets text through that is not UTF-8
     return rows
@@ -75,7 +75,7 @@ def _numbers(length: int) -> Any:
 def select(array: Any, schema: Schema) -> Any:
     """The array with the fields of ``schema`` alone, in the types that stand for theirs.
 
-    Raises :class:`DoubtError` for floats behind which a whole number may stand that they do not hold.
+    Raises :class:`UncertainReadingError` for floats behind which a whole number may stand that they do not hold.
     """
     if schema.type is Type.STRUCT:
         return _select_struct(array, schema)
@@ -104,7 +104,7 @@ def _check_floats(array: Any) -> None:
     for name in ("min", "max"):
         end = extent[name].as_py()
         if end is not None and not abs(end) < _EXACT:
-            raise DoubtError
+            raise UncertainReadingError
 
 
 def _offsets(array: Any) -> Any:

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from connect.chain.records import ConsumedBatch, RawHeaders
 from connect.data import Constant, TimestampType
 
-__all__ = ["RawBatch", "RawHeaders"]
-
-RawHeaders = Sequence[tuple[str, bytes | None]]
+__all__ = ["RawBatch"]
 
 _TIMESTAMP_TYPES: Final = {
     -1: TimestampType.NO_TIMESTAMP_TYPE,
@@ -45,42 +44,23 @@ class RawBatch:
         """The offsets as an Arrow array."""
         return self._columns.column("offset")
 
-    @property
-    def offsets(self) -> list[int]:
-        """The offsets."""
-        offsets: list[int] = self.offset_array.to_pylist()
-        return offsets
+    def consumed(self, *, keys: bool, headers: bool) -> ConsumedBatch:
+        """The records as a sink's chain takes them, their keys and headers null unless they are asked for."""
+        absent: Constant[None] = Constant(None, len(self))
+        return ConsumedBatch(
+            topic=self.topic,
+            keys=self._column("key", None) if keys else absent,
+            values=self._column("value", None),
+            partitions=Constant(self.partition, len(self)),
+            offsets=self.offset_array.to_pylist(),
+            timestamps=self._column("timestamp", None),
+            timestamp_types=[_TIMESTAMP_TYPES[code] for code in self._column("timestampType", -1)],
+            headers=self._headers() if headers else absent,
+        )
 
-    @property
-    def keys(self) -> Sequence[bytes | None]:
-        """The keys; all null if they were not read."""
-        return self._column("key", None)
-
-    @property
-    def values(self) -> Sequence[bytes | None]:
-        """The values."""
-        return self._column("value", None)
-
-    @property
-    def timestamps(self) -> Sequence[int | None]:
-        """The timestamps in milliseconds; all null if they were not read."""
-        return self._column("timestamp", None)
-
-    @property
-    def timestamp_types(self) -> Sequence[TimestampType]:
-        """Who set the timestamps."""
-        codes = self._column("timestampType", -1)
-        return [_TIMESTAMP_TYPES[code] for code in codes]
-
-    @property
-    def headers(self) -> Sequence[RawHeaders | None]:
-        """The headers of each record; ``None`` where it has none."""
+    def _headers(self) -> Sequence[RawHeaders | None]:
         rows = self._column("headers", None)
         return [row and [(header["key"], header["value"]) for header in row] for row in rows]
-
-    def slice(self, start: int, length: int) -> RawBatch:
-        """The records from ``start`` on, ``length`` of them."""
-        return RawBatch(self.topic, self._columns.slice(start, length))
 
     def _column(self, name: str, absent: Any) -> Sequence[Any]:
         index = self._columns.schema.get_field_index(name)

@@ -1,4 +1,4 @@
-"""What readers of columns give, and how they say that they cannot."""
+"""The result of a reader of columns, and the error that leaves the column to the converter."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from connect.data import Column, Schema
 
-__all__ = ["ColumnReader", "DoubtError", "Reading"]
+__all__ = ["ColumnReader", "Reading", "UncertainReadingError"]
 
 
-class DoubtError(Exception):
-    """These values are out of the ordinary: ask the converter."""
+class UncertainReadingError(Exception):
+    """Values are out of the ordinary, so that the converter has to be asked."""
 
 
 class Reading(NamedTuple):

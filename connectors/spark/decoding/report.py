@@ -1,46 +1,16 @@
-"""What the executors tell the driver of a pass over offset ranges, and what becomes of a load with bad records."""
+"""Reports of the executors to the driver about a pass over offset ranges."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from connect.chain.tolerance import Failure
 from connect.data import Schema
-from connect.errors import DataError
+from connect.errors import RetriableError
 
-__all__ = ["Rejection", "Report", "Reports", "Tolerance"]
-
-logger = logging.getLogger(__name__)
-
-_TOLD: Final = 10
-
-
-class Tolerance:
-    """``errors.tolerance`` for whole loads. A dead letter queue would be filled where :meth:`tell` is called."""
-
-    def __init__(self, props: Mapping[str, str]) -> None:
-        self._tolerant = props.get("errors.tolerance", "none").lower() == "all"
-
-    def check(self, reports: Reports) -> None:
-        """Raise :class:`~connect.errors.DataError` for the first bad record, unless bad ones are left out."""
-        rejections = reports.rejections()
-        if rejections and not self._tolerant:
-            raise DataError(
-                f"Bad record in {rejections[0]}. Correct it at its source, or set errors.tolerance=all to leave "
-                "such records out."
-            )
-
-    def tell(self, reports: Reports) -> None:
-        """Write the bad records that are left out to the log."""
-        count = sum(report.rejected for report in reports)
-        if not count:
-            return
-        read = sum(report.read for report in reports)
-        first = "; ".join(map(str, reports.rejections()[:_TOLD]))
-        logger.warning("%d of %d records are left out (errors.tolerance=all), the first: %s", count, read, first)
-
+__all__ = ["Rejection", "Rejections", "Report", "Reports"]
 
 _KEPT: Final = 100
 
@@ -93,6 +63,23 @@ class Report:
         self.rejected += 1
         if len(self.rejections) < _KEPT:
             self.rejections.append(Rejection(self.topic, self.partition, offset, str(error)))
+
+
+class Rejections:
+    """Takes the records that the chain gives up to a report; a :class:`~connect.chain.tolerance.Reporter`."""
+
+    def __init__(self, reject: Callable[[int, Exception], None]) -> None:
+        self._reject = reject
+
+    def report(self, failure: Failure) -> None:
+        """Note a record, unless the failure is none of its own: then the load fails, and is made again."""
+        if isinstance(failure.error, RetriableError):
+            raise failure.error
+        assert failure.raw is not None
+        self._reject(failure.raw.offset, failure.error)
+
+    def flush(self) -> None:
+        """Hold nothing back: the report reaches the driver with the end of the pass."""
 
 
 @dataclass(slots=True)

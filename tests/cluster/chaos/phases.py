@@ -52,15 +52,15 @@ AIMED: Final = (Phase.CONVERT, Phase.PRODUCE, Phase.FLUSH, Phase.COMMIT, Phase.F
 """The phases that have to be hit."""
 
 PLACES: Final[Mapping[str, Phase]] = {
-    "worker.runtime.chain:SourceChain.process": Phase.CONVERT,
-    "worker.runtime.chain:SinkChain.process": Phase.CONVERT,
+    "connect.chain.source:SourceChain.process": Phase.CONVERT,
+    "connect.chain.sink:SinkChain.process": Phase.CONVERT,
     "connectors.spark.decoding.executor:_decode_partition": Phase.CONVERT,
     "worker.runtime.source.loop:SourceLoop._send": Phase.PRODUCE,
     "worker.runtime.sink.loop:SinkLoop._put": Phase.PUT,
     "connectors.spark.loader:Loader.stage": Phase.PUT,
     "worker.runtime.source.delivery:Delivery.flush": Phase.FLUSH,
     "worker.runtime.source.exactly_once:ExactlyOnce._write": Phase.FLUSH,
-    "worker.runtime.tolerance:Tolerance.flush": Phase.FLUSH,
+    "connect.chain.tolerance:Tolerance.flush": Phase.FLUSH,
     "worker.runtime.sink.loop:SinkLoop._commit": Phase.FLUSH,
     "connectors.spark.ledger.filesystem:LocalFileSystem.sync_files": Phase.FLUSH,
     "connectors.spark.ledger.filesystem:LocalFileSystem.sync_folders": Phase.FLUSH,

@@ -23,6 +23,7 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
 from connect.bulk import BulkSinkTask, OffsetRange
+from connect.chain.tolerance import Tolerance
 from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -34,7 +35,6 @@ from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.sink.topic_choice import TopicChoice
-from worker.runtime.tolerance import Tolerance
 from worker.supervisor.messages import messages
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]

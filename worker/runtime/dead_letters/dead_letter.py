@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from connect.chain.records import RawRecord
 from worker.runtime.dead_letters.queue import PREFIX
-from worker.runtime.tolerance import RawRecord
 from worker.security.redaction import Redaction
 
 __all__ = ["REPLAYED", "DeadLetter"]

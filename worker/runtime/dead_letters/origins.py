@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from connect.chain.records import RawRecord
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.sink.topic_choice import KAFKAS_OWN, TopicChoice
-from worker.runtime.tolerance import RawRecord
 
 __all__ = ["DeadLetterOrigins", "internal_topics"]
 

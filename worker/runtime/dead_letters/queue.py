@@ -15,10 +15,12 @@ from typing import Any, Final
 import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from connect.chain.records import RawRecord
+from connect.chain.tolerance import Failure
 from connect.data import SinkRecord
 from connect.errors import ConnectError, RetriableError
-from worker.runtime.records import client_timestamp
-from worker.runtime.tolerance import Failure, RawRecord, stack_trace
+from worker.runtime.clients import client_timestamp
+from worker.runtime.log import stack_trace
 from worker.security.redaction import Redaction
 
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]

@@ -23,17 +23,19 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk import BulkSinkTask
+from connect.chain.records import ConsumedBatch, RawRecord
+from connect.chain.sink import SinkChain
+from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import TimestampType, TopicPartition
 from connect.errors import ConnectError
+from connect.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
-from worker.runtime.chain import SinkChain
+from worker.runtime.clients import client_timestamp
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
-from worker.runtime.records import ConsumedBatch, client_timestamp
 from worker.runtime.sink.context import SinkTaskRuntimeContext
-from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance, class_name
 
 __all__ = ["TaskReplay", "produce_again"]
 
@@ -88,7 +90,7 @@ def _not_produced(record: RawRecord, reason: str | None) -> Failure | None:
 
 
 class _Failures:
-    """Keeps what a task gives up, by where the record comes from; a :class:`~worker.runtime.tolerance.Reporter`."""
+    """Keeps what a task gives up, by where the record comes from; a :class:`~connect.chain.tolerance.Reporter`."""
 
     def __init__(self) -> None:
         self.by_origin: dict[Origin, Failure] = {}
@@ -144,7 +146,7 @@ class TaskReplay:
     ) -> Iterator[tuple[SinkTask[Any], SinkTaskRuntimeContext, SinkChain]]:
         """A task with the partitions of these records."""
         control = Control(self._link)
-        tolerance = Tolerance(self._assembly.config, [failures], control.wait_unless_stopped)
+        tolerance = Tolerance(self._assembly.config.error_policy, [failures], control.wait_unless_stopped)
         task_class = self._task_class()
         context = SinkTaskRuntimeContext(control, tolerance, class_name(task_class), reports=True)
         chain = self._assembly.sink_chain(tolerance)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from connect.chain.specs import PredicateSpec, TransformationSpec, predicate_specs, transformation_specs
 from connect.config import HIGH, MEDIUM, ConfigKey, ConfigType, Recommender, Width, embed
 from connect.connector import Connector
 from connect.errors import ConnectError
@@ -41,17 +42,13 @@ def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Itera
 
 def chain_groups(assembly: Assembly) -> list[str]:
     """The groups of the transformations and predicates that the configuration lists, in order."""
-    transforms, predicates = _aliases(assembly.props, "transforms"), _aliases(assembly.props, "predicates")
-    return [*(f"Transforms: {alias}" for alias in transforms), *(f"Predicates: {alias}" for alias in predicates)]
+    return [_group(spec) for spec in _chain(assembly)]
 
 
 def chain_keys(assembly: Assembly) -> Iterator[ConfigKey]:
     """The keys of the transformations and predicates that the configuration lists, below their prefixes."""
-    transforms, predicates = _aliases(assembly.props, "transforms"), _aliases(assembly.props, "predicates")
-    for alias in transforms:
-        yield from _embedded(assembly, PluginKind.TRANSFORMATION, f"transforms.{alias}.", f"Transforms: {alias}")
-    for alias in predicates:
-        yield from _embedded(assembly, PluginKind.PREDICATE, f"predicates.{alias}.", f"Predicates: {alias}")
+    for spec in _chain(assembly):
+        yield from _embedded(assembly, spec)
 
 
 def known_keys(assembly: Assembly) -> set[str]:
@@ -75,12 +72,17 @@ def _offering(names: list[str]) -> Recommender:
     return lambda _: names
 
 
-def _aliases(props: Mapping[str, str], key: str) -> list[str]:
-    return list(dict.fromkeys(alias.strip() for alias in props.get(key, "").split(",") if alias.strip()))
+def _chain(assembly: Assembly) -> list[TransformationSpec | PredicateSpec]:
+    return [*transformation_specs(assembly.props), *predicate_specs(assembly.props)]
 
 
-def _embedded(assembly: Assembly, kind: PluginKind, prefix: str, group: str) -> Iterator[ConfigKey]:
-    alias = prefix.split(".")[1]
+def _group(spec: TransformationSpec | PredicateSpec) -> str:
+    return f"{'Transforms' if isinstance(spec, TransformationSpec) else 'Predicates'}: {spec.alias}"
+
+
+def _embedded(assembly: Assembly, spec: TransformationSpec | PredicateSpec) -> Iterator[ConfigKey]:
+    kind = PluginKind.TRANSFORMATION if isinstance(spec, TransformationSpec) else PluginKind.PREDICATE
+    prefix, group = spec.prefix, _group(spec)
     names = [entry.class_name for entry in assembly.registry.entries(kind)]
     yield ConfigKey(
         name=f"{prefix}type",
@@ -88,14 +90,14 @@ def _embedded(assembly: Assembly, kind: PluginKind, prefix: str, group: str) -> 
         importance=HIGH,
         documentation=f"The {kind.value} to use: a dotted path, a simple name, or the Java class that it stands for.",
         required=True,
-        display_name=f"{kind.suffix} type for {alias}",
+        display_name=f"{kind.suffix} type for {spec.alias}",
         group=group,
         order_in_group=0,
         width=Width.LONG,
         recommender=_offering(names),
     )
     try:
-        plugin = assembly.registry.load(kind, assembly.props.get(f"{prefix}type", ""))
+        plugin = assembly.registry.load(kind, spec.type)
     except ConnectError:
         # Said of its type already.
         return

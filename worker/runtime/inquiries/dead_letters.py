@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
+from connect.chain.records import RawRecord
+from connect.chain.tolerance import Failure
 from connect.crash import crash_point
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.assembly import Assembly
@@ -15,7 +17,6 @@ from worker.runtime.dead_letters.origins import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
 from worker.runtime.dead_letters.replay import TaskReplay, produce_again
-from worker.runtime.tolerance import Failure, RawRecord
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.topics.admin import describe
@@ -28,7 +29,6 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.source.guarantee import create_offsets_topic
 from worker.runtime.source.producer import PRODUCER_FAILURES, TransactionalProducer, kafka_error
-from worker.runtime.tolerance import StopRequested
 from worker.security.redaction import Redaction
 from worker.stores.offset.kafka import TopicOffsetStore
 from worker.stores.offset.store import OffsetKey, offset_key, offset_value, parse_offset, parse_offset_key

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from connect.chain.specs import props_below
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
@@ -162,7 +163,7 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
         except ConnectError:
             # Said of its name already.
             continue
-        own = _below(prefix, assembly.props) | {"converter.type": role.partition(".")[0]}
+        own = props_below(assembly.props, prefix) | {"converter.type": role.partition(".")[0]}
         for key in plugin.config_class.definitions():
             value = next(item for item in plugin.config_class.validate(own) if item.name == key.name)
             below = replace(key, name=prefix + key.name)
@@ -173,7 +174,7 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
 def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:
     """What is wrong with the plugins a connector names: with their names, or with their own keys."""
     for role, kind in _converters(assembly):
-        own = _below(f"{role}.", assembly.props) | {"converter.type": role.partition(".")[0]}
+        own = props_below(assembly.props, f"{role}.") | {"converter.type": role.partition(".")[0]}
         yield from _errors_of(assembly, kind, role, own, said)
     try:
         specs = assembly.config.transformations()
@@ -181,10 +182,10 @@ def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]
         # The framework's own keys are wrong, which is said of them already.
         return
     for spec in specs:
-        key = f"transforms.{spec.alias}.type"
+        key = f"{spec.prefix}type"
         yield from _errors_of(assembly, PluginKind.TRANSFORMATION, key, spec.props, said)
         if (predicate := spec.predicate) is not None:
-            key = f"predicates.{predicate.alias}.type"
+            key = f"{predicate.prefix}type"
             yield from _errors_of(assembly, PluginKind.PREDICATE, key, predicate.props, said)
 
 
@@ -212,10 +213,6 @@ def _errors_of(
         plugin.configured(props)
     except ConfigError as error:
         yield f"{prefix}{error.key}", str(error)
-
-
-def _below(prefix: str, props: Mapping[str, str]) -> dict[str, str]:
-    return {key.removeprefix(prefix): value for key, value in props.items() if key.startswith(prefix)}
 
 
 def _converters(assembly: Assembly) -> Iterator[tuple[str, PluginKind]]:

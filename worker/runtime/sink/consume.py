@@ -12,8 +12,8 @@ from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
 )
 
+from connect.chain.records import ConsumedBatch
 from connect.data import Constant, Lazy, TimestampType, TopicPartition
-from worker.runtime.records import ConsumedBatch
 
 __all__ = ["Message", "by_topic", "first_offsets", "next_offsets"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from connect.chain.records import ConsumedBatch, RawRecord
+from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import ConnectError
 from connect.sink import ErrantRecordReporter
 from worker.runtime.control import Control
-from worker.runtime.records import ConsumedBatch
-from worker.runtime.tolerance import Failure, RawRecord, Stage, Tolerance
 
 __all__ = ["SinkTaskRuntimeContext"]
 

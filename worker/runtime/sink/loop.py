@@ -22,6 +22,8 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
+from connect.chain.records import ConsumedBatch
+from connect.chain.tolerance import StopRequested, Tolerance
 from connect.data import SinkBatch, TopicPartition, ValueColumn
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkTask
@@ -30,14 +32,12 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.records import ConsumedBatch
 from worker.runtime.sink.consume import Message, by_topic, first_offsets, next_offsets
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.ends import EndOffsets, lag
 from worker.runtime.sink.standings import Standing, Standings
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
-from worker.runtime.tolerance import StopRequested, Tolerance
 from worker.supervisor.messages import messages
 
 __all__ = ["SinkLoop"]

@@ -14,11 +14,12 @@ from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
+from connect.chain.tolerance import StopRequested
 from connect.data import Constant, TimestampType
 from worker.kafka.topics.batch_limits import BatchLimits
-from worker.runtime.records import EncodedBatch, RawHeaders, client_timestamp
+from worker.runtime.clients import client_timestamp
 from worker.runtime.source.submitted import SentRecords, Submission
-from worker.runtime.tolerance import RawRecord, StopRequested
 
 __all__ = ["Delivery", "ProduceFailure", "Refusal"]
 

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
+from connect.chain.tolerance import StopRequested
 from connect.crash import crash_point
 from connect.errors import ConnectError, RetriableError
 from connect.source import SourceTask
@@ -40,7 +41,6 @@ from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.submitted import Submission
 from worker.runtime.source.transactions import Boundary, Ending
-from worker.runtime.tolerance import StopRequested
 from worker.stores.offset.store import check_offset, offset_key
 from worker.supervisor.messages import messages
 

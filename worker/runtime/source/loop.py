@@ -22,8 +22,10 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import Constant, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
+from connect.plugins import class_name
 from connect.source import SourceTask
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -35,7 +37,6 @@ from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
 from worker.runtime.source.submitted import SentRecords, Submission
 from worker.runtime.source.transactions import Ending, portions
-from worker.runtime.tolerance import Failure, Stage, StopRequested, Tolerance, class_name
 from worker.supervisor.messages import messages
 
 __all__ = ["SourceLoop", "SourceTaskRuntimeContext"]

@@ -7,8 +7,8 @@ epoch behind that the next process of the task supersedes.
 
 from __future__ import annotations
 
+from connect.chain.tolerance import StopRequested
 from worker.runtime.control import Control
-from worker.runtime.tolerance import StopRequested
 from worker.supervisor.messages import messages
 
 __all__ = ["confirm_ownership"]

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
 from worker.errors import FencedError
-from worker.runtime.tolerance import StopRequested
 from worker.stores.offset.store import NO_OFFSET_KEY
 
 __all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]

@@ -18,7 +18,7 @@ from connect.data import Schema
 from connect.data.arrow import to_array
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.inference import as_row, infer_rows, prune
-from connectors.spark.decoding.reading import DoubtError
+from connectors.spark.decoding.reading import UncertainReadingError
 from converters.byte_array import ByteArrayConverter
 from converters.json import JsonConverter
 from converters.numbers import LongConverter
@@ -74,7 +74,7 @@ def test_json_read_by_column_is_json_read_by_the_converter(rows: list[dict[str, 
     seen = infer_rows([as_row(value) for value in expected])
     try:
         found, schema, _ = read_json(texts, seen if with_table else None)
-    except DoubtError:
+    except UncertainReadingError:
         return  # the converter is asked
     assert schema is not None
     assert {field.name: field.schema for field in schema.fields} == {field.name: field.schema for field in seen.fields}
@@ -106,7 +106,7 @@ def test_json_read_by_column_is_json_read_by_the_converter(rows: list[dict[str, 
     ],
 )
 def test_a_text_out_of_the_ordinary_is_left_to_the_converter(text: bytes) -> None:
-    with pytest.raises(DoubtError):
+    with pytest.raises(UncertainReadingError):
         read_json([b'{"z":1}', text, b'{"z":3}'])
 
 
@@ -117,7 +117,7 @@ def test_texts_over_several_lines_and_fields_called_as_ours_are_read() -> None:
 
 def test_a_field_that_does_not_fit_the_table_is_doubted_and_a_new_one_is_shown() -> None:
     table = Schema.struct({"a": Schema.int64(optional=True)})
-    with pytest.raises(DoubtError):
+    with pytest.raises(UncertainReadingError):
         read_json([b'{"a":"x"}'], table)
     found, schema, untyped = read_json([b'{"a":1,"b":[1.5],"c":[],"d":{"e":{}}}'], table)
     assert found == [{"a": 1, "b": [1.5]}]
@@ -127,7 +127,7 @@ def test_a_field_that_does_not_fit_the_table_is_doubted_and_a_new_one_is_shown()
 
 
 def test_a_table_with_types_json_does_not_show_is_left_to_the_converter() -> None:
-    with pytest.raises(DoubtError):
+    with pytest.raises(UncertainReadingError):
         read_json([b'{"a":"eA=="}'], Schema.struct({"a": Schema.bytes(optional=True)}))
 
 
@@ -143,7 +143,7 @@ def test_text_read_by_column_is_text_read_by_the_converter(data: list[bytes]) ->
     expected = [STRING.to_connect("t", item) for item in data]
     try:
         column = READ_TEXT(binary(data), None).column
-    except DoubtError:
+    except UncertainReadingError:
         return
     assert list(column.values()) == [item.value for item in expected]
     assert column.schema is expected[0].schema
@@ -211,7 +211,7 @@ def test_envelopes_read_by_column_are_read_as_by_the_converter(
     assert READ_ENVELOPES is not None
     try:
         column = READ_ENVELOPES(binary([enveloped(row) for row in rows]), None).column
-    except DoubtError:
+    except UncertainReadingError:
         return
     expected = [ENVELOPED.to_connect("t", enveloped(row)) for row in rows]
     assert column.schema is expected[0].schema
@@ -246,7 +246,7 @@ def test_plain_envelopes_are_read_by_column() -> None:
 )
 def test_an_envelope_out_of_the_ordinary_is_left_to_the_converter(text: bytes) -> None:
     assert READ_ENVELOPES is not None
-    with pytest.raises(DoubtError):
+    with pytest.raises(UncertainReadingError):
         READ_ENVELOPES(binary([enveloped({"id": 0}), text]), None)
 
 
@@ -266,7 +266,7 @@ def test_an_envelope_out_of_the_ordinary_is_left_to_the_converter(text: bytes) -
 )
 def test_schemas_whose_values_are_read_in_a_way_of_their_own_are_left_to_the_converter(schema: object) -> None:
     assert READ_ENVELOPES is not None
-    with pytest.raises(DoubtError):
+    with pytest.raises(UncertainReadingError):
         READ_ENVELOPES(binary([enveloped({"a": 1}, schema)]), None)
 
 
@@ -284,7 +284,7 @@ def test_the_prefix_of_an_envelope_is_looked_for_in_linear_time(form: str) -> No
         assert READ_ENVELOPES is not None
         array = binary([form.format(",".join(['{"payload":1}'] * size)).encode()])
         start = time.process_time()
-        with pytest.raises(DoubtError):
+        with pytest.raises(UncertainReadingError):
             READ_ENVELOPES(array, None)
         return time.process_time() - start
 

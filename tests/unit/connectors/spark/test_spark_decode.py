@@ -12,7 +12,7 @@ import pytest
 
 from connect.config import HIGH, Config, option
 from connect.data import Record, Schema
-from connect.errors import ConnectError, DataError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.transformation import Transformation
 from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.report import Report
@@ -32,7 +32,7 @@ class RouteConfig(Config):
 
 
 class Route(Transformation[RouteConfig]):
-    """Sends a record to the topic a field names, drops those without, and fails for ``bad`` and ``locked``."""
+    """Sends a record to the topic a field names, drops those without, and fails for some names."""
 
     def apply(self, record: Any) -> Any:
         topic = record.value.get(self.config.field)
@@ -40,6 +40,8 @@ class Route(Transformation[RouteConfig]):
             raise DataError("this one is bad")
         if topic == "locked":
             raise ConnectError("nobody is let in")
+        if topic == "busy":
+            raise RetriableError("come back later")
         return None if topic is None else record.replace(topic=topic)
 
 
@@ -212,7 +214,9 @@ def test_a_plan_is_plain_data() -> None:
     assert replace(plan, table="t").table == "t"
 
 
-def test_what_is_not_about_a_record_fails_the_load() -> None:
-    """A registry that refuses everybody, say: no record is left out for it."""
-    with pytest.raises(ConnectError, match="nobody is let in"):
-        decode(JSON | transforms("Route", field="to"), [raw([{"to": "t"}, {"to": "locked"}])])
+@pytest.mark.parametrize("accounts", [True, False])
+@pytest.mark.parametrize(("topic", "reason"), [("locked", "nobody is let in"), ("busy", "come back later")])
+def test_what_is_not_about_a_record_fails_the_load(topic: str, reason: str, accounts: bool) -> None:
+    """A registry that refuses everybody, or is not there now, say: no record is left out for it."""
+    with pytest.raises(ConnectError, match=reason):
+        decode(JSON | transforms("Route", field="to"), [raw([{"to": "t"}, {"to": topic}])], accounts=accounts)

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from worker.embedded.leases import Lease, count_leases
+from worker.embedded.leases import ServerLease, count_leases
 
 HOLD = """
 import sys
 from pathlib import Path
-from worker.embedded.leases import Lease
-lease = Lease(Path(sys.argv[1]))
+from worker.embedded.leases import ServerLease
+lease = ServerLease(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -18,7 +18,7 @@ sys.stdin.read()
 
 def test_counts_leases_until_they_are_released(tmp_path: Path) -> None:
     assert count_leases(tmp_path / "leases") == 0
-    first, second = Lease(tmp_path / "leases"), Lease(tmp_path / "leases")
+    first, second = ServerLease(tmp_path / "leases"), ServerLease(tmp_path / "leases")
     assert count_leases(tmp_path / "leases") == 2
     first.release()
     first.release()
@@ -41,7 +41,7 @@ def test_a_holder_that_is_killed_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_program_started_by_the_holder_does_not_hold_the_lease(tmp_path: Path) -> None:
-    lease = Lease(tmp_path)
+    lease = ServerLease(tmp_path)
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, close_fds=False):
         # The file stays, as after a crash; only the lock tells.
         (path,) = tmp_path.iterdir()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from connect.chain.tolerance import ErrorCounts
 from connect.config import Config
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
 from worker.runtime.metrics import Rates, TaskMetrics, remaining_gauges
-from worker.runtime.tolerance import ErrorCounts
 from worker.supervisor.messages import messages
 
 

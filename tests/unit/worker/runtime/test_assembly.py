@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import PluginError
-from connectors.spark.decoding.chain import Chain, chain_properties
+from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 from worker.runtime.assembly import Assembly
 from worker.runtime.log import Redaction
 from worker.runtime.providers import providers_of
@@ -36,7 +36,7 @@ def test_plugins_do_not_come_from_where_a_connector_says(mine: Path) -> None:
     props = Assembly.resolve(WORKER, SINK | own, Redaction()).effective_props()
     assert props.keys().isdisjoint({"plugin.path", "plugin.import.allowlist"})
     with pytest.raises(PluginError, match=r"plugin\.import\.allowlist does not allow it"):
-        Chain(chain_properties(props), with_keys=False)
+        executor_plugins(chain_properties(props), with_keys=False)
     assert "told" not in sys.modules
 
 
@@ -45,7 +45,7 @@ def test_an_executor_finds_the_plugins_of_the_worker(mine: Path) -> None:
     for where in ({"plugin.path": str(mine)}, {"plugin.import.allowlist": "of_a_connector.*"}):
         name = "Mine" if "plugin.path" in where else "of_a_connector.Mine"
         props = Assembly.resolve(WORKER | where, SINK | own | {"value.converter": name}, Redaction()).effective_props()
-        assert type(Chain(chain_properties(props), with_keys=False).value_converter).__name__ == "Mine"
+        assert type(executor_plugins(chain_properties(props), with_keys=False).converters.value).__name__ == "Mine"
 
 
 def test_a_config_provider_has_to_be_listed_or_allowed(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from multiprocessing.connection import Pipe
 
 import pytest
 
+from connect.chain.tolerance import StopRequested
 from equipment.fakes.herding import WorkedInbox
 from worker.herder.cluster.ownership import Ownership
 from worker.runtime.control import Control, Link
 from worker.runtime.source.ownership import confirm_ownership
-from worker.runtime.tolerance import StopRequested
 from worker.stores.config.store import MemoryConfigStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import decode, encode

@@ -9,33 +9,19 @@ about no record: a ``ConnectError`` that is neither a ``DataError`` nor a ``Retr
 from __future__ import annotations
 
 import enum
-import logging
 import random
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
+from connect.chain.records import RawRecord
 from connect.data import SinkRecord, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
-from worker.config.connector import ConnectorConfig
 
-__all__ = [
-    "ErrorCounts",
-    "Failure",
-    "LogReporter",
-    "Reporter",
-    "Stage",
-    "StageError",
-    "StopRequested",
-    "Tolerance",
-    "class_name",
-    "stack_trace",
-]
+__all__ = ["ErrorCounts", "ErrorPolicy", "Failure", "Reporter", "Stage", "StageError", "StopRequested", "Tolerance"]
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FIRST_DELAY: Final = 0.3
@@ -70,20 +56,6 @@ class StopRequested(Exception):  # noqa: N818 - it tells of no error
 
 
 @dataclass(frozen=True, slots=True)
-class RawRecord:
-    """A consumed record as it was on the topic."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int | None
-    timestamp_type: str
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """One record that cannot be processed: where, why, and the record as it was before the stage."""
 
@@ -92,6 +64,20 @@ class Failure:
     error: Exception
     record: SourceRecord | SinkRecord | None = None
     raw: RawRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPolicy:
+    """The ``errors.*`` keys that decide about a record that cannot be processed; times are in milliseconds.
+
+    Where -1 is allowed it is no limit: for ever, or any number of records.
+    """
+
+    tolerates_errors: bool = False
+    retry_timeout: int = 0
+    retry_delay_max: int = 60_000
+    tolerance_limit: int = -1
+    tolerance_rate: int = -1
 
 
 @dataclass(slots=True)
@@ -123,14 +109,14 @@ class Tolerance:
 
     def __init__(
         self,
-        config: ConnectorConfig,
+        policy: ErrorPolicy,
         reporters: Sequence[Reporter],
         wait: Callable[[float], bool],
         clock: Callable[[], float] = time.monotonic,
         counts: ErrorCounts | None = None,
     ) -> None:
         self.counts = counts or ErrorCounts()
-        self._config = config
+        self._policy = policy
         self._reporters = reporters
         self._wait = wait
         self._clock = clock
@@ -172,18 +158,18 @@ class Tolerance:
 
     def _exceeded(self) -> str | None:
         """Why a record may not be left out now; ``None`` if it may."""
-        config = self._config
-        if not config.tolerates_errors:
+        policy = self._policy
+        if not policy.tolerates_errors:
             return "Tolerance exceeded in error handler"
         now = self._clock()
         self._left_out.append(now)
         while self._left_out[0] <= now - _RATE_WINDOW:
             self._left_out.popleft()
-        if 0 <= config.errors_tolerance_limit <= self.counts.total_records_skipped:
-            return f"Tolerance exceeded in error handler: errors.tolerance.limit={config.errors_tolerance_limit}"
-        if 0 <= config.errors_tolerance_rate < len(self._left_out):
-            return f"Tolerance exceeded in error handler: errors.tolerance.rate={config.errors_tolerance_rate}"
-        if config.errors_tolerance_rate < 0:
+        if 0 <= policy.tolerance_limit <= self.counts.total_records_skipped:
+            return f"Tolerance exceeded in error handler: errors.tolerance.limit={policy.tolerance_limit}"
+        if 0 <= policy.tolerance_rate < len(self._left_out):
+            return f"Tolerance exceeded in error handler: errors.tolerance.rate={policy.tolerance_rate}"
+        if policy.tolerance_rate < 0:
             self._left_out.clear()
         return None
 
@@ -193,10 +179,10 @@ class Tolerance:
             reporter.flush()
 
     def _delay(self, tries: int, elapsed: float) -> float | None:
-        timeout = self._config.errors_retry_timeout
+        timeout = self._policy.retry_timeout
         if timeout == 0:
             return None
-        longest = self._config.errors_retry_delay_max_ms / 1000
+        longest = self._policy.retry_delay_max / 1000
         delay: float = _FIRST_DELAY * 2 ** min(tries - 1, 32)
         if delay > longest:
             delay = random.uniform(0, longest)  # noqa: S311 - spreads retries, hides nothing
@@ -206,58 +192,8 @@ class Tolerance:
         return min(delay, left) if left > 0 else None
 
 
-@dataclass(slots=True)
-class LogReporter:
-    """Writes failures to the log, as ``errors.log.*`` say."""
-
-    connector: str
-    task: int
-    config: ConnectorConfig
-    counts: ErrorCounts = field(default_factory=ErrorCounts)
-
-    def report(self, failure: Failure) -> None:
-        """Write one failure."""
-        # With tolerance none the error ends the task and is logged there, once.
-        if self.config.errors_log_enable and self.config.tolerates_errors:
-            self.counts.total_errors_logged += 1
-            logger.error("%s", self.text(failure), exc_info=failure.error)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def text(self, failure: Failure) -> str:
-        """The line for a failure, in Kafka Connect's form."""
-        where = _where(failure, with_messages=self.config.errors_log_include_messages)
-        return (
-            f"Error encountered in task {self.connector}-{self.task}. Executing stage '{failure.stage.value}' "
-            f"with class '{failure.executing}'{where}."
-        )
-
-
-def class_name(plugin: object) -> str:
-    """The dotted path of a plugin's class."""
-    kind = plugin if isinstance(plugin, type) else type(plugin)
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def stack_trace(error: BaseException) -> str:
-    """The whole trace of an error, causes included."""
-    return "".join(traceback.format_exception(error))
-
-
 def _origin(failure: Failure) -> str:
     raw = failure.raw
     if raw is None or isinstance(failure.record, SourceRecord):
         return ""
     return f" (record {raw.topic}:{raw.partition}:{raw.offset})"
-
-
-def _where(failure: Failure, *, with_messages: bool) -> str:
-    if (raw := failure.raw) is not None and not isinstance(failure.record, SourceRecord):
-        return (
-            f", where consumed record is {{topic='{raw.topic}', partition={raw.partition}, offset={raw.offset}, "
-            f"timestamp={raw.timestamp}, timestampType={raw.timestamp_type}}}"
-        )
-    if with_messages and failure.record is not None:
-        return f", where source record is = {failure.record}"
-    return ""

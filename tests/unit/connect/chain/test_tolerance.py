@@ -1,12 +1,11 @@
-import logging
 from collections.abc import Callable
 
 import pytest
 
+from connect.chain.records import RawRecord
+from connect.chain.tolerance import ErrorPolicy, Failure, Stage, StageError, StopRequested, Tolerance
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError, SchemaError
-from worker.config.connector import SourceConnectorConfig
-from worker.runtime.tolerance import Failure, LogReporter, RawRecord, Stage, StageError, StopRequested, Tolerance
 
 
 class Clock:
@@ -36,9 +35,7 @@ class Account:
         self.flushed = len(self.failures)
 
 
-def config(**props: str) -> SourceConnectorConfig:
-    named = {key.replace("_", "."): value for key, value in props.items()}
-    return SourceConnectorConfig.parse({"name": "c", "connector.class": "C", **named})
+TOLERANT = ErrorPolicy(tolerates_errors=True)
 
 
 def failing(times: int) -> Callable[[], str]:
@@ -54,7 +51,7 @@ def failing(times: int) -> Callable[[], str]:
 
 def test_what_may_succeed_later_is_tried_again_until_the_timeout() -> None:
     clock = Clock()
-    tolerance = Tolerance(config(errors_retry_timeout="10000"), [], clock.wait, lambda: clock.now)
+    tolerance = Tolerance(ErrorPolicy(retry_timeout=10_000), [], clock.wait, lambda: clock.now)
     assert tolerance.attempt(Stage.TRANSFORMATION, "T", failing(4)) == "done"
     assert clock.waits == pytest.approx([0.3, 0.6, 1.2, 2.4])
     assert tolerance.counts.total_retries == 4
@@ -62,7 +59,7 @@ def test_what_may_succeed_later_is_tried_again_until_the_timeout() -> None:
 
 def test_a_record_that_waits_when_the_task_stops_is_not_given_up() -> None:
     account = Account()
-    tolerance = Tolerance(config(errors_retry_timeout="-1", errors_tolerance="all"), [account], lambda seconds: False)
+    tolerance = Tolerance(ErrorPolicy(tolerates_errors=True, retry_timeout=-1), [account], lambda seconds: False)
     with pytest.raises(StopRequested):
         tolerance.attempt(Stage.TRANSFORMATION, "T", failing(99))
     assert account.failures == []
@@ -71,7 +68,7 @@ def test_a_record_that_waits_when_the_task_stops_is_not_given_up() -> None:
 @pytest.mark.parametrize("error", [ConnectError("refused"), ConfigError("k", "v", "r"), PluginError("no library")])
 def test_what_is_not_about_a_record_is_no_reason_to_leave_it_out(error: ConnectError) -> None:
     account = Account()
-    tolerance = Tolerance(config(errors_tolerance="all", errors_retry_timeout="-1"), [account], lambda seconds: True)
+    tolerance = Tolerance(ErrorPolicy(tolerates_errors=True, retry_timeout=-1), [account], lambda seconds: True)
 
     def broken() -> None:
         raise error
@@ -89,13 +86,13 @@ def test_what_is_about_a_record_is_up_to_the_tolerance(error: Exception) -> None
         raise error
 
     with pytest.raises(StageError) as raised:
-        Tolerance(config(), [], lambda seconds: True).attempt(Stage.TRANSFORMATION, "T", broken)
+        Tolerance(ErrorPolicy(), [], lambda seconds: True).attempt(Stage.TRANSFORMATION, "T", broken)
     assert raised.value.cause is error
 
 
 def test_after_the_timeout_the_stage_has_failed() -> None:
     clock = Clock()
-    tolerance = Tolerance(config(errors_retry_timeout="1000"), [], clock.wait, lambda: clock.now)
+    tolerance = Tolerance(ErrorPolicy(retry_timeout=1000), [], clock.wait, lambda: clock.now)
     with pytest.raises(StageError) as raised:
         tolerance.attempt(Stage.VALUE_CONVERTER, "C", failing(99))
     assert clock.now == pytest.approx(1.0)
@@ -106,25 +103,19 @@ def test_after_the_timeout_the_stage_has_failed() -> None:
 def test_without_a_timeout_and_for_other_errors_there_is_one_try() -> None:
     clock = Clock()
     with pytest.raises(StageError):
-        Tolerance(config(), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", failing(1))
+        Tolerance(ErrorPolicy(), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", failing(1))
 
     def broken() -> None:
         raise DataError("never")
 
     with pytest.raises(StageError):
-        Tolerance(config(errors_retry_timeout="-1"), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", broken)
+        Tolerance(ErrorPolicy(retry_timeout=-1), [], clock.wait).attempt(Stage.TRANSFORMATION, "T", broken)
     assert clock.waits == []
 
 
 def test_delays_grow_up_to_the_longest_and_are_random_from_there() -> None:
     clock = Clock()
-    props = {"errors_retry_timeout": "-1"}
-    tolerance = Tolerance(
-        SourceConnectorConfig.parse({**config(**props).originals, "errors.retry.delay.max.ms": "1000"}),
-        [],
-        clock.wait,
-        lambda: clock.now,
-    )
+    tolerance = Tolerance(ErrorPolicy(retry_timeout=-1, retry_delay_max=1000), [], clock.wait, lambda: clock.now)
     assert tolerance.attempt(Stage.TRANSFORMATION, "T", failing(12)) == "done"
     assert clock.waits[:2] == pytest.approx([0.3, 0.6])
     assert all(0 <= wait <= 1.0 for wait in clock.waits)
@@ -135,8 +126,8 @@ def test_none_fails_the_task_and_all_leaves_the_record_out() -> None:
     failure = Failure(Stage.TASK_POLL, "T", DataError("bad line"), record=SourceRecord("t", "x"))
     account = Account()
     with pytest.raises(ConnectError, match="Tolerance exceeded in error handler: bad line"):
-        Tolerance(config(), [account], Clock().wait).give_up(failure)
-    tolerant = Tolerance(config(errors_tolerance="all"), [account], Clock().wait)
+        Tolerance(ErrorPolicy(), [account], Clock().wait).give_up(failure)
+    tolerant = Tolerance(TOLERANT, [account], Clock().wait)
     tolerant.give_up(failure)
     tolerant.flush()
     assert account.failures == [failure, failure], "it is reported either way"
@@ -148,27 +139,5 @@ def test_a_task_that_fails_says_which_record_it_was() -> None:
     raw = RawRecord("orders", 1, 7, 99, "CreateTime", b"secret-key", b"secret-value", ())
     failure = Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no JSON"), raw=raw)
     with pytest.raises(ConnectError) as raised:
-        Tolerance(config(), [], Clock().wait).give_up(failure)
+        Tolerance(ErrorPolicy(), [], Clock().wait).give_up(failure)
     assert str(raised.value) == "Tolerance exceeded in error handler: no JSON (record orders:1:7)"
-
-
-def test_the_log_line_tells_where_the_record_is(caplog: pytest.LogCaptureFixture) -> None:
-    logs = SourceConnectorConfig.parse({**config(errors_tolerance="all").originals, "errors.log.enable": "true"})
-    raw = RawRecord("t", 1, 7, 99, "CreateTime", b"secret-key", b"secret-value", ())
-    with caplog.at_level(logging.ERROR):
-        LogReporter("c", 0, logs).report(Failure(Stage.VALUE_CONVERTER, "a.B", DataError("no"), raw=raw))
-    assert caplog.messages == [
-        "Error encountered in task c-0. Executing stage 'VALUE_CONVERTER' with class 'a.B', where consumed record is "
-        "{topic='t', partition=1, offset=7, timestamp=99, timestampType=CreateTime}."
-    ]
-
-
-def test_the_log_holds_records_only_when_asked_to(caplog: pytest.LogCaptureFixture) -> None:
-    failure = Failure(Stage.TRANSFORMATION, "a.B", DataError("no"), record=SourceRecord("t", "payload"))
-    base = {**config(errors_tolerance="all").originals, "errors.log.enable": "true"}
-    with caplog.at_level(logging.ERROR):
-        LogReporter("c", 0, SourceConnectorConfig.parse(base)).report(failure)
-        assert "payload" not in caplog.text
-        with_messages = SourceConnectorConfig.parse({**base, "errors.log.include.messages": "true"})
-        LogReporter("c", 0, with_messages).report(failure)
-    assert "payload" in caplog.text

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.chain import Step
+from connect.chain.converters import Converters
+from connect.chain.records import ConsumedBatch, EncodedBatch
+from connect.chain.sink import SinkChain
+from connect.chain.source import SourceChain
+from connect.chain.steps import Step, Steps
+from connect.chain.tolerance import ErrorPolicy, Failure, Stage, Tolerance
 from connect.config import Config
 from connect.data import (
     NO_HEADERS,
@@ -28,10 +33,6 @@ from connect.transformation import Predicate, Transformation
 from converters.json import JsonConverter
 from converters.simple_header import SimpleHeaderConverter
 from converters.string import StringConverter
-from worker.config.connector import SourceConnectorConfig
-from worker.runtime.chain import Converters, SinkChain, SourceChain, Steps
-from worker.runtime.records import ConsumedBatch, EncodedBatch
-from worker.runtime.tolerance import Failure, Stage, Tolerance
 
 
 class Upper(Transformation[Config]):
@@ -75,8 +76,7 @@ class Account:
 
 
 def tolerance(mode: str, account: Account) -> Tolerance:
-    config = SourceConnectorConfig.parse({"name": "c", "connector.class": "C", "errors.tolerance": mode})
-    return Tolerance(config, [account], lambda seconds: True)
+    return Tolerance(ErrorPolicy(tolerates_errors=mode == "all"), [account], lambda seconds: True)
 
 
 def converters(value: Any = None) -> Converters:

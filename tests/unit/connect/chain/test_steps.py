@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from connect.chain import Step, aligned, apply_steps
+from connect.chain.sink import aligned
+from connect.chain.steps import Step, apply_steps
 from connect.config import Config
 from connect.data import NO_HEADERS, Batch, Record, Schema, SinkBatch, SinkRecord, ValueColumn
 from connect.transformation import Predicate

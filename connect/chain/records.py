@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from connect.data import TimestampType, TopicPartition
-from worker.runtime.tolerance import RawRecord
 
-__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "client_timestamp"]
-
-_NO_TIMESTAMP: Final = -1
-_NOW: Final = 0
+__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "RawRecord"]
 
 RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """A consumed record as it was on the topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: str
+    key: bytes | None
+    value: bytes | None
+    headers: RawHeaders
 
 
 @dataclass(slots=True)
@@ -67,13 +77,3 @@ class EncodedBatch:
 
     def __len__(self) -> int:
         return len(self.values)
-
-
-def client_timestamp(timestamp: int | None) -> int:
-    """The timestamp of a record as the client is given it, for whom 0 is now.
-
-    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
-    """
-    if timestamp is None or timestamp == _NO_TIMESTAMP:
-        return _NOW
-    return timestamp or 1

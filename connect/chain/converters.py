@@ -1,0 +1,40 @@
+"""The converters of a connector, made from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect.chain.specs import props_below
+from connect.converter import Converter, HeaderConverter
+from connect.plugins import PluginKind, PluginRegistry
+
+__all__ = ["Converters", "converter_plugin", "converter_props"]
+
+
+@dataclass(frozen=True, slots=True)
+class Converters:
+    """The converters of a connector."""
+
+    key: Converter[Any]
+    value: Converter[Any]
+    header: HeaderConverter[Any]
+
+    def close(self) -> None:
+        """Release what they hold."""
+        self.key.close()
+        self.value.close()
+        self.header.close()
+
+
+def converter_plugin(registry: PluginRegistry, props: Mapping[str, str], role: str) -> Any:
+    """The converter for ``role`` (``key``, ``value`` or ``header``) that a configuration names, with its own keys."""
+    kind = PluginKind.HEADER_CONVERTER if role == "header" else PluginKind.CONVERTER
+    given = {} if role == "header" else {"is_key": role == "key"}
+    return registry.load(kind, props[f"{role}.converter"]).configured(converter_props(props, role), **given)
+
+
+def converter_props(props: Mapping[str, str], role: str) -> dict[str, str]:
+    """The keys of the converter for ``role``, without their prefix."""
+    return {**props_below(props, f"{role}.converter."), "converter.type": role}

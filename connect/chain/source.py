@@ -1,0 +1,101 @@
+"""The way of records from a source connector to the bytes on a topic: transformations, then converters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from connect.chain.converters import Converters
+from connect.chain.records import EncodedBatch, RawHeaders
+from connect.chain.steps import Steps
+from connect.chain.tolerance import Failure, Stage, StageError, Tolerance
+from connect.converter import Converter
+from connect.data import Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
+from connect.plugins import class_name
+
+__all__ = ["SourceChain"]
+
+
+class SourceChain:
+    """From records to bytes: transformations, then converters."""
+
+    def __init__(self, steps: Steps[SourceBatch, SourceRecord], converters: Converters, tolerance: Tolerance) -> None:
+        self._steps = steps
+        self._converters = converters
+        self._tolerance = tolerance
+
+    def process(self, batch: SourceBatch) -> list[EncodedBatch]:
+        """The batch as it is to be produced; records that are dropped or given up are not in it.
+
+        Raises what :meth:`Tolerance.give_up` raises.
+        """
+        try:
+            return [self._encode(part) for part in self._steps.apply_batches([batch])]
+        except Exception:
+            return list(self._by_row(batch))
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self._steps.close()
+        self._converters.close()
+
+    def _encode(self, batch: SourceBatch) -> EncodedBatch:
+        converters = self._converters
+        return EncodedBatch(
+            batch.topic,
+            _encode_column(converters.key, batch.topic, batch.key),
+            _encode_column(converters.value, batch.topic, batch.value),
+            batch.partitions,
+            batch.timestamps,
+            self._encode_headers(batch.topic, batch.headers),
+        )
+
+    def _encode_headers(self, topic: str, headers: Sequence[Headers]) -> Sequence[RawHeaders | None]:
+        if isinstance(headers, Constant) and not headers.value:
+            return Constant(None, len(headers))
+        return [self._raw_headers(topic, item) if item else None for item in headers]
+
+    def _raw_headers(self, topic: str, headers: Headers) -> RawHeaders:
+        convert = self._converters.header.from_connect_header
+        return [(header.key, convert(topic, header.key, header.schema, header.value)) for header in headers]
+
+    def _by_row(self, batch: SourceBatch) -> Iterator[EncodedBatch]:
+        rows: list[tuple[SourceRecord, bytes | None, bytes | None, RawHeaders | None]] = []
+        for record in batch:
+            try:
+                new = self._steps.apply(record)
+                if new is not None:
+                    rows.append((new, *self._encode_row(new)))
+            except StageError as error:
+                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
+        for topic, group in groupby(rows, key=lambda row: row[0].topic):
+            records, keys, values, headers = zip(*group, strict=True)
+            partitions = [record.partition for record in records]
+            timestamps = [record.timestamp for record in records]
+            yield EncodedBatch(topic, keys, values, partitions, timestamps, headers)
+
+    def _encode_row(self, record: SourceRecord) -> tuple[bytes | None, bytes | None, RawHeaders | None]:
+        attempt, converters, topic = self._tolerance.attempt, self._converters, record.topic
+        headers: RawHeaders | None = None
+        if record.headers:
+            name = class_name(converters.header)
+            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._raw_headers(topic, record.headers))
+        key = attempt(
+            Stage.KEY_CONVERTER,
+            class_name(converters.key),
+            lambda: converters.key.from_connect(topic, record.key_schema, record.key),
+        )
+        value = attempt(
+            Stage.VALUE_CONVERTER,
+            class_name(converters.value),
+            lambda: converters.value.from_connect(topic, record.value_schema, record.value),
+        )
+        return key, value, headers
+
+
+def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:
+    """The column in bytes; what is the same in all records, such as no key, is converted once."""
+    if isinstance(column, ValueColumn) and isinstance(column.values(), Constant) and len(column) > 1:
+        return Constant(converter.from_connect_column(topic, column.slice(0, 1))[0], len(column))
+    return converter.from_connect_column(topic, column)

@@ -1,0 +1,73 @@
+"""The transformations and predicates that a connector's configuration describes, parsed once for all who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["PredicateSpec", "TransformationSpec", "predicate_specs", "props_below", "transformation_specs"]
+
+_TRANSFORMS: Final = "transforms"
+_PREDICATES: Final = "predicates"
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSpec:
+    """A predicate as a connector's configuration describes it; ``type`` is empty where the configuration has none."""
+
+    alias: str
+    type: str
+    props: Mapping[str, str]
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its keys."""
+        return f"{_PREDICATES}.{self.alias}."
+
+
+@dataclass(frozen=True, slots=True)
+class TransformationSpec:
+    """A transformation as a connector's configuration describes it, with the predicate that chooses its records."""
+
+    alias: str
+    type: str
+    props: Mapping[str, str]
+    predicate: PredicateSpec | None = None
+    negate: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its keys."""
+        return f"{_TRANSFORMS}.{self.alias}."
+
+
+def transformation_specs(props: Mapping[str, str]) -> tuple[TransformationSpec, ...]:
+    """The transformations that ``transforms`` lists, in order. Whether they are complete is for validation to say."""
+    return tuple(_transformation(props, alias) for alias in _aliases(props, _TRANSFORMS))
+
+
+def predicate_specs(props: Mapping[str, str]) -> tuple[PredicateSpec, ...]:
+    """The predicates that ``predicates`` lists, in order. Whether they are complete is for validation to say."""
+    return tuple(_predicate(props, alias) for alias in _aliases(props, _PREDICATES))
+
+
+def props_below(props: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The keys that begin with ``prefix``, without it."""
+    return {name.removeprefix(prefix): value for name, value in props.items() if name.startswith(prefix)}
+
+
+def _transformation(props: Mapping[str, str], alias: str) -> TransformationSpec:
+    own = props_below(props, f"{_TRANSFORMS}.{alias}.")
+    kind, chosen_by = own.pop("type", ""), own.pop("predicate", None)
+    negate = own.pop("negate", "false").lower() == "true"
+    return TransformationSpec(alias, kind, own, _predicate(props, chosen_by) if chosen_by else None, negate)
+
+
+def _predicate(props: Mapping[str, str], alias: str) -> PredicateSpec:
+    own = props_below(props, f"{_PREDICATES}.{alias}.")
+    return PredicateSpec(alias, own.pop("type", ""), own)
+
+
+def _aliases(props: Mapping[str, str], key: str) -> list[str]:
+    return list(dict.fromkeys(alias.strip() for alias in props.get(key, "").split(",") if alias.strip()))

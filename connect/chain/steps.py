@@ -1,0 +1,119 @@
+"""The transformations of a connector as steps of its chain, by column or by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, Generic, TypeVar
+
+from connect.chain.specs import TransformationSpec
+from connect.chain.tolerance import Stage, Tolerance
+from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connect.plugins import PluginKind, PluginRegistry, class_name
+from connect.transformation import Predicate, Transformation
+
+__all__ = ["Step", "Steps", "apply_steps", "transformation_steps"]
+
+R = TypeVar("R", SourceRecord, SinkRecord)
+B = TypeVar("B", SourceBatch, SinkBatch)
+
+_FEW: Final = 5
+"""Shorter runs than this, on average, go by row: a batch costs as much as some rows do (``bench/transforms.py``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transformation, and the predicate that chooses its records."""
+
+    transformation: Transformation[Any]
+    predicate: Predicate[Any] | None = None
+    negate: bool = False
+
+    def apply(self, record: R) -> R | None:
+        """The record after this step; ``None`` if it is dropped."""
+        if self.predicate is not None and self.predicate.test(record) is self.negate:
+            return record
+        return self.transformation.apply(record)
+
+    def apply_batch(self, batch: B) -> list[B]:
+        """The batch after this step, in pieces where topics or schemas now differ."""
+        if self.predicate is None:
+            return list(self.transformation.apply_batch(batch))
+        chosen = [test is not self.negate for test in self.predicate.test_batch(batch)]
+        runs = [(applies, len(list(run))) for applies, run in groupby(chosen)]
+        if len(batch) < _FEW * len(runs):
+            apply = self.transformation.apply
+            rows = [apply(row) if applies else row for row, applies in zip(batch, chosen, strict=True)]
+            return type(batch).from_records(row for row in rows if row is not None)
+        batches: list[B] = []
+        start = 0
+        for applies, length in runs:
+            part = batch if length == len(batch) else batch.slice(start, start + length)
+            batches += self.transformation.apply_batch(part) if applies else [part]
+            start += length
+        return batches
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self.transformation.close()
+        if self.predicate is not None:
+            self.predicate.close()
+
+
+def apply_steps(steps: Sequence[Step], batches: Sequence[B]) -> list[B]:
+    """The batches after all steps, in order; by row from where they have become short."""
+    current = list(batches)
+    for index, step in enumerate(steps):
+        if sum(map(len, current)) < _FEW * len(current):
+            return _apply_by_row(steps[index:], current)
+        current = [new for batch in current for new in step.apply_batch(batch) if len(new)]
+    return current
+
+
+def _apply_by_row(steps: Sequence[Step], batches: Sequence[B]) -> list[B]:
+    rows: list[Any] = [row for batch in batches for row in batch]
+    for step in steps:
+        rows = [new for row in rows if (new := step.apply(row)) is not None]
+    return type(batches[0]).from_records(rows)
+
+
+class Steps(Generic[B, R]):
+    """All the transformations of a connector, in order."""
+
+    def __init__(self, steps: Sequence[Step], tolerance: Tolerance) -> None:
+        self._steps = tuple(steps)
+        self._tolerance = tolerance
+
+    def apply_batches(self, batches: Sequence[B]) -> list[B]:
+        """The batches after all steps."""
+        return apply_steps(self._steps, batches)
+
+    def apply(self, record: R) -> R | None:
+        """One record after all steps; ``None`` if it is dropped, :class:`StageError` if one fails."""
+        current: R | None = record
+        for step in self._steps:
+            if current is None:
+                return None
+            call: Callable[[], R | None] = partial(step.apply, current)
+            current = self._tolerance.attempt(Stage.TRANSFORMATION, class_name(step.transformation), call)
+        return current
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        for step in self._steps:
+            step.close()
+
+
+def transformation_steps(registry: PluginRegistry, specs: Iterable[TransformationSpec]) -> list[Step]:
+    """The steps that these specs describe, in order, with plugins of ``registry``."""
+    return [_step(registry, spec) for spec in specs]
+
+
+def _step(registry: PluginRegistry, spec: TransformationSpec) -> Step:
+    transformation = registry.load(PluginKind.TRANSFORMATION, spec.type)
+    predicate: Predicate[Any] | None = None
+    if spec.predicate is not None:
+        predicate = registry.load(PluginKind.PREDICATE, spec.predicate.type).configured(spec.predicate.props)
+    return Step(transformation.configured(spec.props), predicate, spec.negate)

@@ -1,0 +1,96 @@
+"""The plugins of a connector in an executor: made once for each Python process of Spark, which decodes by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from connect.chain.converters import Converters, converter_plugin
+from connect.chain.specs import transformation_specs
+from connect.chain.steps import Step, transformation_steps
+from connect.config import Config
+from connect.converter import Converter, HeaderConverter
+from connect.data import Schema, SchemaAndValue
+from connect.plugins import PluginRegistry
+from connectors.spark.decoding.columns import column_reader
+from connectors.spark.decoding.reading import ColumnReader
+
+__all__ = ["ExecutorPlugins", "chain_properties", "executor_plugins", "has_transformations"]
+
+_PREFIXES = (
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "transforms",
+    "predicates",
+    "plugin.path",
+    "plugin.import.allowlist",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorPlugins:
+    """The converters and transformations, and the reader that may stand for them all."""
+
+    converters: Converters
+    steps: tuple[Step, ...]
+    reader: ColumnReader | None
+    reads_keys: bool
+    reads_headers: bool
+
+
+def chain_properties(props: Mapping[str, str]) -> dict[str, str]:
+    """The part of a connector's configuration that its chain is made from; nothing else reaches the executors."""
+    return {name: value for name, value in props.items() if name.startswith(_PREFIXES)}
+
+
+def has_transformations(props: Mapping[str, str]) -> bool:
+    """Whether the configuration lists transformations."""
+    return bool(transformation_specs(props))
+
+
+def executor_plugins(props: Mapping[str, str], *, with_keys: bool) -> ExecutorPlugins:
+    """The plugins for this configuration, which the process keeps."""
+    return _made(tuple(sorted(props.items())), with_keys)
+
+
+@lru_cache(maxsize=4)
+def _made(items: tuple[tuple[str, str], ...], with_keys: bool) -> ExecutorPlugins:
+    props = dict(items)
+    registry = PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
+    steps = tuple(transformation_steps(registry, transformation_specs(props)))
+    reads_keys, reads_headers = with_keys or bool(steps), bool(steps)
+    value: Converter[Any] = converter_plugin(registry, props, "value")
+    converters = Converters(
+        converter_plugin(registry, props, "key") if reads_keys else _UnreadKeys(Config(), is_key=True),
+        value,
+        converter_plugin(registry, props, "header") if reads_headers else _UnreadHeaders(Config()),
+    )
+    reader = None if with_keys or steps else column_reader(value)
+    return ExecutorPlugins(converters, steps, reader, reads_keys, reads_headers)
+
+
+def _listed(props: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in props.get(key, "").split(",") if item.strip()]
+
+
+class _UnreadKeys(Converter[Config]):
+    """Stands for the key converter where the keys are not read: the connector's own need not even be there."""
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
+        return SchemaAndValue(None, None)
+
+
+class _UnreadHeaders(HeaderConverter[Config]):
+    """Stands for the header converter where the headers are not read."""
+
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
+        return SchemaAndValue(None, None)
