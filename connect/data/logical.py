@@ -16,7 +16,7 @@ import datetime as dt
 import decimal
 from typing import Any, Final
 
-from connect.data.numerals import EXACT, decimal_from_integer, integer_from_decimal
+from connect.data.numerals import EXACT, INT32_MAX, INT32_MIN, decimal_from_integer, integer_from_decimal
 from connect.data.schema import Schema, Type
 from connect.data.shown import shown
 from connect.errors import DataError, SchemaError
@@ -55,7 +55,6 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = EPOCH.date().toordinal()
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
-_SCALES: Final = range(-(1 << 31), 1 << 31)
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:
@@ -89,7 +88,7 @@ def decimal_scale(schema: Schema) -> int:
         scale = int(text)
     except ValueError as error:
         raise SchemaError(invalid) from error
-    if scale not in _SCALES:
+    if not INT32_MIN <= scale <= INT32_MAX:
         raise SchemaError(invalid)
     return scale
 

@@ -1,29 +1,55 @@
-"""Numbers as Java writes them, and single precision, which Python has no type for."""
+"""Numbers as Java has them: its ranges of whole numbers, single precision, and the text of any number."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cache
 from typing import Final
 
+from connect.data.schema import Type
+
 __all__ = [
     "EXACT",
+    "INT32_MAX",
+    "INT32_MIN",
+    "INT64_MAX",
+    "INT64_MIN",
+    "INTEGER_BITS",
+    "INTEGER_RANGES",
     "decimal_from_integer",
     "double_text",
     "float_text",
     "halves_single",
     "integer_from_decimal",
+    "integer_range",
     "integer_text",
     "single",
     "single_digits",
     "to_single",
+    "wrapped",
 ]
 
 EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 """Computes with decimals of any length and rounds nothing."""
+
+INTEGER_BITS: Final[Mapping[Type, int]] = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+def integer_range(bits: int) -> tuple[int, int]:
+    """The least and the greatest signed whole number of so many bits."""
+    half = 1 << (bits - 1)
+    return -half, half - 1
+
+
+INTEGER_RANGES: Final[Mapping[Type, tuple[int, int]]] = {
+    kind: integer_range(bits) for kind, bits in INTEGER_BITS.items()
+}
+"""The least and the greatest number of each type."""
+INT32_MIN, INT32_MAX = INTEGER_RANGES[Type.INT32]
+INT64_MIN, INT64_MAX = INTEGER_RANGES[Type.INT64]
 
 _SINGLE: Final = struct.Struct("<f")
 _SINGLE_BITS: Final = struct.Struct("<I")
@@ -36,6 +62,12 @@ _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
 _SHORT_DIGITS: Final = 600
 _BITS_A_DIGIT: Final = math.log2(10)
+
+
+def wrapped(number: int, bits: int) -> int:
+    """The signed number of the low ``bits`` of another, as Java's casts give it."""
+    half = 1 << (bits - 1)
+    return ((number + half) & ((1 << bits) - 1)) - half
 
 
 def single(value: float) -> float:

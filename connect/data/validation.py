@@ -9,19 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from connect.data import logical
-from connect.data.numerals import single
+from connect.data.numerals import INTEGER_RANGES, single
 from connect.data.schema import Schema, Type
 from connect.data.shown import shown
 from connect.errors import DataError
 
 __all__ = ["validate"]
 
-_RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
-}
 _EXACT_UP_TO: Final = {Type.FLOAT32: 2**24, Type.FLOAT64: 2**53}
 
 
@@ -61,7 +55,7 @@ def _refuse(schema: Schema, value: object, path: str, reason: str = "") -> DataE
 def _integer(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _refuse(schema, value, path)
-    low, high = _RANGES[schema.type]
+    low, high = INTEGER_RANGES[schema.type]
     if not low <= value <= high:
         raise _refuse(schema, value, path, f"{shown(value)} is not within {low} and {high}")
 

@@ -16,6 +16,7 @@ from connect.data.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
+from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.errors import ConfigError, DataError
 from connect.java.calendar_fields import DAY_MS
 from connect.java.date_format import DateFormat
@@ -31,7 +32,6 @@ __all__ = ["TimestampConverter", "TimestampConverterConfig"]
 Representation: TypeAlias = Literal["string", "unix", "Date", "Time", "Timestamp"]
 
 _PURPOSE: Final = "converting timestamp formats"
-_LONGEST: Final = (1 << 63) - 1
 
 
 class TimestampConverterConfig(Config):
@@ -169,7 +169,7 @@ def _read_date(value: object) -> int:
 def _rescaled(value: int, multiplier: int, divisor: int) -> int:
     """As Java's ``TimeUnit`` converts: cut off towards zero, no further than a number of 64 bits goes."""
     magnitude = abs(value) * multiplier // divisor
-    return max(-magnitude, -_LONGEST - 1) if value < 0 else min(magnitude, _LONGEST)
+    return max(-magnitude, INT64_MIN) if value < 0 else min(magnitude, INT64_MAX)
 
 
 # How many units there are in how many milliseconds.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from connect.data import Field, Schema, Type, logical, validate
+from connect.data.numerals import INTEGER_RANGES
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
@@ -28,14 +29,8 @@ Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 """Gives the messages of values, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
 
 _MANY: Final = 8
-_RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
-}
 _CLASSES: Final = {
-    **dict.fromkeys(_RANGES, "int"),
+    **dict.fromkeys(INTEGER_RANGES, "int"),
     Type.FLOAT32: "float",
     Type.FLOAT64: "float",
     Type.STRING: "str",
@@ -356,8 +351,8 @@ class _Compiler:
         if convert is not None:
             source.line(f"{x} = {convert}({x})")
         self._exact(x, _CLASSES[schema.type])
-        if schema.type in _RANGES:
-            low, high = _RANGES[schema.type]
+        if schema.type in INTEGER_RANGES:
+            low, high = INTEGER_RANGES[schema.type]
             with source.block(f"if not {low} <= {x} <= {high}"):
                 source.line(f"raise Malformed(f'{{{x}}} is not within {low} and {high}')")
         if avro.kind in ("int", "long"):

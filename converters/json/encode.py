@@ -15,13 +15,14 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Schema, Type, logical
+from connect.data.numerals import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
 from converters.json.schemaless import encode_schemaless
 from converters.json.shapes import Shapes
 from converters.json.written import encode_bytes, encode_float32, encode_float64
 
-__all__ = ["RANGES", "DecimalFormat", "Encode", "encoder"]
+__all__ = ["INTEGER_RANGES", "DecimalFormat", "Encode", "encoder"]
 
 Encode = Callable[[Any], Any]
 """Gives what orjson is to write for a value. Raises ``UnfitError`` when the value is not what the schema says."""
@@ -32,14 +33,6 @@ class DecimalFormat(StrEnum):
 
     NUMERIC = "NUMERIC"
     BASE64 = "BASE64"
-
-
-RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
-}
 
 
 def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Encode:
@@ -57,8 +50,8 @@ def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: Decima
         encode = _decimal(schema, decimal_format)
     elif schema.name in _BY_NAME:
         encode = _BY_NAME[schema.name]
-    elif schema.type in RANGES:
-        encode = _integer(*RANGES[schema.type])
+    elif schema.type in INTEGER_RANGES:
+        encode = _integer(*INTEGER_RANGES[schema.type])
     elif schema.type in _SCALARS:
         encode = _SCALARS[schema.type]
     elif schema.type is Type.ARRAY:

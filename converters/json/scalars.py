@@ -16,7 +16,16 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import halves_single, single, to_single
+from connect.data.numerals import (
+    INT32_MAX,
+    INTEGER_BITS,
+    INTEGER_RANGES,
+    halves_single,
+    integer_range,
+    single,
+    to_single,
+    wrapped,
+)
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of
 
@@ -43,11 +52,10 @@ class Rules:
 Make: TypeAlias = Callable[[Schema, Rules, bool], Decode]
 """Makes the decoder of a schema, given whether the value is part of another."""
 
-_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _MOST_PLACES: Final = 2000
 _EXACT: Final = Context(prec=_MOST_PLACES, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
 _MOST_EXPONENT: Final = 64
-_MOST_SCALE: Final = 2**31 - 1
+_MOST_SCALE: Final = INT32_MAX
 
 
 def null_value(schema: Schema, rules: Rules) -> Any:
@@ -59,18 +67,12 @@ def null_value(schema: Schema, rules: Rules) -> Any:
     raise UnfitError(f"Invalid null value for required {schema.type.name} field")
 
 
-def wrapped(number: int, bits: int) -> int:
-    """The signed number of the low ``bits`` of another, as Java's casts give it."""
-    half = 1 << (bits - 1)
-    return ((number + half) & ((1 << bits) - 1)) - half
-
-
 # -- numbers -----------------------------------------------------------------------------------------------------
 
 
 def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
-    bits = _BITS[schema.type]
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    bits = INTEGER_BITS[schema.type]
+    low, high = INTEGER_RANGES[schema.type]
 
     def decode(node: Any) -> Any:
         if node.__class__ is int and low <= node <= high:
@@ -253,8 +255,8 @@ def _with_its_own_scale(number: Decimal, scale: int) -> Decimal:
 
 
 def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make:
-    expected = "integer" if bits == _BITS[Type.INT32] else "integral"
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    expected = "integer" if bits == INTEGER_BITS[Type.INT32] else "integral"
+    low, high = integer_range(bits)
 
     def make(schema: Schema, rules: Rules, _nested: bool) -> Decode:
         def decode(node: Any) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connect.data import Field, Schema, Type
+from connect.data.numerals import wrapped
 from connect.errors import DataError
 from converters.json.nesting import MOST_SCHEMA_DEPTH, SCHEMA_TOO_DEEP
-from converters.json.scalars import wrapped
 
 __all__ = ["schema_from_json", "schema_to_json"]
 

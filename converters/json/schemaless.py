@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, Final
 
+from connect.data.numerals import INT64_MAX, INT64_MIN, wrapped
 from converters.json.errors import InexactError, UnfitError, place_of
-from converters.json.scalars import wrapped
 from converters.json.written import encode_bytes, encode_float64
 
-__all__ = ["HIGH", "LOW", "UNTOUCHED", "decode_schemaless", "encode_schemaless"]
+__all__ = ["UNTOUCHED", "decode_schemaless", "encode_schemaless"]
 
-LOW: Final = -(2**63)
-HIGH: Final = 2**63 - 1
 UNTOUCHED: Final = frozenset({str, bool, NoneType})
 """The types that are the same in JSON and in Python."""
 
@@ -64,7 +62,11 @@ def encode_schemaless(value: Any) -> Any:
             if place.__class__ is not of_places:
                 return _encode_unusual(value)
             kind = item.__class__
-            if kind in UNTOUCHED or (kind is int and LOW <= item <= HIGH) or (kind is float and 1e-3 <= item < 1e7):
+            if (
+                kind in UNTOUCHED
+                or (kind is int and INT64_MIN <= item <= INT64_MAX)
+                or (kind is float and 1e-3 <= item < 1e7)
+            ):
                 continue
             # One frame a level: so many there may be.
             after = encode_schemaless(item)
@@ -84,7 +86,7 @@ def _encode_unusual(value: Any) -> Any:
         case str():
             return str(value)
         case int():
-            if not LOW <= value <= HIGH:
+            if not INT64_MIN <= value <= INT64_MAX:
                 raise UnfitError("the whole number does not fit 64 bits")
             return int(value)
         case float():

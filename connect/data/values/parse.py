@@ -17,7 +17,7 @@ from connect.data.logical import (
     timestamp_from_milliseconds,
     timestamp_schema,
 )
-from connect.data.numerals import single, single_digits, to_single
+from connect.data.numerals import INT32_MAX, INTEGER_RANGES, single, single_digits, to_single
 from connect.data.record import SchemaAndValue
 from connect.data.schema import Schema, Type
 from connect.data.validation import validate
@@ -29,11 +29,8 @@ _STRING: Final = Schema.string()
 _BOOLEAN: Final = Schema.boolean()
 _FLOAT32: Final = Schema.float32()
 _FLOAT64: Final = Schema.float64()
-_INTEGERS: Final = (
-    (2**7, Schema.int8()),
-    (2**15, Schema.int16()),
-    (2**31, Schema.int32()),
-    (2**63, Schema.int64()),
+_INTEGERS: Final = tuple(
+    (*INTEGER_RANGES[schema.type], schema) for schema in (Schema.int8(), Schema.int16(), Schema.int32(), Schema.int64())
 )
 _DATE: Final = date_schema()
 _TIME: Final = time_schema()
@@ -78,7 +75,7 @@ def exact_number(text: str) -> Decimal | None:
         return None
     number = Decimal(text)
     exponent = number.as_tuple().exponent
-    return number if isinstance(exponent, int) and -(2**31) < exponent < 2**31 else None
+    return number if isinstance(exponent, int) and -INT32_MAX <= exponent <= INT32_MAX else None
 
 
 class _Parser:
@@ -208,8 +205,8 @@ def _number(token: str) -> SchemaAndValue | None:
     # Not before the size is known: the integer of 1e100000000 fills the memory.
     if not number or (number.adjusted() < 19 and number == number.to_integral_value()):
         integer = int(number) if number else 0
-        for limit, schema in _INTEGERS:
-            if -limit <= integer < limit:
+        for low, high, schema in _INTEGERS:
+            if low <= integer <= high:
                 return SchemaAndValue(schema, integer)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
