@@ -1,4 +1,4 @@
-"""Numbers as Java holds and writes them: integers of some bits, single precision, and their text."""
+"""Numbers as Java has them: its ranges of whole numbers, single precision, and the text of any number."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Final
 
 __all__ = [
     "EXACT",
+    "INT32_MAX",
+    "INT32_MIN",
+    "INT64_MAX",
+    "INT64_MIN",
     "decimal_from_integer",
     "double_text",
     "float_text",
@@ -27,6 +31,16 @@ __all__ = [
 EXACT: Final = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 """Computes with decimals of any length and rounds nothing."""
 
+
+def integer_range(bits: int) -> tuple[int, int]:
+    """The least and the greatest signed whole number of so many bits."""
+    half = 1 << (bits - 1)
+    return -half, half - 1
+
+
+INT32_MIN, INT32_MAX = integer_range(32)
+INT64_MIN, INT64_MAX = integer_range(64)
+
 _SINGLE: Final = struct.Struct("<f")
 _SINGLE_BITS: Final = struct.Struct("<I")
 _DOUBLE: Final = struct.Struct("<d")
@@ -38,11 +52,6 @@ _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
 _SHORT_DIGITS: Final = 600
 _BITS_A_DIGIT: Final = math.log2(10)
-
-
-def integer_range(bits: int) -> tuple[int, int]:
-    """The least and the greatest signed integer of so many bits."""
-    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
 def wrapped(number: int, bits: int) -> int:

@@ -17,13 +17,15 @@ from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from connect.data.numerals import single
+from connect.data.numerals import INT32_MAX, INT32_MIN, integer_range, single
 from connect.data.shown import shown
 from connect.errors import DataError, SchemaError
 
 __all__ = [
     "DATE_NAME",
     "DECIMAL_NAME",
+    "INTEGER_BITS",
+    "INTEGER_RANGES",
     "LOGICAL_NAMES",
     "TIMESTAMP_NAME",
     "TIME_NAME",
@@ -61,6 +63,13 @@ class Type(enum.Enum):
     def is_primitive(self) -> bool:
         """Whether a value of this type holds no other values."""
         return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
+
+
+INTEGER_BITS: Final[Mapping[Type, int]] = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+INTEGER_RANGES: Final[Mapping[Type, tuple[int, int]]] = {
+    kind: integer_range(bits) for kind, bits in INTEGER_BITS.items()
+}
+"""The least and the greatest number of each type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,9 +409,6 @@ def _frozen(value: object) -> object:
     return (value.__class__, repr(value))
 
 
-_SCALES: Final = range(-(1 << 31), 1 << 31)
-
-
 def decimal_scale(schema: Schema) -> int:
     """The scale of a Decimal schema; a :class:`~connect.errors.SchemaError` if it has none."""
     text = schema.parameters.get("scale")
@@ -413,19 +419,13 @@ def decimal_scale(schema: Schema) -> int:
         scale = int(text)
     except ValueError as error:
         raise SchemaError(invalid) from error
-    if scale not in _SCALES:
+    if not INT32_MIN <= scale <= INT32_MAX:
         raise SchemaError(invalid)
     return scale
 
 
 # -- whether a value is what its schema says -----------------------------------------------------------------
 
-_RANGES: Final = {
-    Type.INT8: (-(2**7), 2**7 - 1),
-    Type.INT16: (-(2**15), 2**15 - 1),
-    Type.INT32: (-(2**31), 2**31 - 1),
-    Type.INT64: (-(2**63), 2**63 - 1),
-}
 _EXACT_UP_TO: Final = {Type.FLOAT32: 2**24, Type.FLOAT64: 2**53}
 
 
@@ -464,7 +464,7 @@ def _refuse(schema: Schema, value: object, path: str, reason: str = "") -> DataE
 def _integer(schema: Schema, value: object, path: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise _refuse(schema, value, path)
-    low, high = _RANGES[schema.type]
+    low, high = INTEGER_RANGES[schema.type]
     if not low <= value <= high:
         raise _refuse(schema, value, path, f"{shown(value)} is not within {low} and {high}")
 

@@ -19,7 +19,18 @@ from connect.data.logical import (
     milliseconds_from_time,
     milliseconds_from_timestamp,
 )
-from connect.data.numerals import double_text, float_text, single, single_digits, to_single
+from connect.data.numerals import (
+    INT64_MAX,
+    INT64_MIN,
+    double_text,
+    float_text,
+    integer_range,
+    single,
+    single_digits,
+    to_single,
+    wrapped,
+)
+from connect.data.schema import INTEGER_BITS
 from connect.data.shown import shown
 from connect.data.values import convert_to_int64, convert_to_string
 from connect.data.values.parse import exact_number
@@ -68,8 +79,8 @@ def cast_function(schema: Schema | None, target: Type) -> Callable[[Any], Any]:
         if target is Type.FLOAT32:
             direct[float] = single_digits
         from_int = _from_integer(Type.INT64, target, convert)
-        direct[int] = lambda value: from_int(value) if value in _INT64 else fallback(value)
-    elif schema.type in _BITS:
+        direct[int] = lambda value: from_int(value) if INT64_MIN <= value <= INT64_MAX else fallback(value)
+    elif schema.type in INTEGER_BITS:
         direct[int] = _from_integer(schema.type, target, convert)
     elif schema.type is Type.FLOAT32:
         direct[float] = float_text if target is Type.STRING else lambda value: convert(single(value))
@@ -99,7 +110,7 @@ def _cast_slowly(schema: Schema | None, target: Type, convert: Callable[[Any], A
 def _from_integer(source: Type, target: Type, convert: Callable[[Any], Any]) -> Callable[[int], Any]:
     if target is Type.STRING:
         return str
-    fits = target in _BITS and _BITS[source] <= _BITS[target]
+    fits = target in INTEGER_BITS and INTEGER_BITS[source] <= INTEGER_BITS[target]
     return _unchanged if fits else convert
 
 
@@ -126,7 +137,7 @@ def _require_source(kind: Type) -> None:
 
 def schemaless_type(value: object) -> Type | None:
     """The type of a value without schema, ``None`` if Kafka Connect has none. Whole numbers are INT64."""
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+    if isinstance(value, int) and not isinstance(value, bool) and not INT64_MIN <= value <= INT64_MAX:
         return None
     return next((kind for python, kind in _SCHEMALESS if isinstance(value, python)), None)
 
@@ -142,23 +153,18 @@ _SCHEMALESS: Final[tuple[tuple[type | tuple[type, ...], Type], ...]] = (
 )
 
 
-def _wrap(number: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return ((number + half) & ((1 << bits) - 1)) - half
-
-
 def _integer(bits: int) -> Callable[[Any], int]:
-    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    low, high = integer_range(bits)
 
     def convert(value: Any) -> int:
         if isinstance(value, int):
-            return int(value) if low <= value <= high else _wrap(value, bits)
+            return int(value) if low <= value <= high else wrapped(value, bits)
         if isinstance(value, float):
             return _cut_off(value, bits)
         if isinstance(value, str):
             return _parse_integer(value, low, high)
         if isinstance(value, Decimal):
-            return _wrap(_whole(value), bits)
+            return wrapped(_whole(value), bits)
         raise _unexpected(value)
 
     return convert
@@ -170,8 +176,8 @@ def _cut_off(value: float, bits: int) -> int:
         return 0
     bound = 1 << (max(bits, 32) - 1)
     if value >= bound:
-        return _wrap(bound - 1, bits)
-    return _wrap(-bound if value <= -bound else int(value), bits)
+        return wrapped(bound - 1, bits)
+    return wrapped(-bound if value <= -bound else int(value), bits)
 
 
 def _whole(value: Decimal) -> int:
@@ -264,8 +270,6 @@ _CONVERSIONS: Final[Mapping[Type, Callable[[Any], Any]]] = {
     Type.FLOAT64: _float64,
     Type.BOOLEAN: _boolean,
 }
-_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
-_INT64: Final = range(-(1 << 63), 1 << 63)
 _DIRECT: Final[Mapping[Type, dict[type, Callable[[Any], Any]]]] = {
     Type.FLOAT32: {float: single},
     Type.FLOAT64: {float: _unchanged},

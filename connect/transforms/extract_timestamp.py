@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from connect.config import HIGH, LOW, Config, non_empty, option
 from connect.data import Batch, Record, Schema
+from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.data.shown import shown
 from connect.errors import ConfigError, DataError
 from connect.java.text import milliseconds_of
@@ -21,7 +22,6 @@ R = TypeVar("R", bound=Record)
 B = TypeVar("B", bound=Batch[Any])
 
 _PURPOSE: Final = "extracting the timestamp"
-_INT64: Final = range(-(1 << 63), 1 << 63)
 
 
 class ExtractTimestampConfig(Config):
@@ -67,7 +67,7 @@ class ExtractTimestamp(KeyOrValueTransformation[ExtractTimestampConfig]):
         place = f"Field {self._path.text} of the {self.side.name}"
         if isinstance(found, int) and not isinstance(found, bool):
             timestamp = found * 1000 if self.config.timestamp_resolution == "seconds" else found
-            if timestamp not in _INT64:
+            if not INT64_MIN <= timestamp <= INT64_MAX:
                 raise DataError(f"{place} must be the timestamp but has more than 64 bits: {shown(found)}")
             return timestamp
         if found is None:

@@ -16,6 +16,7 @@ from connect.data.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
+from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.errors import ConfigError, DataError
 from connect.java.calendar_fields import DAY_MS
 from connect.java.date_format import DateFormat
@@ -30,7 +31,6 @@ __all__ = ["TimestampConverter", "TimestampConverterConfig"]
 Representation: TypeAlias = Literal["string", "unix", "Date", "Time", "Timestamp"]
 
 _PURPOSE: Final = "converting timestamp formats"
-_LONGEST: Final = (1 << 63) - 1
 
 
 class TimestampConverterConfig(Config):
@@ -168,7 +168,7 @@ def _read_date(value: object) -> int:
 def _rescaled(value: int, multiplier: int, divisor: int) -> int:
     """Convert between units like Java's ``TimeUnit``: cut off towards zero, and clipped to 64 bits."""
     magnitude = abs(value) * multiplier // divisor
-    return max(-magnitude, -_LONGEST - 1) if value < 0 else min(magnitude, _LONGEST)
+    return max(-magnitude, INT64_MIN) if value < 0 else min(magnitude, INT64_MAX)
 
 
 # How many units there are in how many milliseconds.

@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema
-from connect.data.numerals import single
+from connect.data.numerals import integer_range, single
 from connect.errors import SchemaError
 
 __all__ = ["DECIMAL_DIGITS", "ColumnType", "column_type", "inferred_type"]
@@ -104,7 +104,8 @@ def _parse_integer(bits: int, text: str) -> int:
     if match is None or len(match[2]) > _INT64_DIGITS:
         raise ValueError(f"it is not a whole number of {bits} bits")
     number = int(match[1] + match[2])
-    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+    low, high = integer_range(bits)
+    if not low <= number <= high:
         raise ValueError(f"it is not a whole number of {bits} bits")
     return number
 

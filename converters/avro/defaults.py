@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import double_text, float_text, single
+from connect.data.numerals import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, double_text, float_text, single
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
@@ -17,7 +17,7 @@ __all__ = ["Defaults", "count_values", "fits_field"]
 _MOST_TAKEN: Final = 100_000
 _LATIN: Final = "latin-1"
 _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
-_RANGES: Final = {"int": 2**31, "long": 2**63}
+_RANGES: Final = {"int": (INT32_MIN, INT32_MAX), "long": (INT64_MIN, INT64_MAX)}
 
 
 class Defaults:
@@ -208,7 +208,8 @@ def fits_field(avro: AvroSchema, node: Any) -> bool:  # noqa: PLR0911 - one for 
         case "boolean":
             return isinstance(node, bool)
         case "int" | "long":
-            return is_number and isinstance(node, int) and -_RANGES[avro.kind] <= node < _RANGES[avro.kind]
+            low, high = _RANGES[avro.kind]
+            return is_number and isinstance(node, int) and low <= node <= high
         case "float" | "double":
             return is_number
         case "string" | "bytes":

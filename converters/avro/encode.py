@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from connect.data import Field, Schema, Type, logical, validate
-from connect.data.numerals import integer_range
+from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.coercion import COERCIONS
@@ -28,14 +28,8 @@ Encode: TypeAlias = Callable[[Sequence[Any]], list[bytes]]
 """Gives the messages of values, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
 
 _MANY: Final = 8
-_RANGES: Final = {
-    Type.INT8: integer_range(8),
-    Type.INT16: integer_range(16),
-    Type.INT32: integer_range(32),
-    Type.INT64: integer_range(64),
-}
 _CLASSES: Final = {
-    **dict.fromkeys(_RANGES, "int"),
+    **dict.fromkeys(INTEGER_RANGES, "int"),
     Type.FLOAT32: "float",
     Type.FLOAT64: "float",
     Type.STRING: "str",
@@ -356,8 +350,8 @@ class _Compiler:
         if convert is not None:
             source.line(f"{x} = {convert}({x})")
         self._exact(x, _CLASSES[schema.type])
-        if schema.type in _RANGES:
-            low, high = _RANGES[schema.type]
+        if schema.type in INTEGER_RANGES:
+            low, high = INTEGER_RANGES[schema.type]
             with source.block(f"if not {low} <= {x} <= {high}"):
                 source.line(f"raise Malformed(f'{{{x}}} is not within {low} and {high}')")
         if avro.kind in ("int", "long"):

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from connect.data.numerals import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from connect.errors import DataError
 from converters.avro.wire import MalformedError, long_tail, varint
 
@@ -49,7 +50,7 @@ def _whole(data: bytes, place: int) -> tuple[int, int]:
 
 def _int(data: bytes, place: int) -> tuple[int, int]:
     number, place = _whole(data, place)
-    if not -(2**31) <= number < 2**31:
+    if not INT32_MIN <= number <= INT32_MAX:
         raise MalformedError("a whole number has more than 32 bits")
     return number, place
 
@@ -133,7 +134,7 @@ def write_schemaless(out: bytearray, value: Any, depth: int = 0) -> None:
         case float():
             _set(out, 2, _DOUBLE.pack(value))
         case int():
-            if not -(2**63) <= value < 2**63:
+            if not INT64_MIN <= value <= INT64_MAX:
                 raise DataError(f"A whole number of {value.bit_length()} bits does not fit 64 bits.")
             _set(out, 5, varint(value << 1 ^ value >> 63))
         case str():

@@ -7,6 +7,7 @@ import logging
 from typing import Any, Final
 
 from connect.data import Field, Schema, Type, logical
+from connect.data.numerals import INT32_MAX, INT32_MIN
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
 from converters.avro.config import AvroDataConfig
@@ -276,7 +277,7 @@ def _decimal_parameters(avro: AvroSchema) -> dict[str, str]:
 
 
 def _whole(prop: str, number: float) -> int:
-    if not -(2**31) <= number < 2**31:
+    if not INT32_MIN <= number < INT32_MAX + 1:
         raise SchemaError(f"The {prop} of a decimal is {number}; it must be a whole number of 32 bits.")
     return int(number)
 

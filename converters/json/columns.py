@@ -15,9 +15,11 @@ from types import NoneType
 from typing import Any, Final
 
 from connect.data import Schema, Type, logical
+from connect.data.numerals import INT64_MAX, INT64_MIN
+from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.decode import decode_schemaless, decoder
-from converters.json.encode import RANGES, DecimalFormat, encode_float64_column, encode_schemaless, encoder
+from converters.json.encode import DecimalFormat, encode_float64_column, encode_schemaless, encoder
 from converters.json.errors import DoubtError, InexactError, UnfitError
 from converters.json.untouched import SCHEMALESS
 
@@ -97,8 +99,8 @@ class _Direction:
         return _by_row(row)
 
     def _scalar(self, kind: Type, row: Row) -> tuple[frozenset[type], Change]:
-        if self.floats_are_exact and kind in RANGES:
-            return _NUMBER, _whole(row, *RANGES[kind])
+        if self.floats_are_exact and kind in INTEGER_RANGES:
+            return _NUMBER, _whole(row, *INTEGER_RANGES[kind])
         return self.handled[kind]
 
 
@@ -289,7 +291,7 @@ def _schemaless_objects(rows: Sequence[Any]) -> Sequence[Any]:
 
 _schemaless_map: Final = _map(_encoded_schemaless)
 _BY_KIND: Final[Mapping[type, Change]] = {
-    int: _within(*RANGES[Type.INT64]),
+    int: _within(INT64_MIN, INT64_MAX),
     float: encode_float64_column,
     dict: _schemaless_objects,
     list: _array(_encoded_schemaless),
@@ -302,7 +304,7 @@ _STRING: Final = frozenset({str})
 _SAME: Final[Mapping[Type, tuple[frozenset[type], Change]]] = {
     Type.BOOLEAN: (frozenset({bool}), _unchanged),
     Type.STRING: (_STRING, _unchanged),
-    **{kind: (frozenset({int}), _within(low, high)) for kind, (low, high) in RANGES.items()},
+    **{kind: (frozenset({int}), _within(low, high)) for kind, (low, high) in INTEGER_RANGES.items()},
 }
 _READ: Final = {**_SAME, Type.FLOAT64: (frozenset({float, int}), _as_floats)}
 _WRITTEN: Final = {**_SAME, Type.FLOAT64: (frozenset({float}), encode_float64_column)}

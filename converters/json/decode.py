@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
 from connect.data.numerals import halves_single, integer_range, single, to_single, wrapped
+from connect.data.schema import INTEGER_BITS
 from connect.errors import DataError, SchemaError
 from converters.json.errors import InexactError, UnfitError, kind_of, place_of
 from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
@@ -44,7 +45,6 @@ class Rules:
 Make: TypeAlias = Callable[[Schema, Rules, bool], Decode]
 """Makes the decoder of a schema, given whether the value is part of another."""
 
-_BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _MOST_PLACES: Final = 2000
 _EXACT: Final = Context(prec=_MOST_PLACES, Emax=999999, Emin=-999999, traps=[Inexact, InvalidOperation])
 _MOST_EXPONENT: Final = 64
@@ -198,7 +198,7 @@ def _struct(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
-    bits = _BITS[schema.type]
+    bits = INTEGER_BITS[schema.type]
     low, high = integer_range(bits)
 
     def decode(node: Any) -> Any:
@@ -382,7 +382,7 @@ def _with_its_own_scale(number: Decimal, scale: int) -> Decimal:
 
 
 def _logical_number(kind: str, bits: int, convert: Callable[[int], Any]) -> Make:
-    expected = "integer" if bits == _BITS[Type.INT32] else "integral"
+    expected = "integer" if bits == INTEGER_BITS[Type.INT32] else "integral"
     low, high = integer_range(bits)
 
     def make(schema: Schema, rules: Rules, _nested: bool) -> Decode:

@@ -16,13 +16,13 @@ from typing import Any, Final
 import orjson
 
 from connect.data import Schema, Type, logical
-from connect.data.numerals import double_text, float_text, integer_range, single
+from connect.data.numerals import INT64_MAX, INT64_MIN, double_text, float_text, single
+from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.errors import UnfitError, WrongTypeError, place_of
 from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
 
 __all__ = [
-    "RANGES",
     "DecimalFormat",
     "Encode",
     "encode_float64_column",
@@ -41,13 +41,6 @@ class DecimalFormat(StrEnum):
     BASE64 = "BASE64"
 
 
-RANGES: Final = {
-    Type.INT8: integer_range(8),
-    Type.INT16: integer_range(16),
-    Type.INT32: integer_range(32),
-    Type.INT64: integer_range(64),
-}
-_LOW, _HIGH = RANGES[Type.INT64]
 _EXACT_IN_DOUBLE: Final = 2**53
 _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool}
 """The types of values that orjson can be given as they are, without a look at the value."""
@@ -68,8 +61,8 @@ def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: Decima
         encode = _decimal(schema, decimal_format)
     elif schema.name in _BY_NAME:
         encode = _BY_NAME[schema.name]
-    elif schema.type in RANGES:
-        encode = _integer(*RANGES[schema.type])
+    elif schema.type in INTEGER_RANGES:
+        encode = _integer(*INTEGER_RANGES[schema.type])
     elif schema.type in _SCALARS:
         encode = _SCALARS[schema.type]
     elif schema.type is Type.ARRAY:
@@ -336,7 +329,11 @@ def encode_schemaless(value: Any) -> Any:
             if place.__class__ is not of_places:
                 return _encode_unusual(value)
             kind = item.__class__
-            if kind in SCHEMALESS or (kind is int and _LOW <= item <= _HIGH) or (kind is float and 1e-3 <= item < 1e7):
+            if (
+                kind in SCHEMALESS
+                or (kind is int and INT64_MIN <= item <= INT64_MAX)
+                or (kind is float and 1e-3 <= item < 1e7)
+            ):
                 continue
             # One frame a level: so many there may be.
             after = encode_schemaless(item)
@@ -356,7 +353,7 @@ def _encode_unusual(value: Any) -> Any:
         case str():
             return str(value)
         case int():
-            if not _LOW <= value <= _HIGH:
+            if not INT64_MIN <= value <= INT64_MAX:
                 raise UnfitError("the whole number does not fit 64 bits")
             return int(value)
         case float():

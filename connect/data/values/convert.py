@@ -9,7 +9,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Any, Final
 
 from connect.data import logical
-from connect.data.numerals import EXACT, double_text, single
+from connect.data.numerals import EXACT, double_text, single, wrapped
 from connect.data.schema import Schema, Type
 from connect.data.shown import shown
 from connect.data.values.parse import exact_number, parse_string
@@ -47,17 +47,17 @@ def convert_to_boolean(schema: Schema | None, value: Any) -> bool | None:
 
 def convert_to_int8(schema: Schema | None, value: Any) -> int | None:
     """The value as a whole number of 8 bits: a fraction is cut off, what is larger wraps around."""
-    return None if value is None else _wrapped(_integer(schema, value), 8)
+    return None if value is None else wrapped(_integer(schema, value), 8)
 
 
 def convert_to_int16(schema: Schema | None, value: Any) -> int | None:
     """The value as a whole number of 16 bits: a fraction is cut off, what is larger wraps around."""
-    return None if value is None else _wrapped(_integer(schema, value), 16)
+    return None if value is None else wrapped(_integer(schema, value), 16)
 
 
 def convert_to_int32(schema: Schema | None, value: Any) -> int | None:
     """The value as a whole number of 32 bits: a fraction is cut off, what is larger wraps around."""
-    return None if value is None else _wrapped(_integer(schema, value), 32)
+    return None if value is None else wrapped(_integer(schema, value), 32)
 
 
 def convert_to_int64(schema: Schema | None, value: Any) -> int | None:
@@ -107,7 +107,7 @@ def convert_to_date(schema: Schema | None, value: Any) -> dt.date:
         return _date(value)
     if kind == logical.TIMESTAMP_NAME:
         return _instant(value).date()
-    return logical.date_from_days(_wrapped(_integer(schema, value), 32))
+    return logical.date_from_days(wrapped(_integer(schema, value), 32))
 
 
 def convert_to_time(schema: Schema | None, value: Any) -> dt.time:
@@ -118,7 +118,7 @@ def convert_to_time(schema: Schema | None, value: Any) -> dt.time:
         return value
     if kind == logical.TIMESTAMP_NAME:
         return _instant(value).time()
-    return logical.time_from_milliseconds(_wrapped(_integer(schema, value), 32))
+    return logical.time_from_milliseconds(wrapped(_integer(schema, value), 32))
 
 
 def convert_to_timestamp(schema: Schema | None, value: Any) -> dt.datetime:
@@ -160,9 +160,9 @@ def _integer(schema: Schema | None, value: Any) -> int:
     if isinstance(number, float):
         return _truncated(number)
     if isinstance(number, Decimal):
-        return _wrapped(_whole(number), 64)
+        return wrapped(_whole(number), 64)
     if isinstance(number, int) and not isinstance(number, bool):
-        return _wrapped(number, 64)
+        return wrapped(number, 64)
     if schema is not None and schema.name in _TEMPORAL and isinstance(value, (dt.date, dt.time)):
         return _time_number(value)
     raise _refused(value, "a number")
@@ -181,11 +181,6 @@ def _whole(number: Decimal) -> int:
         return 0
     whole = number if exponent >= 0 else number.to_integral_value(ROUND_DOWN, EXACT)
     return int(EXACT.remainder(whole, _TWO_TO_64))
-
-
-def _wrapped(number: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return ((number + half) & ((1 << bits) - 1)) - half
 
 
 def _float(schema: Schema | None, value: Any) -> float:

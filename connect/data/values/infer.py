@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.data.schema import Schema
 from connect.errors import DataError
 
@@ -30,7 +31,7 @@ def _inferred(value: Any) -> Schema | None:
         case bool():
             schema = Schema.boolean()
         case int():
-            schema = Schema.int64() if -(2**63) <= value < 2**63 else None
+            schema = Schema.int64() if INT64_MIN <= value <= INT64_MAX else None
         case float():
             schema = Schema.float64()
         case str():

@@ -17,9 +17,9 @@ from connect.data.logical import (
     timestamp_from_milliseconds,
     timestamp_schema,
 )
-from connect.data.numerals import single, single_digits, to_single
+from connect.data.numerals import INT32_MAX, single, single_digits, to_single
 from connect.data.record import SchemaAndValue
-from connect.data.schema import Schema, Type, validate
+from connect.data.schema import INTEGER_RANGES, Schema, Type, validate
 from connect.errors import DataError
 
 __all__ = ["exact_number", "parse_string"]
@@ -28,11 +28,8 @@ _STRING: Final = Schema.string()
 _BOOLEAN: Final = Schema.boolean()
 _FLOAT32: Final = Schema.float32()
 _FLOAT64: Final = Schema.float64()
-_INTEGERS: Final = (
-    (2**7, Schema.int8()),
-    (2**15, Schema.int16()),
-    (2**31, Schema.int32()),
-    (2**63, Schema.int64()),
+_INTEGERS: Final = tuple(
+    (*INTEGER_RANGES[schema.type], schema) for schema in (Schema.int8(), Schema.int16(), Schema.int32(), Schema.int64())
 )
 _DATE: Final = date_schema()
 _TIME: Final = time_schema()
@@ -77,7 +74,7 @@ def exact_number(text: str) -> Decimal | None:
         return None
     number = Decimal(text)
     exponent = number.as_tuple().exponent
-    return number if isinstance(exponent, int) and -(2**31) < exponent < 2**31 else None
+    return number if isinstance(exponent, int) and -INT32_MAX <= exponent <= INT32_MAX else None
 
 
 class _Parser:
@@ -207,8 +204,8 @@ def _number(token: str) -> SchemaAndValue | None:
     # Not before the size is known: the integer of 1e100000000 fills the memory.
     if not number or (number.adjusted() < 19 and number == number.to_integral_value()):
         integer = int(number) if number else 0
-        for limit, schema in _INTEGERS:
-            if -limit <= integer < limit:
+        for low, high, schema in _INTEGERS:
+            if low <= integer <= high:
                 return SchemaAndValue(schema, integer)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)

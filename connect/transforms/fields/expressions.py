@@ -16,6 +16,7 @@ from typing import Any, Final
 from connect.config import ConfigRuleError
 from connect.data import Record, Schema, SinkRecord, Type
 from connect.data.logical import EPOCH, timestamp_from_milliseconds
+from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.data.shown import shown
 from connect.errors import DataError
 from connect.transforms.fields.conditions import MissingFieldError
@@ -26,7 +27,6 @@ __all__ = ["Expression"]
 _STRING: Final = re.compile(r"'''.*?'''|\"\"\".*?\"\"\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 # The names that a macro binds, as in value.tags.exists(tag, tag == 'a').
 _BOUND: Final = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
-_INT64: Final = range(-(2**63), 2**63)
 
 
 class Expression:
@@ -112,7 +112,7 @@ def _in_order(value: Any) -> Any:
 
 
 def _exposed_int(value: int) -> float | int:
-    return value if value in _INT64 else float(value)
+    return value if INT64_MIN <= value <= INT64_MAX else float(value)
 
 
 _EXPOSURES: Final[Mapping[type, Callable[[Any], Any]]] = {

@@ -63,6 +63,16 @@ def test_a_topic_by_a_json_path(record: Any) -> None:
         extract.apply(record({"f1": {}}))
 
 
+def test_a_timestamp_of_a_class_of_its_own_is_looked_at_once(record: Any) -> None:
+    """A ``range`` compares such a number with each of its own, which are 2**64."""
+
+    class Moment(int):
+        pass
+
+    extract = ExtractTimestamp.Value.configured({"field.name": "at"})
+    assert extract.apply(record({"at": Moment(5)})).timestamp == 5
+
+
 @pytest.mark.parametrize(
     ("value", "config", "timestamp"),
     [
