@@ -8,7 +8,7 @@ from typing import Any, Final
 from connect.config import HIGH, option
 from connect.data import Column, Schema, SchemaAndValue, ValueColumn
 from connect.errors import ConfigError, DataError
-from converters.display import display
+from connect.java.value_text import value_text
 from converters.universal import ConverterConfig, UniversalConverter
 
 __all__ = ["StringConverter", "StringConverterConfig"]
@@ -52,7 +52,7 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
         """The encoded text; a :class:`~connect.errors.DataError` when the character set has no place for it."""
         if value is None:
             return None
-        text = value if isinstance(value, str) else display(schema, value)
+        text = value if isinstance(value, str) else value_text(schema, value)
         try:
             if self._is_utf_16:
                 return _BIG_ENDIAN_MARK + text.encode("utf-16-be")

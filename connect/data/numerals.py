@@ -47,6 +47,8 @@ _DOUBLE: Final = struct.Struct("<d")
 _DOUBLE_BITS: Final = struct.Struct("<Q")
 _SMALLEST_NORMAL_SINGLE: Final = 2.0**-126
 _LARGE_SINGLE: Final = 1e38
+_PLAIN_FROM: Final = 1e-3
+_PLAIN_BELOW: Final = 1e7
 _DROPPED: Final = (1 << 29) - 1
 _HALF: Final = 1 << 28
 _SHORT_BITS: Final = 2048
@@ -121,6 +123,8 @@ def halves_single(value: float) -> bool:
 
 def double_text(value: float) -> str:
     """What Java's ``Double.toString`` says: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
+    if _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
+        return repr(value)
     if math.isfinite(value):
         text = repr(value)
         # Of the smallest numbers, Java shows two digits where one would do: 4.9E-324.
@@ -132,6 +136,8 @@ def double_text(value: float) -> str:
 def float_text(value: float) -> str:
     """What Java's ``Float.toString`` says of ``value`` in single precision."""
     rounded = single(value)
+    if _PLAIN_FROM <= abs(rounded) < _PLAIN_BELOW:
+        return repr(float(_shortest_single(rounded)))
     if math.isfinite(rounded):
         return _java_text(_shortest_single(rounded))
     return _not_finite(rounded)

@@ -10,9 +10,9 @@ from typing import Final
 
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError
+from connect.java.value_text import text_renderer
 from connect.sink import SinkConnector, SinkTask
 from connectors.file.config import FileStreamSinkConfig
-from connectors.file.rendering import renderer
 
 __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
 
@@ -117,5 +117,5 @@ def _lines(records: SinkBatch) -> str:
         return "\n".join([*values, ""])
     except TypeError:
         # Something is not a string; the batch tells what by its schema.
-        render = renderer(records.value_schema)
+        render = text_renderer(records.value_schema, None)
         return "\n".join([*map(render, values), ""])

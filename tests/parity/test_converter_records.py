@@ -17,7 +17,7 @@ import pytest
 from connect.data import Schema, Type, date_schema, decimal_schema, time_schema, timestamp_schema
 from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
-from converters.display import display
+from connect.java.value_text import value_text
 from converters.simple_header import SimpleHeaderConverter
 from parity.test_converters import CONVERTERS
 from parity.vectors import DATA
@@ -246,7 +246,7 @@ def shown(value: Any, schema: Schema | None) -> Any:
         case Decimal():
             return f"BigDecimal:{value}"
         case dt.date() | dt.time():
-            return f"Date:{display(schema, value)}"
+            return f"Date:{value_text(schema, value)}"
         case list():
             return [shown(item, schema and schema.value_schema) for item in value]
         case dict() if kind is Type.STRUCT:

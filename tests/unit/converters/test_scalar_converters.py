@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, ValueColumn
 from connect.errors import ConfigError, DataError
+from connect.java.value_text import value_text
 from converters.byte_array import ByteArrayConverter
-from converters.display import display
 from converters.numbers import (
     BooleanConverter,
     DoubleConverter,
@@ -174,9 +174,9 @@ class TestStringConverter:
     ],
 )
 def test_values_are_shown_as_java_shows_them(schema: Schema | None, value: Any, text: str) -> None:
-    assert display(schema, value) == text
+    assert value_text(schema, value) == text
 
 
 def test_an_object_of_no_type_has_no_text() -> None:
     with pytest.raises(DataError):
-        display(None, object())
+        value_text(None, object())

@@ -34,7 +34,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.source import SourceTask
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
-from worker.runtime.offsets.offsets import offset_pairs
+from worker.runtime.offsets.offsets import Written, offset_pairs
 from worker.runtime.offsets.topic import TopicOffsetWriter
 from worker.runtime.source.commits import tell_records
 from worker.runtime.source.delivery import Delivery
@@ -44,7 +44,7 @@ from worker.runtime.source.transactions import Boundary, Ending
 from worker.stores.offset.store import check_offset, offset_key
 from worker.supervisor.messages import messages
 
-__all__ = ["ExactlyOnce", "TransactionSizes"]
+__all__ = ["ExactlyOnce", "TransactionOffsets", "TransactionSizes"]
 
 logger = logging.getLogger(__name__)
 _SLICE: Final = 0.5
@@ -68,6 +68,46 @@ class TransactionSizes:
         self._metrics.gauge("transaction-size-max", most)
 
 
+class TransactionOffsets:
+    """The source offsets of the records of a transaction, which are written to ``topic`` within it.
+
+    ``on_commit`` is told of them once Kafka has committed them. They outlast an abort: the next transaction has them.
+    """
+
+    def __init__(
+        self,
+        connector: str,
+        topic: str,
+        writer: TopicOffsetWriter,
+        on_commit: Callable[[messages.OffsetPairs], None],
+    ) -> None:
+        self.topic = topic
+        self._connector = connector
+        self._writer = writer
+        self._on_commit = on_commit
+        self._submissions: dict[bytes, Submission] = {}
+        self._written: messages.OffsetPairs = []
+
+    def add(self, submission: Submission) -> None:
+        """Let the offset of these records, if they have one, be written with the transaction."""
+        if submission.partition:
+            self._submissions[offset_key(self._connector, submission.partition)] = submission
+
+    def write(self) -> None:
+        """Send the offsets."""
+        self._written = offset_pairs(self._submissions.values())
+        self._writer.begin(self._written)
+
+    def outcome(self) -> Written | None:
+        """Whether they are acknowledged; ``None`` if that is not known yet."""
+        return self._writer.outcome()
+
+    def committed(self) -> None:
+        """Forget the offsets, which Kafka has committed, and tell of them."""
+        self._submissions = {}
+        self._on_commit(self._written)
+
+
 class ExactlyOnce:
     """Commits records and offsets together, where ``boundary`` says. Used by the task's thread alone.
 
@@ -78,33 +118,24 @@ class ExactlyOnce:
 
     def __init__(
         self,
-        connector: str,
         task: SourceTask[Any],
+        delivery: Delivery,
         control: Control,
         producer: TransactionalProducer,
-        delivery: Delivery,
-        writer: TopicOffsetWriter,
+        offsets: TransactionOffsets,
         boundary: Boundary,
-        offsets_topic: str,
         *,
         before_commit: Callable[[], None],
-        on_commit: Callable[[messages.OffsetPairs], None],
         sizes: TransactionSizes,
-        patience: float,
     ) -> None:
         self.boundary = boundary
-        self._connector = connector
         self._task = task
         self._control = control
         self._producer = producer
         self._delivery = delivery
-        self._writer = writer
-        self._offsets_topic = offsets_topic
+        self._offsets = offsets
         self._before_commit = before_commit
-        self._on_commit = on_commit
         self._sizes = sizes
-        self._patience = patience
-        self._offsets: dict[bytes, Submission] = {}
         self._untold: list[Submission] = []
         self._size = 0
         self._torn = False
@@ -113,11 +144,11 @@ class ExactlyOnce:
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
         """Begin a transaction, if there is anything to send."""
-        if self._offsets_topic in topics:
+        if self._offsets.topic in topics:
             # It would wait for its own transaction when the task asks for an offset.
             raise ConnectError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled: "
-                f"send the records to another topic than {self._offsets_topic}, or set offsets.storage.topic."
+                f"send the records to another topic than {self._offsets.topic}, or set offsets.storage.topic."
             )
         if submission.partition:
             check_offset(submission.offset)
@@ -130,8 +161,7 @@ class ExactlyOnce:
     def sent(self, submission: Submission) -> None:
         """Their offset goes with them."""
         self._torn = False
-        if submission.partition:
-            self._offsets[offset_key(self._connector, submission.partition)] = submission
+        self._offsets.add(submission)
         if submission.records:
             self._untold.append(submission)
 
@@ -213,14 +243,13 @@ class ExactlyOnce:
         self._flush_reports()
         self._producer.begin()
         crash_point("after-produce")
-        pairs = offset_pairs(self._offsets.values())
-        self._write(pairs)
+        self._write_offsets()
         crash_point("after-offsets")
         self._producer.commit()
         crash_point("after-commit")
         self._sizes.add(self._size)
-        self._offsets, self._size, self._owes_offsets, self._torn = {}, 0, False, False
-        self._on_commit(pairs)
+        self._size, self._owes_offsets, self._torn = 0, False, False
+        self._offsets.committed()
         self._tell_records()
         self._tell_committed()
 
@@ -236,13 +265,13 @@ class ExactlyOnce:
             else:
                 return
 
-    def _write(self, pairs: messages.OffsetPairs) -> None:
+    def _write_offsets(self) -> None:
         """Send the offsets, and wait until they and all records are acknowledged: which failed is known only here."""
-        self._writer.begin(pairs)
+        self._offsets.write()
         deadline: float | None = None
-        while not self._delivery.flush(_SLICE) or (outcome := self._writer.outcome()) is None:
+        while not self._delivery.flush(_SLICE) or (outcome := self._offsets.outcome()) is None:
             if self._control.is_stopping():
-                deadline = deadline or time.monotonic() + self._patience
+                deadline = deadline or time.monotonic() + self._producer.patience
                 if time.monotonic() >= deadline:
                     raise StopRequested
         if outcome.error is not None:

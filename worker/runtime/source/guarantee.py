@@ -24,7 +24,7 @@ from worker.runtime.offsets.offsets import (
 from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
 from worker.runtime.source.commits import AtLeastOnce
 from worker.runtime.source.delivery import Delivery
-from worker.runtime.source.exactly_once import ExactlyOnce, TransactionSizes
+from worker.runtime.source.exactly_once import ExactlyOnce, TransactionOffsets, TransactionSizes
 from worker.runtime.source.ownership import confirm_ownership
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.submitted import SubmittedRecords
@@ -93,12 +93,11 @@ class ExactlyOnceGuarantee:
     def __init__(self, assembly: Assembly, control: Control, clients: Clients, task: int) -> None:
         name = assembly.config.name
         self.producer, timeout = clients.transactional_producer()
-        self._patience = assembly.worker.offset_flush_timeout_ms / 1000
         self._transactions = TransactionalProducer(
             self.producer,
             f"{name}-{task}",
             timeout=timeout,
-            patience=self._patience,
+            patience=assembly.worker.offset_flush_timeout_ms / 1000,
             is_stopping=control.is_stopping,
         )
         self._transactions.start()
@@ -118,19 +117,16 @@ class ExactlyOnceGuarantee:
     ) -> ExactlyOnce:
         """Commits where ``transaction.boundary`` says."""
         name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic
+        offsets = TransactionOffsets(name, topic, TopicOffsetWriter(topic, name, self.producer), self._copy())
         return ExactlyOnce(
-            name,
             task,
+            delivery,
             self._control,
             self._transactions,
-            delivery,
-            TopicOffsetWriter(topic, name, self.producer),
+            offsets,
             self._boundary,
-            topic,
             before_commit=before_commit,
-            on_commit=self._copy(),
             sizes=TransactionSizes(metrics),
-            patience=self._patience,
         )
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:

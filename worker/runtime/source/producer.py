@@ -69,7 +69,7 @@ class TransactionalProducer:
         self._failed = False
         self._task = task
         self._timeout = timeout
-        self._patience = patience
+        self.patience = patience
         self._is_stopping = is_stopping
         self._began = 0.0
 
@@ -173,7 +173,7 @@ class TransactionalProducer:
                     raise self.failure(cause) from error
                 now = time.monotonic()
                 if self._is_stopping():
-                    patience = now + self._patience if patience is None else patience
+                    patience = now + self.patience if patience is None else patience
                     if now >= patience:
                         raise StopRequested from error
                 if cause.code() not in _TIMED_OUT:

@@ -24,10 +24,10 @@ from connect.data import (
 from connect.data import values as v
 from connect.data.projection import project
 from connect.errors import DataError, SchemaError
+from connect.java.value_text import text_renderer, value_text
 from connect.transforms.cast import CAST_TARGETS, Cast, cast_function
 from connect.transforms.mask_field import MaskField
 from connect.transforms.timestamp_converter import TimestampConverter
-from converters.display import display
 from converters.simple_header import SimpleHeaderConverter
 
 
@@ -75,7 +75,8 @@ CONVERSIONS: list[Callable[..., Any]] = [
     lambda schema, value: v.convert_to_decimal(schema, value, 2),
     lambda _, value: v.infer_schema(value),
     validate,
-    display,
+    value_text,
+    lambda schema, value: text_renderer(schema, None)(value),
     lambda schema, value: SimpleHeaderConverter.configured({}).from_connect_header("t", "h", schema, value),
     *(lambda schema, value, target=target: cast_function(schema, target)(value) for target in CAST_TARGETS),
 ]

@@ -20,8 +20,8 @@ from connect.data import (
     timestamp_schema,
 )
 from connect.errors import ConnectError
+from connect.java.value_text import text_renderer
 from connectors.file import FileStreamSinkConfig, FileStreamSinkConnector, FileStreamSinkTask
-from connectors.file.rendering import renderer
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_struct_is_written_as_in_java() -> None:
         "lines": [{"q": 0.1, "ok": True}, {"q": 2.0, "ok": False}],
         "tags": {"a": 1, "b": None},
     }
-    assert renderer(_ORDER)(value) == (
+    assert text_renderer(_ORDER, None)(value) == (
         "Struct{id=7,price=12.50,at=Sat Nov 21 00:18:26 UTC 2026,"
         "lines=[Struct{q=0.1,ok=true}, Struct{q=2.0,ok=false}],tags={a=1, b=null}}"
     )
@@ -199,7 +199,7 @@ def test_a_struct_is_written_as_in_java() -> None:
     ],
 )
 def test_values_are_written_as_in_java(schema: Schema | None, value: object, text: str) -> None:
-    assert renderer(schema)(value) == text
+    assert text_renderer(schema, None)(value) == text
 
 
 # What Double.toString and Float.toString of Java 19 and later say.
@@ -242,10 +242,10 @@ _FLOATS = [
 
 @pytest.mark.parametrize(("value", "text"), _DOUBLES)
 def test_doubles_are_written_as_in_java(value: float, text: str) -> None:
-    assert renderer(Schema.float64())(value) == text
-    assert renderer(None)(value) == text
+    assert text_renderer(Schema.float64(), None)(value) == text
+    assert text_renderer(None, None)(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), _FLOATS)
 def test_floats_are_written_as_in_java(value: float, text: str) -> None:
-    assert renderer(Schema.float32())(value) == text
+    assert text_renderer(Schema.float32(), None)(value) == text
