@@ -293,7 +293,8 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> 
 def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
     target = Target(bootstrap, topic, tmp_path / "store", 600)
     moments = seeded()
-    worker = StandaloneWorker(tmp_path / "worker", bootstrap)
+    # The options of Spark's JVM, which make it small, are the operator's to allow.
+    worker = StandaloneWorker(tmp_path / "worker", bootstrap, connector_spark_config_override_policy="All")
     props = {
         "connector.class": "SparkSink",
         "topics": topic,
