@@ -42,7 +42,7 @@ class Jar:
 
     @property
     def maven_path(self) -> Path:
-        """Where a Maven repository keeps the jar."""
+        """The path of the jar in a Maven repository."""
         return Path(*self.group.split("."), self.artifact, self.version, self._maven_name)
 
     @property
