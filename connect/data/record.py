@@ -128,7 +128,7 @@ _layouts: dict[type, _Layout] = {}
 
 
 def _layout(record: Record) -> _Layout:
-    """How to read the attributes of such a record, and the place of each in its constructor."""
+    """The reader of the attributes of such a record, and the place of each in its constructor."""
     kind = type(record)
     if kind not in _layouts:
         names = [each.name for each in fields(record)]

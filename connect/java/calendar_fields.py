@@ -15,7 +15,7 @@ _JULIAN_ORIGIN: Final = -719_470
 
 
 def day_number(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Months and days may be out of range, as 1 January may be called 32 December."""
+    """Days since 1970-01-01. Months and days may be out of range: 32 December is 1 January."""
     carried, month0 = divmod(month - 1, 12)
     year += carried
     days = _gregorian(year, month0 + 1) + day - 1
@@ -72,22 +72,22 @@ class Moment:
 
     @property
     def weekday(self) -> int:
-        """1 is Monday, 7 Sunday."""
+        """The day of the week: 1 is Monday, 7 Sunday."""
         return (self.days + 3) % 7 + 1
 
     @property
     def day_of_year(self) -> int:
-        """1 is January 1st."""
+        """The day of the year: 1 is January 1st."""
         return self.days - day_number(self.year, 1, 1) + 1
 
     @property
     def week_of_month(self) -> int:
-        """Week 1 is the one the month begins in."""
+        """The week of the month; week 1 is the one the month begins in."""
         return self._week(self.day)
 
     @property
     def week_of_year(self) -> int:
-        """Week 1 is the one January 1st is in, even if that is in the last days of the year before."""
+        """The week of the year; week 1 is the one with January 1st, even if it begins in the year before."""
         if self.week_year > self.year:
             return 1
         return self._week(self.day_of_year)
@@ -106,7 +106,7 @@ class Moment:
 
 @dataclass(slots=True)
 class CalendarFields:
-    """What was read of a date and a time; the rest is that of the epoch. All may be out of range."""
+    """The parsed fields of a date and a time; missing ones are those of the epoch. Each may be out of range."""
 
     year: int = 1970
     before_christ: bool = False
@@ -147,7 +147,7 @@ class CalendarFields:
         return first + count - 1
 
     def _counting_letter(self) -> str:
-        """Which of the days that were read counts: the last, of weeks only beside a day of the week."""
+        """The letter of the parsed day that counts: the last; a week counts only together with a day of the week."""
         complete = [letter for letter in self.days if letter in "dD" or self.weekday is not None]
         if complete:
             return complete[-1]

@@ -46,10 +46,10 @@ class _Item:
 
 
 class DateFormat:
-    """A pattern such as ``yyyy-MM-dd'T'HH:mm:ss.SSS``; a ``ValueError`` if it is not one.
+    """A pattern such as ``yyyy-MM-dd'T'HH:mm:ss.SSS``; raises ``ValueError`` if it is malformed.
 
     It knows the letters ``G y Y M L w W D d F E u a H k K h m s S z Z X``. Reading is lenient, as Java's is:
-    32 January is 1 February, and what comes after the end of the pattern is not looked at.
+    32 January is 1 February, and text after the end of the pattern is ignored.
     """
 
     __slots__ = ("_items", "_writers", "pattern", "resolution_ms")
@@ -59,7 +59,7 @@ class DateFormat:
         self._items = tuple(_items(pattern))
         self._writers = tuple(_writer(item) for item in self._items)
         self.resolution_ms: Final = _resolution(item.letter for item in self._items)
-        """Instants in the same span of so many milliseconds are written alike."""
+        """The milliseconds of a span of time in which all instants have the same text."""
 
     def format(self, milliseconds: int) -> str:
         """The text for an instant, given as milliseconds since the epoch."""
@@ -67,7 +67,7 @@ class DateFormat:
         return "".join([write(moment) for write in self._writers])
 
     def parse(self, text: str) -> int:
-        """The milliseconds since the epoch that a text means; a ``ValueError`` if it does not match."""
+        """Parse a text to milliseconds since the epoch; raise ``ValueError`` if it does not match the pattern."""
         fields = CalendarFields()
         short_year = False
         position = 0

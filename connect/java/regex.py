@@ -1,4 +1,4 @@
-"""Regular expressions and replacements as Java writes them, for Python's ``re``."""
+"""Java's regular expressions and replacements, translated for Python's ``re``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _GROUP: Final = re.compile(
 
 @validator("valid regex")
 def java_regex(key: str, value: str) -> None:
-    """Refuse what is not a regular expression of Java, or cannot be told to Python."""
+    """Refuse text that is not a regular expression of Java, or cannot be translated for Python."""
     try:
         regex_from_java(value)
     except re.error as error:
@@ -60,10 +60,10 @@ def java_regex(key: str, value: str) -> None:
 
 
 def regex_from_java(text: str) -> re.Pattern[str]:
-    """Compile a regular expression that is written for Java; ``re.error`` if it cannot be.
+    """Compile a regular expression written for Java; raise ``re.error`` if it cannot be translated.
 
     Intersections and unions of character classes (``[a-z&&[^b]]``) are refused, and so is ``\\p{...}`` for
-    Unicode categories. As in Java, ``\\d``, ``\\w`` and ``\\b`` know ASCII only.
+    Unicode categories. As in Java, ``\\d``, ``\\w`` and ``\\b`` are limited to ASCII.
     """
     return re.compile("".join(_Translation(text)), re.ASCII)
 
@@ -158,7 +158,7 @@ class _Translation:
 
 
 def expand(replacement: str, match: re.Match[str]) -> str:
-    """The text that a replacement stands for, with ``$1`` or ``${name}`` for groups and ``\\`` before literals.
+    """Expand a replacement, with ``$1`` or ``${name}`` for groups and ``\\`` before literals.
 
     Raises ``IndexError`` for a group that the expression does not have, ``ValueError`` for what is no reference.
     """

@@ -1,4 +1,4 @@
-"""Time zones at the end of dates and times: offsets, ISO 8601 and the usual abbreviations."""
+"""Parsing of time zones at the end of dates and times: offsets, ISO 8601 and the usual abbreviations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _BY_NAME: Final = {name.lower(): minutes for name, minutes in _ZONES.items()}
 
 
 def read_zone(text: str, start: int) -> tuple[int, int]:
-    """The offset in milliseconds of a zone such as ``+0200``, ``GMT+2:00`` or ``PST``, and where it ends."""
+    """The offset in milliseconds of a zone such as ``+0200``, ``GMT+2:00`` or ``PST``, and the position of its end."""
     if match := _OFFSET.match(text, start):
         return _offset(match), match.end()
     if match := _NAMED.match(text, start):
@@ -84,7 +84,7 @@ def read_zone(text: str, start: int) -> tuple[int, int]:
 
 
 def read_iso_zone(text: str, start: int, count: int) -> tuple[int, int]:
-    """The offset of an ISO 8601 zone, in the form that so many letters X stand for, and where it ends."""
+    """The offset of an ISO 8601 zone in the form of ``count`` letters X, and the position of its end."""
     if text.startswith("Z", start):
         return 0, start + 1
     match = _ISO[count].match(text, start)

@@ -24,7 +24,10 @@ def sluice_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock on ``path``, waiting for whoever has it. Programs started meanwhile do not inherit it."""
+    """Hold the lock on the file ``path`` for a ``with`` block, after waiting for another holder.
+
+    Programs started meanwhile do not inherit it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

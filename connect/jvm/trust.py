@@ -1,7 +1,7 @@
 """The certificate authorities that Python trusts, as a trust store that Java reads.
 
-The Java of a wheel trusts only the authorities that came with it. Where a company's proxy signs with its own,
-or ``SSL_CERT_FILE`` names others, pip reaches a repository that such a Java would refuse.
+The Java of a wheel trusts only the authorities that came with it. Behind a company's proxy that signs with its own
+authority, or with ``SSL_CERT_FILE``, pip trusts a repository that such a Java would refuse.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _PROPERTY = "javax.net.ssl.trustStore"
 
 
 def trust_flags(java: Java, folder: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The flags that make a bundled ``java`` trust what Python does, by a store written into ``folder``.
+    """The flags that make a bundled ``java`` trust the authorities that Python does, by a store written to ``folder``.
 
-    None for any other Java, which whoever installed it has set up, and none where the user chose a store.
+    Empty for any other Java, which has a trust store of its own, and if the user chose a store.
     """
     chosen = any(_PROPERTY in environ.get(key, "") for key in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
     authorities = ssl.create_default_context().get_ca_certs(binary_form=True)

@@ -1,8 +1,8 @@
-"""What connectors and tasks are given of the runtime, without a runtime.
+"""The contexts of connectors and tasks, for tests without a runtime.
 
-The contexts behave: offsets that are kept can be read, only partitions of the assignment can be paused, a wait ends
-when the task is stopped. What a plugin asked for can be looked at afterwards. Waits are cut short: the test of a
-source that looks for news every minute does not take a minute.
+They behave like those of the runtime: stored offsets can be read, only partitions of the assignment can be paused, and
+a wait ends when the task is stopped. The requests of a plugin can be inspected afterwards. Waits are cut short, so that
+the test of a source that polls every minute does not take a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_WAIT: Final = 0.01
 
 
 class ErrantRecords(Generic[R]):
-    """Takes the records that a task gives up on; look at ``reported``.
+    """Takes the records that a task gives up on, and lists them in ``reported``.
 
     Unless ``tolerate`` is set, reporting one raises, as with ``errors.tolerance=none``.
     """
@@ -46,7 +46,7 @@ class ErrantRecords(Generic[R]):
 
 
 class TransactionEnds:
-    """Takes note of where a source ends its transactions; ``None`` stands for the end of the next batch."""
+    """Records the ends of a source's transactions; ``None`` stands for the end of the next batch."""
 
     def __init__(self) -> None:
         self.committed: list[SourceRecord | None] = []
@@ -80,7 +80,7 @@ class _Waiting:
 
 
 class ConnectorTestContext(_Waiting):
-    """What a connector, source or sink, is given.
+    """The context of a source or sink connector.
 
     ``reconfigurations`` counts the times it asked for new task configs, ``errors`` holds what it failed with.
     """
@@ -101,7 +101,7 @@ class ConnectorTestContext(_Waiting):
 
 
 class SourceTaskTestContext(_Waiting):
-    """What a source task is given.
+    """The context of a source task.
 
     >>> context = SourceTaskTestContext(StoredOffsets([({"file": "a"}, {"line": 3})]))
     >>> task = LinesTask(LinesConfig(file="a", topic="lines"), context)
@@ -124,9 +124,9 @@ class SourceTaskTestContext(_Waiting):
 
 
 class SinkTaskTestContext(_Waiting):
-    """What a sink task is given, and what it asked for: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``.
+    """The context of a sink task, with its requests: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``.
 
-    Without an ``errant_record_reporter`` the task has none, as where no dead letter queue is configured.
+    Without an ``errant_record_reporter`` the task has none, as if no dead letter queue were configured.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class SinkTaskTestContext(_Waiting):
         self.rewinds.update(offsets)
 
     def timeout(self, seconds: float) -> None:
-        """Put again after at most so long."""
+        """Call ``put`` again after at most ``seconds``."""
         self.retry_after = seconds
 
     def pause(self, *partitions: TopicPartition) -> None:

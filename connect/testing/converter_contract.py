@@ -24,7 +24,7 @@ _GARBAGE: Final = (b"", b"\x00", b"\xff\xfe\x00garbage", b'{"', b"[1,", b"nul", 
 
 
 class ConverterTests(PluginTests):
-    """Test a converter: give it, and say what it reads back of what it wrote where that is something else::
+    """The tests of a converter: set ``converter_class``, and override :meth:`expected` if it changes values::
 
         class TestUpper(ConverterTests):
             converter_class = UpperConverter
@@ -32,8 +32,8 @@ class ConverterTests(PluginTests):
             def expected(self, given):
                 return SchemaAndValue(Schema.string(), str(given.value).upper())
 
-    It is tried on the values of :func:`~connect.testing.sample_values`, of every type there is; those that it does not
-    take it must refuse with a ``DataError``. Override the fixture ``values`` to choose others.
+    It is tried on the values of :func:`~connect.testing.sample_values`, which are of every type; it must refuse values
+    that it cannot convert with a ``DataError``. Override the fixture ``values`` to choose others.
     """
 
     converter_class: ClassVar[type[Converter[Any]]]
@@ -56,11 +56,11 @@ class ConverterTests(PluginTests):
 
     @pytest.fixture
     def refused(self) -> Sequence[bytes]:
-        """Bytes that must be refused with a ``DataError``; there is always the garbage that may be."""
+        """Bytes that must be refused with a ``DataError``; other garbage is tried, too, and may be read."""
         return ()
 
     def expected(self, given: SchemaAndValue) -> SchemaAndValue | None:
-        """What is read of the bytes of a value; by default that value. ``None`` promises nothing."""
+        """The result of reading the bytes of a value: by default that value. ``None`` expects nothing."""
         return given
 
     def test_what_is_written_is_read_again(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
@@ -76,7 +76,7 @@ class ConverterTests(PluginTests):
         assert converted, "The converter refused every value, or expected() promised nothing of any."
 
     def test_reading_is_stable(self, converter: Converter[Any], values: Sequence[SchemaAndValue]) -> None:
-        """What was read, written again and read again is the same."""
+        """A value that was read, then written and read again, is the same."""
         for data in _bytes(converter, values):
             once = converter.to_connect(_TOPIC, data)
             again = _written(converter, once)
@@ -105,7 +105,7 @@ class ConverterTests(PluginTests):
             assert [exact_pair(SchemaAndValue(column.schema, item)) for column in columns for item in column] == rows
 
     def test_garbage_is_a_data_error(self, converter: Converter[Any], refused: Sequence[bytes]) -> None:
-        """What cannot be read is refused with a ``DataError``, by row; by column anything may be raised."""
+        """Bytes that cannot be read are refused by row with a ``DataError``; by column every error is allowed."""
         readable = _bytes(converter, sample_values())[:2]
         for data in (*refused, *_GARBAGE):
             try:
@@ -119,14 +119,14 @@ class ConverterTests(PluginTests):
                 assert exact_pair(SchemaAndValue(column.schema, column[0])) == exact_pair(row)
 
     def test_a_tombstone_stays_one(self, converter: Converter[Any]) -> None:
-        """A null without a schema and no bytes stand for each other: topics are compacted by it."""
+        """A null without a schema becomes a tombstone and back, as compacted topics need it."""
         assert converter.from_connect(_TOPIC, None, None) is None
         assert converter.to_connect(_TOPIC, None).value is None
 
     def test_a_converter_of_keys_does_the_same(
         self, converter: Converter[Any], values: Sequence[SchemaAndValue], props: Mapping[str, str]
     ) -> None:
-        """What holds for values holds for keys."""
+        """A converter of keys does the same as one of values."""
         of_keys = self.converter_class.configured({**props, "converter.type": "key"}, is_key=True)
         for given in values:
             data = _written(converter, given)
@@ -136,7 +136,7 @@ class ConverterTests(PluginTests):
 
 
 class HeaderConverterTests(PluginTests):
-    """Test a header converter: give it, and say what it reads back of what it wrote where that is something else."""
+    """The tests of a header converter: set ``converter_class``, and override :meth:`expected` if it changes values."""
 
     converter_class: ClassVar[type[HeaderConverter[Any]]]
 
@@ -157,7 +157,7 @@ class HeaderConverterTests(PluginTests):
         return sample_values()
 
     def expected(self, given: SchemaAndValue) -> SchemaAndValue | None:
-        """What is read of the bytes of a value; by default that value. ``None`` promises nothing."""
+        """The result of reading the bytes of a value: by default that value. ``None`` expects nothing."""
         return given
 
     def test_what_is_written_is_read_again(
@@ -178,7 +178,7 @@ class HeaderConverterTests(PluginTests):
         assert converted, "The converter refused every value, or expected() promised nothing of any."
 
     def test_garbage_is_read_or_a_data_error(self, converter: HeaderConverter[Any]) -> None:
-        """No bytes make it fail in another way."""
+        """Garbage is read or refused with a ``DataError``."""
         for data in _GARBAGE:
             try:
                 converter.to_connect_header(_TOPIC, "key", data)
@@ -186,7 +186,7 @@ class HeaderConverterTests(PluginTests):
                 continue
 
     def test_a_null_stays_one(self, converter: HeaderConverter[Any]) -> None:
-        """A header may be there without a value."""
+        """A header without a value stays one."""
         assert converter.from_connect_header(_TOPIC, "key", None, None) is None
         assert converter.to_connect_header(_TOPIC, "key", None).value is None
 

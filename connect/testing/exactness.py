@@ -1,4 +1,4 @@
-"""Values and records as something to compare: equal only if they are the same in type and in content.
+"""Stand-ins for values and records that are equal only if type and content are the same.
 
 Python finds ``1``, ``1.0`` and ``True`` equal, and a NaN unequal to itself; a converter must not mix them up.
 """

@@ -1,4 +1,4 @@
-"""Source offsets in memory, kept in the way the runtime keeps them on a topic."""
+"""Source offsets in memory, stored as the runtime stores them on a topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["StoredOffsets"]
 
 
 class StoredOffsets:
-    """The newest offset of each source partition; what a source task is given as ``offset_storage_reader``.
+    """The newest offset of each source partition: the ``offset_storage_reader`` of a source task.
 
     As in the runtime, partitions and offsets go through JSON, the order of a partition's members counts, and a record
     whose source partition is empty leaves no trace.
@@ -38,12 +38,12 @@ class StoredOffsets:
         return [self.offset(partition) for partition in partitions]
 
     def put(self, partition: Offset, offset: Offset) -> None:
-        """Keep an offset; a :class:`~connect.errors.DataError` if it is more than a flat map that JSON can hold."""
+        """Store an offset; raise :class:`~connect.errors.DataError` if it is not a flat map that JSON can hold."""
         if partition:
             self._offsets[_json(partition)] = _json(offset)
 
     def keep(self, records: Iterable[SourceRecord]) -> None:
-        """Keep the offsets of records, as the runtime does once Kafka has acknowledged them."""
+        """Store the offsets of records, as the runtime does once Kafka has acknowledged them."""
         for record in records:
             self.put(record.source_partition, record.source_offset)
 

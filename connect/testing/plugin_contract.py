@@ -1,4 +1,4 @@
-"""What holds for plugins of every kind: their options are documented, checked by name and keep secrets."""
+"""The contract of plugins of every kind: options are documented, checked by name, and keep secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PluginTests:
 
     @pytest.fixture
     def plugin_class(self) -> type[Plugin[Any]]:
-        """The plugin; the kit of its kind gives it."""
+        """The plugin, set by the tests of its kind."""
         raise NotImplementedError("Inherit the tests of the plugin's kind, not PluginTests.")
 
     @pytest.fixture
@@ -56,7 +56,7 @@ class PluginTests:
             assert key in shown_at, f"The error about the missing {key} is shown at {shown_at}."
 
     def test_values_are_read_as_they_are_written(self, config_class: type[Config], props: Mapping[str, str]) -> None:
-        """Every value survives being written as text, which is how configurations are stored."""
+        """Every value survives being written as text, as configurations are stored."""
         config = config_class.parse(props)
         again = config_class.parse(dict(config.originals))
         assert again == config

@@ -1,4 +1,4 @@
-"""Values and records of many kinds, to try converters and transformations with."""
+"""Values and records of many kinds on which converters and transformations are tried."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def sample_sink_records() -> list[SinkRecord]:
 def sink_records(
     values: Iterable[Any], *, topic: str = "test", schema: Schema | None = None, partitions: int = 1
 ) -> list[SinkRecord]:
-    """Records with these values, as a sink task is given them; they are dealt to the partitions in turn."""
+    """Records with these values, as a sink task is given them, distributed to the partitions in turn."""
     return [
         SinkRecord(
             topic,

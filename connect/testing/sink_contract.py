@@ -25,7 +25,7 @@ _BATCH = 3
 
 
 class SinkConnectorTests(PluginTests):
-    """Test a sink connector: give it, the fixture ``props``, and the fixture ``written`` that reads the target::
+    """The tests of a sink connector: set it, and the fixtures ``props`` and ``written``, which reads the target::
 
         class TestLines(SinkConnectorTests):
             connector_class = LinesSinkConnector
@@ -39,14 +39,14 @@ class SinkConnectorTests(PluginTests):
                 return lambda: Path(props["file"]).read_text().splitlines()
 
     Every test begins with an empty target. By default a dozen texts are written and expected back as they are: override
-    ``records`` and :meth:`expected` for a sink that takes something else. The connector must be in a module of its own,
+    ``records`` and :meth:`expected` for a sink of other values. The connector must be in a module of its own,
     not in a function: it is also run in another process, which is killed.
     """
 
     connector_class: ClassVar[type[SinkConnector[Any]]]
 
     exactly_once: ClassVar[bool] = False
-    """Whether each record is in the target once, whatever is killed; else it may be there more often."""
+    """Whether each record is in the target exactly once, even after a kill; if not, it may be there more often."""
 
     @pytest.fixture
     def plugin_class(self) -> type[Plugin[Any]]:
@@ -55,7 +55,7 @@ class SinkConnectorTests(PluginTests):
 
     @pytest.fixture
     def written(self) -> Callable[[], Iterable[Any]]:
-        """A function that gives what the target holds now, one item a record; override it."""
+        """A function that returns the content of the target, one item for each record; override it."""
         raise NotImplementedError(f"{type(self).__name__} needs a fixture `written` that reads the target.")
 
     @pytest.fixture
@@ -69,7 +69,7 @@ class SinkConnectorTests(PluginTests):
         return None
 
     def expected(self, record: SinkRecord) -> object:
-        """How a record looks in what ``written`` gives; by default as its value."""
+        """The item of ``written`` for a record: by default its value."""
         return record.value
 
     def test_everything_put_is_written_and_committed(
@@ -170,7 +170,7 @@ class SinkConnectorTests(PluginTests):
         written: Callable[[], Iterable[Any]],
         outage: AbstractContextManager[object] | None,
     ) -> None:
-        """While the target is away ``put`` raises ``RetriableError``; afterwards it takes the same batch."""
+        """During an outage ``put`` raises ``RetriableError``; afterwards it takes the same batch."""
         if outage is None:
             pytest.skip("There is no fixture `outage` that takes the target away.")
         log = TopicLog(records)

@@ -1,4 +1,4 @@
-"""Killing a sink task at the moments that matter, for real: in a process of its own, with SIGKILL."""
+"""Kills of a sink task at the moments that matter, with SIGKILL in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _processes: Final = multiprocessing.get_context("forkserver")
 
 
 class KillMoment(enum.Enum):
-    """When a sink task is killed."""
+    """The moment at which a sink task is killed."""
 
     AFTER_PUT = "after put, before flush"
     AFTER_FLUSH = "after flush, before the commit"
@@ -43,7 +43,7 @@ def run_sink_until_killed(
 
     It continues from what is committed in ``log``, which afterwards holds what was committed before the kill. The
     connector must be importable by name: define it in a module, not in a function. An ``AssertionError`` says that it
-    ended otherwise than by the kill.
+    ended in another way than by the kill.
     """
     # The fork server has these loaded, so that a process starts in milliseconds. Only the first call counts.
     _processes.set_forkserver_preload(["pytest", "connect.testing.sink_kill"])
@@ -63,7 +63,7 @@ def run_sink_until_killed(
 
 
 def _answer(connection: Connection, timeout: float) -> tuple[dict[TopicPartition, int], str | None]:
-    """The committed offsets of the process and what went wrong in it, if anything did."""
+    """The committed offsets of the process, and its failure, if it had one."""
     try:
         if connection.poll(timeout):
             answer: tuple[dict[TopicPartition, int], str | None] = connection.recv()
@@ -75,7 +75,7 @@ def _answer(connection: Connection, timeout: float) -> tuple[dict[TopicPartition
 
 @dataclass(frozen=True)
 class _Life:
-    """What happens in the other process."""
+    """The run of the task in the other process."""
 
     connector_class: type[SinkConnector[Any]]
     props: Mapping[str, str]

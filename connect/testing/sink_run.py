@@ -1,4 +1,4 @@
-"""Running a sink connector in a test: its tasks from open to close over records that stand for topics."""
+"""Runs of a sink connector in a test: its tasks from open to close, over records in place of topics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RETRY: Final = 1.0
 
 
 class TopicLog:
-    """What is in some topics, and the offsets a connector has committed for them: Kafka, as a sink sees it."""
+    """Kafka as a sink sees it: the records of topics, and the offsets that a connector has committed for them."""
 
     def __init__(self, records: Iterable[SinkRecord]) -> None:
         self.committed: dict[TopicPartition, int] = {}
@@ -92,13 +92,13 @@ class SinkTaskRun:
             self.task.put(SinkBatch.from_records(found)[0].slice(0, 0))
 
     def commit(self, partitions: Collection[TopicPartition] | None = None) -> Mapping[TopicPartition, int]:
-        """Ask the task what may be committed, of all its partitions or of some, commit it, and say what it was."""
+        """Ask the task for the offsets that may be committed, of all its partitions or some, commit and return them."""
         wanted = self.pre_commit(partitions)
         self.log.committed.update(wanted)
         return wanted
 
     def pre_commit(self, partitions: Collection[TopicPartition] | None = None) -> Mapping[TopicPartition, int]:
-        """Ask the task what may be committed; a ``ConnectError`` if that is more than it was given."""
+        """Ask the task for the offsets that may be committed; raise ``ConnectError`` if they exceed those given."""
         current = {tp: end for tp, end in self._delivered.items() if partitions is None or tp in partitions}
         self.context.commit_requested = False
         wanted = self.task.pre_commit(dict(current)) or {}
@@ -155,7 +155,7 @@ def run_sink(
     errant_records: ErrantRecords[SinkRecord] | None = None,
     timeout: float = 30.0,
 ) -> dict[TopicPartition, int]:
-    """Have a sink connector write ``records``, stop it, and return the offsets that were committed.
+    """Run a sink connector until it has written ``records``, stop it, and return the offsets that were committed.
 
     The partitions are divided among its tasks. Given a :class:`TopicLog`, it continues from what is committed there.
     A ``TimeoutError`` says that the task has not taken everything within ``timeout`` seconds.

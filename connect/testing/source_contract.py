@@ -24,7 +24,7 @@ __all__ = ["SourceConnectorTests"]
 
 
 class SourceConnectorTests(PluginTests):
-    """Test a source connector: give it, and the fixture ``props`` with a source of a dozen records or so behind it::
+    """The tests of a source connector: set it, and the fixture ``props`` for a source of about a dozen records::
 
         class TestLines(SourceConnectorTests):
             connector_class = LinesConnector
@@ -34,20 +34,20 @@ class SourceConnectorTests(PluginTests):
                 (tmp_path / "in.txt").write_text("one\\ntwo\\nthree\\n")
                 return {"file": str(tmp_path / "in.txt"), "topic": "lines"}
 
-    The source must give the same records each time it is read from the beginning. Of one that never ends say with
-    ``record_count`` how many to look at.
+    The source must give the same records each time it is read from the beginning. For a source that never ends, set
+    ``record_count`` to the number of records to read.
     """
 
     connector_class: ClassVar[type[SourceConnector[Any]]]
 
     record_count: ClassVar[int | None] = None
-    """How many records to look at; ``None`` reads to the end."""
+    """The number of records to read; ``None`` reads to the end."""
 
     resumes_exactly: ClassVar[bool] = True
-    """Whether reading goes on exactly after any record. If not, records may come twice, but none may be lost."""
+    """Whether reading resumes exactly after any record. If not, records may come twice, but none may be lost."""
 
     idle_seconds: ClassVar[float] = 1.0
-    """How long a poll may take when there is nothing to read, waits in the context not counted in full."""
+    """The longest time of a poll when there is nothing to read; waits in the context are cut short."""
 
     @pytest.fixture
     def plugin_class(self) -> type[Plugin[Any]]:
@@ -55,7 +55,7 @@ class SourceConnectorTests(PluginTests):
         return self.connector_class
 
     def identity(self, record: SourceRecord) -> object:
-        """What must be the same when a record is read again; by default everything but the timestamp."""
+        """The part of a record that must be the same when it is read again: by default all but the timestamp."""
         return exact_record(record.replace(timestamp=None))
 
     def read(

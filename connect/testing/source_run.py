@@ -1,4 +1,4 @@
-"""Running a source connector in a test: its task configs, its tasks from start to stop, and the records they read."""
+"""Runs of a source connector in a test: its task configs, its tasks from start to stop, and the records they read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RETRY: Final = 1.0
 
 @dataclass
 class SourceTaskRun:
-    """A source task that has been started, and what it read. Offsets are kept at once, as if Kafka never waited."""
+    """A source task that has been started, and its records. Offsets are stored at once, as if Kafka never waited."""
 
     task: SourceTask[Any]
     context: SourceTaskTestContext
@@ -32,7 +32,7 @@ class SourceTaskRun:
     quiet_polls: int = 0
 
     def poll(self) -> list[SourceRecord]:
-        """Poll once; what came is also in ``records``. The task is told that it was acknowledged and committed."""
+        """Poll once and add the result to ``records``. The task is told that it was acknowledged and committed."""
         try:
             polled = self.task.poll()
         except RetriableError as error:

@@ -1,4 +1,4 @@
-"""From a connector's configuration to those of its tasks, as the runtime does it."""
+"""The configurations of a connector and of its tasks, as the runtime makes them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def connector_props(
 
 
 def task_props(connector: Connector[Any], max_tasks: int) -> list[dict[str, str]]:
-    """The task configs of a connector as its tasks are given them; a ``ConnectError`` if they are not as they must be.
+    """The task configs of a connector as its tasks are given them; raises ``ConnectError`` if they are invalid.
 
     A key whose value is ``None`` is left out.
     """
     configs = connector.task_configs(max_tasks)
     if len(configs) > max_tasks:
         raise ConnectError(
-            f"{type(connector).__name__} made {len(configs)} task configs where {max_tasks} were the most: "
+            f"{type(connector).__name__} made {len(configs)} task configs and at most {max_tasks} are allowed: "
             "task_configs must keep to max_tasks."
         )
     for config in configs:
         wrong = [key for key, value in config.items() if not isinstance(value, str | None)]
         if wrong:
-            raise ConnectError(f"The task config of {type(connector).__name__} has {wrong[0]}, which is no string.")
+            raise ConnectError(f"The task config of {type(connector).__name__} has a {wrong[0]} that is no string.")
     return [{key: value for key, value in config.items() if value is not None} for config in configs]

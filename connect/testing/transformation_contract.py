@@ -21,7 +21,7 @@ __all__ = ["PredicateTests", "TransformationTests"]
 
 
 class TransformationTests(PluginTests):
-    """Test a transformation: give it, and the fixture ``props`` if it needs any::
+    """The tests of a transformation: set it, and the fixture ``props`` if it has required options::
 
         class TestMaskField(TransformationTests):
             transformation_class = MaskField
@@ -30,9 +30,9 @@ class TransformationTests(PluginTests):
             def props(self):
                 return {"fields": "name"}
 
-    Of one that comes in two variants, nested classes ``Key`` and ``Value``, give the class they are in: both are
-    tested, and that they do the same. It is tried on records of many kinds; those that it cannot transform it must
-    refuse with a ``DataError``. Override ``records`` to choose others.
+    If it has two variants, the nested classes ``Key`` and ``Value``, set the class they are in: both are tested, and
+    must do the same. It is tried on records of many kinds; it must refuse records that it cannot transform with a
+    ``DataError``. Override ``records`` to choose others.
     """
 
     transformation_class: ClassVar[type[Transformation[Any]]]
@@ -55,7 +55,7 @@ class TransformationTests(PluginTests):
         return [*sample_source_records(), *sample_sink_records()]
 
     def identity(self, record: Record) -> object:
-        """What must be the same when a record is transformed again; by default all of it."""
+        """The part of a record that must be the same when it is transformed again: by default all of it."""
         return exact_record(record)
 
     def test_some_records_are_transformed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
@@ -64,7 +64,7 @@ class TransformationTests(PluginTests):
         assert len(refusals) < len(records), f"Every record was refused, the first with: {refusals[0]}"
 
     def test_a_record_keeps_its_origin(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
-        """Offsets go by where a record comes from, which no transformation changes."""
+        """A transformation does not change the origin of a record, to which offsets refer."""
         for record in records:
             new = _applied(transformation, record)
             if isinstance(new, Record):
@@ -72,7 +72,7 @@ class TransformationTests(PluginTests):
                 assert _origin(new) == _origin(record)
 
     def test_its_input_is_not_changed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
-        """A record may be looked at again, for a report or another try: transformations make new ones."""
+        """The input is needed again for a report or a retry: transformations make new records."""
         for record in records:
             before = exact_record(copy.deepcopy(record))
             _applied(transformation, record)
@@ -102,7 +102,7 @@ class TransformationTests(PluginTests):
     def test_tombstones_stay_tombstones_or_are_refused(
         self, transformation: Transformation[Any], records: Sequence[Record]
     ) -> None:
-        """A record without key and value is no reason to fail in another way than with a ``DataError``."""
+        """A record without key and value is transformed, or refused with a ``DataError``."""
         for record in records:
             bare = record.replace(key=None, key_schema=None, value=None, value_schema=None)
             made = _applied(transformation, bare)
@@ -111,7 +111,7 @@ class TransformationTests(PluginTests):
                 assert len(found) == (0 if made is None else 1)
 
     def test_it_keeps_no_state(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
-        """What becomes of a record does not depend on those before it."""
+        """The result for a record does not depend on those before it."""
         forwards = [self._told(_applied(transformation, record)) for record in records]
         backwards = [self._told(_applied(transformation, record)) for record in reversed(records)]
         assert backwards[::-1] == forwards
@@ -135,7 +135,7 @@ class TransformationTests(PluginTests):
 
 
 class PredicateTests(PluginTests):
-    """Test a predicate: give it, and the fixture ``props`` if it needs any."""
+    """The tests of a predicate: set it, and the fixture ``props`` if it has required options."""
 
     predicate_class: ClassVar[type[Predicate[Any]]]
 

@@ -1,1 +1,1 @@
-"""TLS as Java's ``ssl.*`` settings say it: key stores and trust stores read, and given to Python's ``ssl``."""
+"""TLS by Java's ``ssl.*`` settings: key stores and trust stores are read and loaded into Python's ``ssl``."""

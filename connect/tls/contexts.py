@@ -1,4 +1,4 @@
-"""What a key store or a trust store holds, given to a context of Python's ``ssl``."""
+"""The contents of key stores and trust stores, loaded into contexts of Python's ``ssl``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["load_key", "load_trusted"]
 
 
 def load_trusted(context: ssl.SSLContext, trusted: str | None, prefix: str, purpose: ssl.Purpose) -> None:
-    """Trust these certificates, in PEM; without any those of the system. ``prefix`` is what the keys begin with.
+    """Trust these certificates, in PEM, or if there are none those of the system; errors name keys with ``prefix``.
 
-    As in Java whatever is in the trust store is trusted, even if it is not the end of its chain.
+    As in Java, every certificate in the trust store is trusted, even if it is not the end of its chain.
     """
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if trusted is None:
@@ -33,7 +33,7 @@ def load_trusted(context: ssl.SSLContext, trusted: str | None, prefix: str, purp
 
 
 def load_key(context: ssl.SSLContext, entry: KeyEntry, prefix: str) -> None:
-    """Show this certificate to the other side. ``prefix`` is what the keys begin with."""
+    """Present this certificate to the other side; errors name keys with ``prefix``."""
     with file_in_memory(entry.key + entry.certificates) as file:
         try:
             # Without a password given OpenSSL would ask for one at the terminal.
@@ -45,6 +45,6 @@ def load_key(context: ssl.SSLContext, entry: KeyEntry, prefix: str) -> None:
                 ) from None
             raise ConfigRuleError(
                 f"The private key of {prefix}ssl.keystore and its certificate cannot be used together: "
-                f"{error.reason}. The certificate has to be that of the key, and come first.",
+                f"{error.reason}. The first certificate must be that of the key.",
                 f"{prefix}ssl.keystore.location",
             ) from None

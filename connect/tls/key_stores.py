@@ -1,6 +1,6 @@
-"""Java's key stores and trust stores (JKS, PKCS12, PEM), read into PEM. No key is ever written into a file.
+"""Java's key stores and trust stores (JKS, PKCS12, PEM), read into PEM. No key is ever written to a file.
 
-A store is known by its first bytes: Java calls a PKCS12 file JKS, too, and reads either under both names.
+The first bytes of a store tell its type: Java reads JKS and PKCS12 files under both names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPES: Final = ("JKS", "PKCS12", "PEM")
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key, still encrypted if it has a ``password``, and its certificates, the own one first."""
+    """A private key, still encrypted if it has a ``password``, and its chain of certificates, its own first."""
 
     key: str = field(repr=False)
     certificates: str
@@ -42,7 +42,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What is in a store."""
+    """The contents of a store."""
 
     keys: tuple[KeyEntry, ...]
     trusted: str
@@ -153,7 +153,7 @@ def _type(props: Mapping[str, str], name: str, data: bytes) -> str:
 
 
 class _WrongPasswordError(Exception):
-    """The password of a store, or of a key in it, is another one."""
+    """The password of a store, or of a key in it, is wrong."""
 
     def __init__(self, reason: str, *, of_key: bool = False) -> None:
         super().__init__(reason)
@@ -244,14 +244,14 @@ def _jks_key(protected: bytes, password: str | None) -> str:
 
 
 def _last_octets(der: bytes) -> bytes:
-    """The octets of an ``EncryptedPrivateKeyInfo``, which come after what names the encryption."""
+    """The octets of an ``EncryptedPrivateKeyInfo``, which follow the name of the encryption."""
     inner = _der_content(der)[0]
     _, octets = _der_content(inner)
     return _der_content(octets)[0]
 
 
 def _der_content(der: bytes) -> tuple[bytes, bytes]:
-    """What is in the first value, and what comes after it."""
+    """The content of the first value, and the bytes after it."""
     length, start = der[1], 2
     if length & 0x80:
         start = 2 + (length & 0x7F)

@@ -1,4 +1,4 @@
-"""Certificates and keys in PEM, as they are written into a properties file, and for OpenSSL to read."""
+"""Certificates and keys in PEM, as properties files hold them and as OpenSSL reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def normalized_pem(key: str, value: str) -> str:
     """Return the PEM blocks in ``value`` with the line ends that OpenSSL wants.
 
     A properties file often holds a certificate on one line, with blanks for line ends, and Java reads that.
-    ``key`` is named when there is no block; the value never is.
+    If there is no block the error names ``key``, and never the value.
     """
     blocks = [_written_out(match["label"], match["body"]) for match in _BLOCK.finditer(value)]
     if not blocks:
@@ -35,7 +35,7 @@ def normalized_pem(key: str, value: str) -> str:
 
 @contextmanager
 def file_in_memory(pem: str) -> Iterator[str]:
-    """A path by which this process finds a text, for OpenSSL reads keys from files alone: nothing is on a disk."""
+    """A path at which this process can read a text, which is not on a disk: OpenSSL reads keys from files only."""
     with os.fdopen(os.memfd_create("pem"), "w") as file:
         file.write(pem)
         file.flush()

@@ -135,7 +135,7 @@ def test_every_transformation_and_predicate_is_tested() -> None:
     found = set()
     for info in pkgutil.iter_modules(connect.transforms.__path__):
         module = importlib.import_module(f"connect.transforms.{info.name}")
-        for name in module.__all__:
+        for name in getattr(module, "__all__", ()):
             plugin = getattr(module, name)
             public = inspect.isclass(plugin) and issubclass(plugin, (Transformation, Predicate))
             if public and plugin.__module__ == module.__name__ and not inspect.isabstract(plugin):

@@ -47,7 +47,7 @@ _TIMES: Final = {
 }
 _BLANKS: Final = "".join(map(chr, range(33)))
 _STARTS: Final = frozenset(_BLANKS + "[{+-ntf")
-"""What a text begins with that may be something else than a string; digits too."""
+"""The first characters, beside digits, of texts that may be something else than a string."""
 _NUMBERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 
 
@@ -312,7 +312,7 @@ class _Untold(SchemaAndValue):
 
 
 def _kind(elements: list[SchemaAndValue | None]) -> type[SchemaAndValue]:
-    """What an array or map of these elements, which have no schema in common, is."""
+    """The class of an array or map of these elements, which have no schema in common."""
     return _Untold if all(isinstance(element, _Untold) for element in elements) else SchemaAndValue
 
 
@@ -325,7 +325,7 @@ def _fits(schema: Schema | None, value: Any) -> bool:
 
 
 def _wider(first: Schema | None, second: Schema | None) -> Schema | None:
-    """Of two schemas the one that holds the values of both, ``None`` if none does."""
+    """The one of two schemas that holds the values of both, ``None`` if neither does."""
     if first is second or first is None or second is None:
         return first if second is not None else None
     if first.name is not None or second.name is not None:

@@ -29,5 +29,5 @@ class CompressedConverter(Converter[CompressedConfig]):
         try:
             text = None if data is None else zlib.decompress(data).decode()
         except (zlib.error, UnicodeDecodeError) as error:
-            raise DataError(f"This is no compressed text: {error}") from error
+            raise DataError(f"The bytes are not a compressed text: {error}") from error
         return SchemaAndValue(Schema.string(optional=True), text)

@@ -1,4 +1,4 @@
-"""A sink in twenty lines: it writes to a table of SQLite, and each record once, whatever is killed."""
+"""A sink in twenty lines: it writes each record to a table of SQLite exactly once, even after a kill."""
 
 import sqlite3
 
@@ -18,7 +18,7 @@ class TableConfig(Config):
 
 
 class TableTask(SinkTask[TableConfig]):
-    """Inserts records, and leaves out those that are there already."""
+    """Inserts records, and skips those that the table has already."""
 
     def start(self) -> None:
         self.database = sqlite3.connect(self.config.database, timeout=0.1)

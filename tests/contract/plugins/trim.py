@@ -14,7 +14,7 @@ class TrimConfig(Config):
 
 
 class Trim(ValueTransformation[TrimConfig]):
-    """Takes the white space from both ends of a field; what has no such field stays as it is."""
+    """Removes the white space from both ends of a field; values without the field stay as they are."""
 
     def change(self, schema: Schema | None) -> Change:
         field = self.config.field
