@@ -89,9 +89,7 @@ class EmbeddedServer(ABC, Generic[S, I]):
             return
         signal_process(state.pid, signal.SIGKILL)
         if not wait_gone(state.pid, self._mark, _KILL_SECONDS):
-            raise ConnectError(
-                f"The embedded {self._kind}, process {state.pid}, was killed but does not end; end it."
-            )
+            raise ConnectError(f"The embedded {self._kind}, process {state.pid}, was killed but does not end; end it.")
 
     def status(self) -> I | None:
         """The server if it runs, else ``None``."""
