@@ -55,7 +55,7 @@ class LoggerLevels:
         self._modified: dict[str, int] = {}
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """Every logger's level, by name."""
+        """The levels of all loggers, by name."""
         return {name: self._describe(name) for name in sorted(_names())}
 
     def one(self, name: str) -> dict[str, Any]:

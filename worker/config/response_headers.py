@@ -17,7 +17,7 @@ _RULE: Final = re.compile(r"\s*(?P<action>\w+)\s+(?P<name>[^\s:]+)\s*:(?P<value>
 
 
 class HeaderAction(enum.Enum):
-    """What a rule does with its header; dates are given in milliseconds since 1970."""
+    """The action of a rule; dates are given in milliseconds since 1970."""
 
     SET = "set"
     ADD = "add"

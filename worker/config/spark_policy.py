@@ -1,4 +1,4 @@
-"""Which Spark keys a connector may set: ``connector.spark.config.override.policy``.
+"""The policy for the Spark keys that connectors set: ``connector.spark.config.override.policy``.
 
 A connector's configuration comes from whoever reaches the REST API, and many of Spark's keys load code into its
 processes, run commands or name files. There are hundreds, and every Spark plugin adds its own: so what is allowed is

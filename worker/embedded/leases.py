@@ -27,13 +27,13 @@ class ServerLease:
         taken.rename(self._path)
 
     def release(self) -> None:
-        """Give the claim up; once more does nothing."""
+        """Release the claim; a second call does nothing."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
 
 def count_leases(folder: Path) -> int:
-    """How many leases in ``folder`` are held by living processes; files of dead ones are removed."""
+    """Count the leases in ``folder`` that living processes hold, and remove the files of dead ones."""
     return sum(_is_held(path) for path in folder.glob("*" + _SUFFIX))
 
 

@@ -1,4 +1,4 @@
-"""How an embedded broker is run: a single KRaft node on loopback, small and quick."""
+"""The settings of an embedded broker: a single KRaft node on loopback, small and quick."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ _SINGLE_NODE = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """How an embedded broker is run."""
+    """The settings of an embedded broker."""
 
     folder: Path = field(default_factory=lambda: sluice_home() / "broker")
-    """Where its data, log and state are; one broker a folder."""
+    """The folder for its data, log and state; each broker needs its own."""
     port: int | None = None
     """The port for clients, on loopback: 0 for any free one, ``None`` for 9092 if that is free, else any.
-    What was chosen is written down in the folder and kept."""
+    The choice is stored in the folder and kept."""
     heap: str = DEFAULT_HEAP
-    """The most heap that the JVM may use, as ``-Xmx`` takes it."""
+    """The maximum heap of the JVM, as ``-Xmx`` takes it."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Server properties on top of, or in place of, those of a small single node."""
     start_timeout: float = 90.0
-    """Seconds in which it must be ready after it was launched."""
+    """The seconds that it may take to get ready after its launch."""
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:

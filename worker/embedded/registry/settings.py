@@ -20,7 +20,7 @@ _HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
 
 
 class Storage(StrEnum):
-    """Where the registry keeps its schemas."""
+    """The storage of a registry's schemas."""
 
     FILE = "file"
     MEMORY = "memory"
@@ -28,19 +28,19 @@ class Storage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistryServerConfig:
-    """How an embedded schema registry is run."""
+    """The settings of an embedded schema registry."""
 
     folder: Path = field(default_factory=lambda: sluice_home() / "registry")
-    """Where its data, log and state are; one registry a folder."""
+    """The folder for its data, log and state; each registry needs its own."""
     port: int | None = None
     """The port for clients, on loopback: 0 for any free one, ``None`` for 8081 if that is free, else any.
-    What was chosen is written down in the folder and kept."""
+    The choice is stored in the folder and kept."""
     storage: Storage = Storage.FILE
     """Whether schemas survive a restart (``file``) or not (``memory``)."""
     heap: str = DEFAULT_HEAP
-    """The most heap that the JVM may use, as ``-Xmx`` takes it."""
+    """The maximum heap of the JVM, as ``-Xmx`` takes it."""
     start_timeout: float = 120.0
-    """Seconds in which it must be ready after it was launched."""
+    """The seconds that it may take to get ready after its launch."""
 
     def __post_init__(self) -> None:
         if _HEAP.fullmatch(self.heap) is None:

@@ -1,4 +1,4 @@
-"""From the value of a Java client setting to the value librdkafka takes.
+"""Conversions from the value of a Java client setting to librdkafka's value.
 
 A conversion refuses what Java refuses, in Java's words. A number that Java allows and librdkafka does not is
 brought to the nearest one that librdkafka allows: such numbers stand for "never" or "no limit".

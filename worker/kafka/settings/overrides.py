@@ -1,4 +1,4 @@
-"""Which client settings a connector may override.
+"""The rules about the client settings that a connector overrides.
 
 ``connector.client.config.override.policy`` decides, but some settings only the worker's file may have, whatever the
 policy allows: a connector's configuration comes from whoever reaches the REST API, and these settings would load code

@@ -1,4 +1,4 @@
-"""Which settings of Kafka clients are secret, under whatever prefix they stand."""
+"""The secrets among the settings of Kafka clients, under any prefix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECRET_OPTIONS: Final = ("password", "secret", "key", "token")
 
 
 def client_secrets(props: Mapping[str, str]) -> Iterator[str]:
-    """The secrets among the client settings of a worker or connector; ``producer.override.`` and the like may lead."""
+    """The secrets among the client settings of a worker or connector; their keys may have prefixes."""
     for key, value in props.items():
         if key.endswith(_SECRET_KEYS):
             yield value

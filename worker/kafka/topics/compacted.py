@@ -189,13 +189,13 @@ class CompactedTopic:
         return self._write(records, timeout, read_back=True)
 
     def read_to_end(self, timeout: float = math.inf) -> Future[None]:
-        """Done when all that is on the topic now has been passed on. Fails as :meth:`send`."""
+        """A future that is done when all records now on the topic have been passed on. Fails as :meth:`send`."""
         read = _Read(Future(), time.monotonic() + timeout)
         self._inbox.put(partial(self._begin_read, read))
         return read.future
 
     def close(self, timeout: float = 5.0) -> None:
-        """End, after at most so many seconds for what was sent to be acknowledged. What is open then fails."""
+        """End, after waiting at most so many seconds for acknowledgements. Requests that are still open fail."""
         self._inbox.put(partial(self._end, time.monotonic() + timeout))
         self._ending.set()
         for thread in (self._fetcher, self._thread):
@@ -275,7 +275,7 @@ class CompactedTopic:
             self._settle()
 
     def _patience(self) -> float:
-        """How long to wait for the inbox: acknowledgements, and what the clients have to log, do not wake it."""
+        """The seconds to wait for the inbox, which acknowledgements and log lines of the clients do not wake."""
         now = time.monotonic()
         waits = [read.deadline - now for read in self._reads] + [write.deadline - now for write in self._writes]
         if any(read.ends is None for read in self._reads):

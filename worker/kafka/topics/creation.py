@@ -118,7 +118,7 @@ def _group(name: str, connector: Mapping[str, str], default: TopicCreationGroup 
     )
     return TopicCreationGroup(
         name,
-        # The default group takes every topic that is left, whatever it is told.
+        # The default group takes every topic that is left, whatever its include and exclude say.
         _pattern(f"{prefix}include", own.get("include", "") if default else ".*"),
         _pattern(f"{prefix}exclude", own.get("exclude", "") if default else ""),
         partitions,

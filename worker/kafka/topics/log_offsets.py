@@ -28,7 +28,7 @@ class LogOffsets:
         self._admin = admin
 
     def partitions(self, topics: Iterable[str]) -> list[Place]:
-        """Every partition of these topics, in order; a topic that is not there has none."""
+        """The partitions of these topics, in order; a missing topic has none."""
         try:
             present = self._admin.list_topics(timeout=_TIMEOUT).topics
         except KafkaException as error:

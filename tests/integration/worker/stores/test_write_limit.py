@@ -77,7 +77,7 @@ def test_a_worker_that_may_not_write_for_long_enough_writes_no_offset(
     with closing(KafkaOffsetStore(DistributedConfig.parse(relayed), relayed, member.limit)) as store:
         store.start()
         member.until = time.monotonic() + SECONDS / 2
-        with pytest.raises(RetriableError, match="has not heard of its cluster for a while"):
+        with pytest.raises(RetriableError, match="has not heard from its cluster for a while"):
             store.put({KEY: b'{"position":2}'})
         member.until = time.monotonic() + 1000.0
         store.put({KEY: b'{"position":3}'})
