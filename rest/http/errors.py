@@ -1,4 +1,4 @@
-"""How errors become answers: one table of statuses, and Kafka Connect's body."""
+"""Answers for errors: one table of statuses, and Kafka Connect's body."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _advice(error: BaseException) -> str:
-    """What to do next: a request that never reached the other worker may simply be sent again."""
+    """Advise what to do next: a request that never reached the other worker may simply be sent again."""
     if isinstance(error, requests.exceptions.SSLError):
         return "See that the workers trust each other's certificates"
     if isinstance(error, requests.ConnectTimeout) or any(

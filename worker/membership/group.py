@@ -395,7 +395,7 @@ class GroupMember:
         self._ended = self._refused = True
         self._tell(Refused(message))
 
-    # -- signs of life -----------------------------------------------------------------------------------------------
+    # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def _signed(self, sent: Moment) -> None:
         if self._joined and sent.since(self._alive) > self._certain:

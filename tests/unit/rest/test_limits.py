@@ -1,4 +1,4 @@
-"""Who is given up, and which requests wait for which."""
+"""Requests that are too slow, and requests that wait only for those of their kind."""
 
 from __future__ import annotations
 
