@@ -79,7 +79,7 @@ class SparkSinkConfig(BulkSinkConfig):
         default="fail",
         importance=LOW,
         group=_RECORDS,
-        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write a row of nulls.",
+        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write rows of nulls.",
     )
     store_kafka_keys: bool = option(
         default=False,
