@@ -26,7 +26,7 @@ class BooleanConverter(UniversalConverter[ConverterConfig]):
     """One byte, 0 or 1, with the schema of an optional boolean."""
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The byte of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is no boolean."""
+        """The byte of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is not boolean."""
         if schema is not None and schema.type is not Type.BOOLEAN:
             raise DataError(f"Invalid schema type for BooleanConverter: {schema.type.name}")
         if value is None:
@@ -42,7 +42,7 @@ class BooleanConverter(UniversalConverter[ConverterConfig]):
         if data is None:
             return SchemaAndValue(_BOOLEAN, None)
         if len(data) != 1 or data[0] > 1:
-            raise DataError(f"Failed to deserialize boolean: expected one byte, 0 or 1, but got {_shown(data)}.")
+            raise DataError(f"Failed to deserialize boolean: expected one byte, 0 or 1, but got {_abridged(data)}.")
         return SchemaAndValue(_BOOLEAN, data[0] == 1)
 
 
@@ -72,7 +72,7 @@ class _NumberConverter(UniversalConverter[ConverterConfig]):
             return SchemaAndValue(self.schema, None)
         if len(data) != self.layout.size:
             raise DataError(
-                f"Failed to deserialize {self.kind}: expected {self.layout.size} bytes but got {_shown(data)}."
+                f"Failed to deserialize {self.kind}: expected {self.layout.size} bytes but got {_abridged(data)}."
             )
         return SchemaAndValue(self.schema, self.layout.unpack(data)[0])
 
@@ -127,7 +127,7 @@ class _FloatingConverter(_NumberConverter):
     def _checked(self, value: Any) -> Any:
         number = super()._checked(value)
         if isinstance(number, int) and int(self.layout.unpack(self.layout.pack(number))[0]) != number:
-            raise TypeError(f"it cannot be held exactly; make it a float to have it rounded to a {self.kind}")
+            raise TypeError(f"it cannot be held exactly; pass a float to have it rounded to a {self.kind}")
         if not isinstance(number, (int, float)):
             raise TypeError("it is neither a float nor an int")
         return number
@@ -145,5 +145,5 @@ class DoubleConverter(_FloatingConverter):
     kind, layout, schema = "double", struct.Struct(">d"), Schema.float64(optional=True)
 
 
-def _shown(data: bytes) -> str:
+def _abridged(data: bytes) -> str:
     return f"{len(data)} bytes ({data[:16].hex()}{'...' if len(data) > 16 else ''})"

@@ -1,4 +1,4 @@
-"""Headers as text that tells its own type: what Kafka Connect uses unless told otherwise."""
+"""Headers as text from which the type is inferred: Kafka Connect's default for headers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["SimpleHeaderConverter"]
 
 
 class SimpleHeaderConverter(HeaderConverter[ConverterConfig]):
-    """Writes a value as text and reads the type off the text: ``12`` is a number, ``[1,2]`` an array.
+    """Writes a value as text and infers the type from the text: ``12`` is a number, ``[1,2]`` an array.
 
-    What reads as nothing else is a string. Text that looks like a number comes back as one, and bytes that
+    Text of no other type is a string. Text that looks like a number comes back as one, and bytes that
     are not UTF-8 come back with U+FFFD in their place, as in Kafka Connect; where that matters, use the
     StringConverter or the ByteArrayConverter for headers.
     """

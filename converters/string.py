@@ -1,4 +1,4 @@
-"""Text: strings as they are, everything else as Java's ``toString`` shows it."""
+"""Text: strings as they are, every other value as Java's ``toString`` prints it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class StringConverterConfig(ConverterConfig):
     converter_encoding: str = option(
         default="UTF-8",
         importance=HIGH,
-        doc="The character set to write and read text in, such as UTF-8, UTF-16 or ISO-8859-1.",
+        doc="The character set of the text, such as UTF-8, UTF-16 or ISO-8859-1.",
     )
 
 
 class StringConverter(UniversalConverter[StringConverterConfig]):
     """Writes the text of any value, reads text with the schema of an optional string.
 
-    Reading replaces what is not text in the character set by U+FFFD, as Kafka Connect does; use the ByteArrayConverter
-    for bytes that are not text.
+    Reading replaces bytes that are malformed in the character set with U+FFFD, as Kafka Connect does; use the
+    ByteArrayConverter for bytes that are not text.
     """
 
     def __init__(self, config: StringConverterConfig, *, is_key: bool = False) -> None:
@@ -45,11 +45,11 @@ class StringConverter(UniversalConverter[StringConverterConfig]):
         try:
             "".encode(self._encoding)
         except (LookupError, ValueError) as error:
-            reason = "it is no known character set; use UTF-8, UTF-16 or ISO-8859-1, for example"
+            reason = "the character set is unknown; use UTF-8, UTF-16 or ISO-8859-1, for example"
             raise ConfigError("converter.encoding", self._encoding, reason) from error
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
-        """The encoded text; a :class:`~connect.errors.DataError` when the character set has no place for it."""
+        """The encoded text; a :class:`~connect.errors.DataError` when the character set cannot represent it."""
         if value is None:
             return None
         text = value if isinstance(value, str) else value_text(schema, value)

@@ -1,4 +1,4 @@
-"""Converters that serve keys, values and headers alike, and the option all converters have."""
+"""Converters that serve keys, values and headers alike, and the option of all converters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ConverterConfig", "ConverterType", "UniversalConverter"]
 
 
 class ConverterType(StrEnum):
-    """What a converter is used for."""
+    """The uses of a converter."""
 
     KEY = "key"
     VALUE = "value"
@@ -26,7 +26,7 @@ class ConverterConfig(Config):
     converter_type: ConverterType | None = option(
         default=None,
         importance=LOW,
-        doc="What the converter is used for. The worker knows; there is no need to set it.",
+        doc="What the converter is used for. The worker sets it; leave it out.",
     )
 
 
@@ -34,7 +34,7 @@ C = TypeVar("C", bound=ConverterConfig)
 
 
 class UniversalConverter(Converter[C], HeaderConverter[C], Generic[C]):
-    """A converter whose bytes of a header are those of a value: write the row methods and it serves all three."""
+    """A converter that writes headers as it writes values: with the row methods alone it serves all three."""
 
     def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
         """The bytes of one header's value; a :class:`~connect.errors.DataError` as in ``from_connect``."""

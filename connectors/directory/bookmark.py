@@ -1,4 +1,4 @@
-"""Where reading of a file stands, and the source offsets of its rows."""
+"""Bookmarks: how far a file has been read, and the source offsets of its rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ HEAD_BYTES: Final = 1024
 class Bookmark:
     """A place in a file: the byte after the last row that was read, and the rows and lines before it.
 
-    ``fingerprint`` tells the file from another one of the same name. ``finished`` is the size of a compressed
-    file of which this is the end, so that it need not be read to know that nothing follows.
+    ``fingerprint`` distinguishes the file from others of the same name. ``finished`` is the size of a compressed
+    file of which this is the end: while it has that size it need not be unpacked again.
     """
 
     position: int = 0
@@ -31,7 +31,7 @@ class Bookmark:
 
     @classmethod
     def from_offset(cls, offset: Offset | None) -> Self | None:
-        """The bookmark of a source offset; ``row`` and ``line``, which only tell people, may be missing."""
+        """The bookmark of a source offset; ``row`` and ``line``, which are only for people, may be missing."""
         if offset is None:
             return None
         check_offset(offset)
@@ -52,7 +52,7 @@ class Bookmark:
 
 
 class RowOffsets(Sequence[Offset]):
-    """The source offsets of rows, made when one is looked at."""
+    """The source offsets of rows, each created when it is accessed."""
 
     __slots__ = ("_fingerprint", "_finished", "_lines", "_positions", "_rows")
 
@@ -108,7 +108,7 @@ class RowOffsets(Sequence[Offset]):
 
 
 def check_offset(offset: Offset) -> None:
-    """Refuse an offset that is none of this connector's."""
+    """Raise :class:`~connect.errors.ConnectError` for an offset that is not one of this connector's."""
     position = offset.get("position")
     if not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
@@ -118,13 +118,13 @@ def check_offset(offset: Offset) -> None:
 
 
 def fingerprint_of(head: bytes) -> str:
-    """What tells a file that begins with ``head`` from others: length and checksum of up to 1024 bytes."""
+    """The fingerprint of a file that begins with ``head``: length and checksum of its first 1024 bytes."""
     head = head[:HEAD_BYTES]
     return f"{len(head)}:{zlib.crc32(head):08x}"
 
 
 def has_fingerprint(head: bytes, fingerprint: str) -> bool:
-    """Whether a file that begins with ``head`` is the one with that fingerprint, perhaps grown since."""
+    """Whether a file that begins with ``head`` has that fingerprint; it may have grown since."""
     length, _, _ = fingerprint.partition(":")
     if not length.isdecimal():
         return fingerprint == ""

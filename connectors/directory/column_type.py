@@ -1,8 +1,8 @@
 """The types a column of a CSV file can have: how the text of a value is read, and which type is inferred from texts.
 
 This is the specification; the column path of :mod:`connectors.directory.columns` must agree with it. White
-space around numbers, dates and times is allowed. Nothing is rounded or cut (I5), but for what a float cannot
-hold.
+space around numbers, dates and times is allowed. Nothing is rounded or cut (I5), except to the precision of a
+float.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FORMS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type: its name, its schema, which allows null, and its reader, whose ``ValueError`` says why not."""
+    """A type: its name, its schema, which is optional, and its parser, whose ``ValueError`` says what is wrong."""
 
     name: str
     schema: Schema
@@ -68,18 +68,18 @@ class ColumnType:
 
 @lru_cache(maxsize=128)
 def column_type(name: str) -> ColumnType:
-    """The type of that name; a :class:`~connect.errors.SchemaError` if there is none."""
+    """The type with that name; a :class:`~connect.errors.SchemaError` if there is none."""
     if name in _TYPES:
         return _TYPES[name]
     scale = _DECIMAL_TYPE.fullmatch(name)
     if scale is not None and int(scale[1]) <= DECIMAL_DIGITS:
         schema = decimal_schema(int(scale[1]), optional=True)
         return ColumnType(name, schema, partial(_parse_decimal, int(scale[1])))
-    raise SchemaError(f"There is no type {name}: name one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
+    raise SchemaError(f"There is no type {name}: use one of {', '.join(_TYPES)}, decimal(0) to decimal(38)")
 
 
 def inferred_type(texts: Iterable[str]) -> ColumnType:
-    """The first type that can read all ``texts``, which are no nulls; string if none can, or there are none."""
+    """The first type that can parse all ``texts``, none of which stands for null; otherwise string."""
     values = set(texts)
     if values:
         for name, form in _FORMS:
@@ -176,7 +176,7 @@ def _zone_offset(zone: str | None) -> dt.timedelta:
 def _milliseconds(fraction: str | None) -> int:
     digits = (fraction or "").rstrip("0")
     if len(digits) > 3:
-        raise ValueError("it is finer than a millisecond; declare the column as a string to keep that")
+        raise ValueError("it is more precise than a millisecond; declare the column as a string to keep that")
     return int(digits.ljust(3, "0"))
 
 
@@ -195,7 +195,7 @@ def _parse_decimal(scale: int, text: str) -> decimal.Decimal:
         raise ValueError(f"it has more than {scale} digits after the point") from error
     except decimal.InvalidOperation as error:
         raise ValueError(f"it has more than {DECIMAL_DIGITS} digits") from error
-    # Minus zero has no place in a Decimal of Connect.
+    # A Decimal of Connect has no negative zero.
     return abs(exact) if exact.is_zero() else exact
 
 

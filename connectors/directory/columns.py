@@ -1,7 +1,7 @@
-"""The fast way to read delimited records: whole blocks by Arrow, where that gives what the row path gives.
+"""The column path for delimited records: reads whole blocks with Arrow where that equals the row path.
 
 The row path in :mod:`connectors.directory.delimited` is the specification. Where Arrow refuses a block, or
-could read it in another way than the specification, the answer is ``None`` and the block is read by row.
+might read it differently, the result is ``None`` and the block is read row by row.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ColumnReader:
         try:
             if self._encoding is not None:
                 data = data.decode(self._encoding).encode()
-            self._look_at_zones(records)
+            self._detect_zones(records)
             table = self._table(data)
             if len(table) != len(records):
                 return None
@@ -89,8 +89,8 @@ class ColumnReader:
             return True
         return not data.startswith((b"0x", b"0X")) and not any(prefix in data for prefix in self._hexadecimal)
 
-    def _look_at_zones(self, records: Records) -> None:
-        """Arrow reads timestamps either all with or all without a zone: the first record says which."""
+    def _detect_zones(self, records: Records) -> None:
+        """Detect in the first record which timestamps have a zone: Arrow reads a column with zones or without."""
         if not self._timestamps:
             return
         texts = self._texts(records, 0)
@@ -128,7 +128,7 @@ class ColumnReader:
         return pa.float64() if each.name == "float32" else arrow_type(each.schema)
 
     def _column(self, chunked: Any, each: ColumnType) -> Any:
-        """One column in the type of its schema; ``None`` if a value is not what the row path would give."""
+        """One column in the type of its schema; ``None`` if the row path would give another value."""
         array: Any = pa.concat_arrays(chunked.chunks) if chunked.num_chunks != 1 else chunked.chunk(0)
         if each.name in ("float32", "float64"):
             array = array.cast(pa.float32()) if each.name == "float32" else array

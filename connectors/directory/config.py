@@ -31,7 +31,7 @@ _TAB_NAMES: Final = ("\\t", "tab")
 
 
 class FileFormat(StrEnum):
-    """What the files hold."""
+    """The formats of files."""
 
     AUTO = "auto"
     CSV = "csv"
@@ -41,7 +41,7 @@ class FileFormat(StrEnum):
 
 
 class FinishedAction(StrEnum):
-    """What becomes of a file whose last record is published and its offset committed."""
+    """The treatment of a file after the offset of its last record is committed."""
 
     LEAVE = "leave"
     MOVE = "move"
@@ -68,7 +68,7 @@ def _ascii_encoding(key: str, value: str) -> None:
     except (LookupError, UnicodeError) as error:
         raise invalid_value(key, value, f"Name an encoding, such as utf-8 or cp1252: {error}") from error
     if not compatible:
-        raise invalid_value(key, value, "Convert the files to UTF-8: this encoding has other bytes for ASCII")
+        raise invalid_value(key, value, "Convert the files to UTF-8: this encoding is not compatible with ASCII")
 
 
 @validator("list of name:type")
@@ -84,35 +84,35 @@ def _typed_columns(key: str, value: tuple[str, ...]) -> None:
 
 
 class DirectorySourceConfig(Config):
-    """Which files to read, how, and where to publish their rows."""
+    """The options of the directory source."""
 
-    path: str = option(importance=HIGH, validator=non_empty, doc="Folder that the files are in.")
+    path: str = option(importance=HIGH, validator=non_empty, doc="Folder of the files.")
     pattern: str = option(
         default="*",
         importance=HIGH,
         validator=non_empty,
-        doc="Which files to read: a pattern of their names with *, ? and [...]. With a slash in it, of their paths "
-        "in the folder. Names that begin with a dot are never read. Of a zip archive of several files "
-        "those are read whose names match, as they are or with .zip after them.",
+        doc="Which files to read: a pattern of their names with *, ? and [...]; if it contains a slash, of their paths "
+        "in the folder. Files whose names begin with a dot are never read. Of a zip archive of several files "
+        "those are read whose names match, either as they are or with .zip appended.",
     )
-    recursive: bool = option(
-        default=False, importance=MEDIUM, doc="Whether files in folders of the folder are read too."
-    )
+    recursive: bool = option(default=False, importance=MEDIUM, doc="Whether files in subfolders are read too.")
     topic: str = option(importance=HIGH, validator=non_empty, doc="Topic to publish the rows to.")
     format: FileFormat = option(
         default=FileFormat.AUTO,
         importance=HIGH,
-        doc="What the files hold. With auto the name says it: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt or "
-        ".log, each also with .gz or .zip after it; other files are left out with a warning.",
+        doc="The format of the files. With auto it depends on the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt "
+        "or .log, each also with .gz or .zip appended; other files are skipped with a warning.",
     )
     header: bool = option(
-        default=True, importance=MEDIUM, doc="Whether the first row of a CSV or TSV file has the names."
+        default=True,
+        importance=MEDIUM,
+        doc="Whether the first row of a CSV or TSV file contains the names of the columns.",
     )
     columns: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Names of the columns, in order, in place of those of the header. Without them and without a header the "
-        "columns are column_1, column_2 and so on.",
+        doc="Names of the columns, in order, instead of those in the header. Without them and without a header the "
+        "columns are named column_1, column_2 and so on.",
     )
     types: tuple[str, ...] = option(
         default=(),
@@ -125,25 +125,25 @@ class DirectorySourceConfig(Config):
         default=0,
         importance=MEDIUM,
         validator=between(0, 100_000),
-        doc="From how many rows at the beginning of each file the types of its columns are inferred, where types "
-        "does not give them. With 0 they are strings. Inferred are boolean, int64, float64, date and timestamp.",
+        doc="From how many rows at the beginning of each file to infer the types of columns that are not in types. "
+        "With 0 they are strings. The inferred types are boolean, int64, float64, date and timestamp.",
     )
     delimiter: str | None = option(
         default=None,
         importance=MEDIUM,
         validator=_one_character,
-        doc="What stands between columns: by default a comma in CSV, a tab in TSV. Write a tab as \\t or tab.",
+        doc="Character between columns: by default a comma in CSV, a tab in TSV. Write a tab as \\t or tab.",
     )
     quote: str = option(
         default='"',
         importance=LOW,
         validator=_one_character_or_none,
-        doc="What stands around values that hold delimiters, line ends or quotes (doubled). Empty: nothing does.",
+        doc="Character around values that contain delimiters, line ends or (doubled) quotes. Empty: no quoting.",
     )
     null_tokens: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Values of CSV and TSV files that stand for null, such as NA. They do so in every column.",
+        doc="Values of CSV and TSV files that stand for null in every column, such as NA.",
     )
     empty_as_null: bool = option(
         default=True,
@@ -159,38 +159,38 @@ class DirectorySourceConfig(Config):
         default=16 * 1024 * 1024,
         importance=LOW,
         validator=at_least(1024),
-        doc="Longest row in bytes. A file with a longer one is reported and not read further.",
+        doc="Longest row in bytes. A file with a longer row is reported and not read any further.",
     )
     scan_interval_ms: Long = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
-        doc="How often the folder is looked at while there is nothing to read.",
+        doc="How often to scan the folder while there is nothing to read.",
     )
     settle_ms: Long = option(
         default=5000,
         importance=MEDIUM,
         validator=at_least(0),
-        doc="How long a file must not have changed to be complete. Only then a last row without a line end is "
-        "read, a compressed file is begun, and a file is moved or deleted.",
+        doc="How long a file must be unchanged to count as complete. Only then is a last row without a line end "
+        "read, a compressed file opened, and a file moved or deleted.",
     )
     finished_action: FinishedAction = option(
         default=FinishedAction.LEAVE,
         importance=MEDIUM,
-        doc="What becomes of a file when all its records are published and its offset is committed.",
+        doc="What to do with a file after all its records are published and its offset is committed.",
     )
     finished_folder: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="Where finished.action=move puts files, on the same file system. Folders in it are made as needed.",
+        doc="Where finished.action=move puts files, on the same file system. Its subfolders are created as needed.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """Rules over several options."""
+        """Yield an error for each rule over several options that is broken."""
         if self.finished_action is FinishedAction.MOVE and not self.finished_folder:
             yield ConfigRuleError("finished.action=move needs finished.folder: name a folder", "finished.folder")
         if self.finished_folder and Path(self.finished_folder).absolute() == Path(self.path).absolute():
-            yield ConfigRuleError("finished.folder must be another folder than path", "finished.folder")
+            yield ConfigRuleError("finished.folder must not be the same folder as path", "finished.folder")
         if len(set(self.columns)) < len(self.columns):
             yield ConfigRuleError("columns must not have a name twice", "columns")
         if self.quote and self.quote == (self.delimiter or ","):
@@ -220,7 +220,7 @@ class DirectorySourceConfig(Config):
 
 
 class DirectoryTaskConfig(DirectorySourceConfig):
-    """A task's share: the files whose paths it is responsible for."""
+    """The options of one task: those of the connector, and which files are its share."""
 
     task_index: int = option(default=0, importance=LOW, internal=True, doc="Which of the tasks this is.")
     task_count: int = option(default=1, importance=LOW, internal=True, doc="How many tasks there are.")

@@ -1,4 +1,4 @@
-"""Opens files, plain or compressed, as streams of the bytes of their rows."""
+"""Opens files, plain or compressed, as streams of uncompressed bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CORRUPT: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 class Content:
     """The bytes of a file, or of a member of a zip archive, from any position on.
 
-    Positions count uncompressed bytes. Going to one in a compressed file reads what is before it.
+    Positions count uncompressed bytes. Seeking in a compressed file reads everything before the position.
     """
 
     def __init__(self, path: str, member: str | None) -> None:
@@ -40,42 +40,42 @@ class Content:
 
     @property
     def name(self) -> str:
-        """The file, and the member in it, as errors name it."""
+        """The name of the file, and of the member in it, for errors."""
         return f"{self.path}!{self.member}" if self.member is not None else self.path
 
     @property
     def fingerprint(self) -> str:
-        """What tells the file from others of its name."""
+        """The fingerprint, which distinguishes the file from others of its name."""
         return fingerprint_of(self._head)
 
     def has_fingerprint(self, fingerprint: str) -> bool:
-        """Whether it is the file with that fingerprint, which may have grown since."""
+        """Whether the file has that fingerprint; it may have grown since."""
         return has_fingerprint(self._head, fingerprint)
 
     @property
     def size(self) -> int:
-        """The size of the file now, as it is on the disk."""
+        """The current size of the file on disk."""
         return os.fstat(self._file.fileno()).st_size
 
     def is_settled(self, settle_seconds: float) -> bool:
-        """Whether it has not changed for so long."""
+        """Whether the file has not changed for that long."""
         return time.time() - modified_ns(os.fstat(self._file.fileno())) / NANOSECONDS >= settle_seconds
 
     def seek(self, position: int) -> bool:
-        """Go to a position; whether there are so many bytes."""
+        """Go to a position; return whether the file reaches that far."""
         if self._stream is self._file:
             self._stream.seek(position)
             return position <= self.size
         return self._stream.seek(position) == position
 
     def verify(self) -> None:
-        """Unpack all of it, to find damage before any row is published: checksums are at the end."""
+        """Unpack the whole file, to find damage before any row is published: checksums are at the end."""
         self._stream.seek(0)
         while self._stream.read(_VERIFY_BYTES):
             pass
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only at the end, as it is now."""
+        """Up to ``size`` bytes; fewer only at the current end."""
         parts: list[bytes] = []
         while size > 0 and (data := self._stream.read(size)):
             parts.append(data)
@@ -105,7 +105,7 @@ def is_compressed(path: str) -> bool:
 def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
     """The parts to read of a file: the file itself, or of a zip archive the only member or those that match.
 
-    A member matches by its name, and by its name with .zip, so that ``*.csv.zip`` finds the CSV files in
+    A member matches by its name, or by its name with .zip appended, so that ``*.csv.zip`` finds the CSV files in
     archives.
     """
     if not path.endswith(".zip"):
@@ -118,14 +118,14 @@ def members(path: str, matches: Callable[[str], bool]) -> list[str | None]:
     if not chosen:
         raise DataError(
             f"{path} has no member that matches the pattern; it has {', '.join(named[:5]) or 'none'}. "
-            "Adapt 'pattern', or take the archive out of the folder."
+            "Change 'pattern', or remove the archive from the folder."
         )
     return [*chosen]
 
 
 @contextmanager
 def file_errors(name: str) -> Iterator[None]:
-    """Turn what may be wrong with a file as a whole into a ``DataError`` that names it."""
+    """Turn errors of a file as a whole into a ``DataError`` that names it."""
     try:
         yield
     except _CORRUPT as error:
@@ -135,4 +135,4 @@ def file_errors(name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DataError(f"{name} cannot be read: {error}. Let the worker's user read it.") from error
+        raise DataError(f"{name} cannot be read: {error}. Make it readable for the worker's user.") from error

@@ -23,7 +23,7 @@ __all__ = ["Delimited", "Dialect"]
 
 
 class Dialect:
-    """How one line of a file is taken apart."""
+    """Splits records into the texts of their columns."""
 
     def __init__(self, config: DirectorySourceConfig, file_format: FileFormat) -> None:
         self.delimiter = config.delimiter_of(file_format)
@@ -34,7 +34,7 @@ class Dialect:
         csv.field_size_limit(max(csv.field_size_limit(), config.record_max_bytes))
 
     def texts(self, records: Records, index: int) -> list[str]:
-        """The texts of a record's columns; a ``ValueError`` says why it has none."""
+        """The texts of a record's columns; a ``ValueError`` says what is wrong with it."""
         if index in records.damaged:
             raise ValueError("its quotes are not closed, or something follows a closing quote")
         text = records.raw(index).decode(self.encoding)
@@ -49,7 +49,7 @@ class Dialect:
 
 
 class Delimited:
-    """Rows become structs of the columns, each of which may be null."""
+    """The layout of CSV and TSV: rows become structs of the columns, each of which may be null."""
 
     def __init__(
         self, config: DirectorySourceConfig, dialect: Dialect, names: Sequence[str], types: Sequence[ColumnType]
@@ -66,7 +66,7 @@ class Delimited:
 
     @classmethod
     def of(cls, config: DirectorySourceConfig, dialect: Dialect, first: list[list[str]], name: str) -> Delimited:
-        """The layout of a file by its first rows, the header included if there is one."""
+        """The layout of a file, from its first rows and its header, if there is one."""
         header = first[0] if config.header and first else None
         rows = first[1:] if config.header else first
         names = _names(config, header, rows, name)
@@ -74,7 +74,7 @@ class Delimited:
         if unknown := given.keys() - set(names):
             raise DataError(
                 f"{name} has no column {min(unknown)}, which 'types' names; it has {', '.join(names)}. "
-                "Correct 'types', or leave the file out by 'pattern'."
+                "Correct 'types', or exclude the file with 'pattern'."
             )
         nulls = config.null_texts
         types = [
@@ -87,7 +87,7 @@ class Delimited:
         return cls(config, dialect, names, types)
 
     def parse(self, records: Records) -> Parsed:
-        """The rows, by column where that gives the same."""
+        """The values of the rows, read by column where that gives the same."""
         if self._columns is not None and len(records):
             column = self._columns.read(records)
             if column is not None:
@@ -127,7 +127,7 @@ def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[l
         names = header if header is not None else [f"column_{index + 1}" for index in range(width)]
     elif width not in (0, len(config.columns)):
         raise DataError(
-            f"{file} has {width} columns, but 'columns' names {len(config.columns)}. Name them all, in order."
+            f"{file} has {width} columns, but 'columns' names {len(config.columns)}. Name all of them, in order."
         )
     else:
         names = list(config.columns)
@@ -139,6 +139,6 @@ def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[l
 
 
 def _schema_name(topic: str) -> str:
-    """The topic as a name that every converter's schemas allow."""
+    """The topic as a schema name that every converter allows."""
     name = re.sub(r"[^A-Za-z0-9_.]", "_", topic)
     return f"_{name}" if name[0].isdigit() else name

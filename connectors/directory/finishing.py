@@ -1,4 +1,4 @@
-"""What becomes of files of which every record is published: they are left, moved or deleted."""
+"""Leaves, moves or deletes files after all their records are published."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FinishedFile:
-    """A file that was read to its end, as it was then, and the last place given of each source partition.
+    """A file that was read to its end, as it was then, and the last place published of each source partition.
 
-    A partition of which no row was given is not among them: nothing of it has to be committed. The reports of its
-    malformed rows are kept with the next commit, which may be without offsets; ``has_reports`` until then.
+    A partition without published rows is not among them: nothing of it has to be committed. The reports of its
+    malformed rows are kept with the next commit, even one without offsets; until then ``has_reports`` is set.
     """
 
     file: SourceFile
@@ -32,7 +32,7 @@ class FinishedFile:
     has_reports: bool
 
     def is_committed(self, offsets: Sequence[Offset | None]) -> bool:
-        """Whether the offsets that are kept, one for each place, are those of the last rows."""
+        """Whether the committed offsets, one for each place, are those of the last rows."""
         return all(
             offset is not None
             and offset.get("position") == place.position
@@ -42,7 +42,7 @@ class FinishedFile:
 
 
 class Finisher:
-    """Moves or deletes finished files. One that a kill leaves there is found by the next start."""
+    """Moves or deletes finished files. The next start finds those that a kill has left behind."""
 
     def __init__(self, config: DirectorySourceConfig) -> None:
         self._action = config.finished_action
@@ -54,7 +54,7 @@ class Finisher:
         return self._action is FinishedAction.LEAVE
 
     def finish(self, file: SourceFile) -> bool:
-        """Move or delete a file, unless it changed since it was read; whether it is gone from the folder."""
+        """Move or delete a file, unless it changed since it was read; return whether it is gone from the folder."""
         try:
             status = os.stat(file.path)  # noqa: PTH116 - beside the listing's own
             seen = (file.device, file.inode, file.size, file.modified_ns)
@@ -62,24 +62,24 @@ class Finisher:
                 return False
             if self._action is FinishedAction.DELETE:
                 Path(file.path).unlink()
-                _log.info("Deleted %s, of which every record is published.", file.path)
+                _log.info("Deleted %s after publishing all its records.", file.path)
             elif self._folder is not None:
                 target = _free(self._folder / file.name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 Path(file.path).rename(target)
-                _log.info("Moved %s, of which every record is published, to %s.", file.path, target)
+                _log.info("Moved %s to %s after publishing all its records.", file.path, target)
         except FileNotFoundError:
             return True
         except OSError as error:
             raise ConnectError(
-                f"Cannot {self._action} {file.path}, which is finished: {error}. Let the worker's user write there; "
+                f"Cannot {self._action} {file.path}, which is finished: {error}. Give the worker's user write access; "
                 "finished.folder must be on the same file system."
             ) from error
         return True
 
 
 def _free(path: Path) -> Path:
-    """The path, or with a number after it if something is there: no file is written over."""
+    """The path, with a number appended if it is taken: no file is overwritten."""
     candidate, number = path, 0
     while candidate.exists():
         number += 1

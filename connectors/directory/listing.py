@@ -1,4 +1,4 @@
-"""Looks into a folder for the files to read."""
+"""Lists the files to read in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NANOSECONDS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was when the folder was looked at. ``name`` is its path in the folder."""
+    """A file as it was when the folder was scanned. ``name`` is its path in the folder."""
 
     name: str
     path: str
@@ -27,12 +27,12 @@ class SourceFile:
     modified_ns: int
 
     def is_settled(self, now: float, settle_seconds: float) -> bool:
-        """Whether it had not changed for long enough to be complete."""
+        """Whether it has not changed for long enough to count as complete."""
         return now - self.modified_ns / NANOSECONDS >= settle_seconds
 
 
 class Listing:
-    """The files of a folder that match a pattern and are one task's to read."""
+    """The files of a folder that match a pattern and belong to one task."""
 
     def __init__(
         self, folder: str, pattern: str, *, recursive: bool, index: int, count: int, left_out: str | None
@@ -45,7 +45,7 @@ class Listing:
         self._left_out = os.path.abspath(left_out) if left_out else None  # noqa: PTH100
 
     def files(self) -> list[SourceFile]:
-        """The files in order of their names; a missing folder is a ``FileNotFoundError``."""
+        """The files in order of their names; ``FileNotFoundError`` if the folder is missing."""
         return sorted(self._walk(self._folder, ""), key=lambda file: file.name)
 
     def matches(self, name: str) -> bool:
@@ -66,11 +66,11 @@ class Listing:
                     elif self.matches(name) and self._is_mine(name) and entry.is_file():
                         yield _source_file(name, entry)
                 except FileNotFoundError:
-                    # It was taken away while we looked.
+                    # It was removed during the scan.
                     continue
 
     def _is_mine(self, name: str) -> bool:
-        """Every task comes to the same answer without asking the others, for new files as well."""
+        """Whether a file belongs to this task; all tasks agree without communicating, for new files as well."""
         return zlib.crc32(os.fsencode(name)) % self._count == self._index
 
 
@@ -81,10 +81,10 @@ def _source_file(name: str, entry: os.DirEntry[str]) -> SourceFile:
 
 
 def modified_ns(status: os.stat_result) -> int:
-    """When a file was changed last. What someone set to the future counts from when it was set."""
+    """The time of the last change. A time in the future is replaced by the time at which it was set."""
     return min(status.st_mtime_ns, status.st_ctime_ns)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file is hidden by its name, which those are that are still being copied by many tools."""
+    """Whether a file is hidden by its name, as many tools name files while they copy them."""
     return name.rpartition("/")[2].startswith(".")

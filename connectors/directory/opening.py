@@ -1,4 +1,4 @@
-"""Finds out how a file is to be read: its format by its name, its columns and types by its first rows."""
+"""Determines how to read a file: its format by its name, its columns and types by its first rows."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _FORMATS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How a file is read, and where its first row begins."""
+    """The layout of a file, and where its first row begins."""
 
     layout: Layout
     first_row: Bookmark
 
 
 def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
-    """The format of a file of that name; ``None`` if neither the configuration nor the name says it."""
+    """The format of a file with that name; ``None`` if neither the configuration nor the name tells."""
     if config.format is not FileFormat.AUTO:
         return config.format
     plain = name.lower().removesuffix(".gz").removesuffix(".zip")
@@ -46,7 +46,7 @@ def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
 
 
 def open_layout(config: DirectorySourceConfig, content: Content, form: FileFormat) -> Opened | None:
-    """How to read a file, by its beginning; ``None`` if too little of it has been written to tell."""
+    """How to read a file, determined from its beginning; ``None`` if too little of it has been written yet."""
     content.seek(0)
     mark = len(codecs.BOM_UTF8) if config.is_utf8 and content.read(3) == codecs.BOM_UTF8 else 0
     start = Bookmark(position=mark, fingerprint=content.fingerprint)
@@ -75,7 +75,7 @@ def _open_delimited(
                     f"The header of {content.name} cannot be read: {error}. Correct it, or give 'columns' and "
                     "header=false."
                 ) from error
-            # A malformed row tells nothing of types; it is reported when it is read.
+            # A malformed row says nothing about types; it is reported when it is read.
             first.append([])
     layout = Delimited.of(config, dialect, first, content.name)
     if not config.header or not len(records):
@@ -102,6 +102,6 @@ def _first_records(
         if not len(records) and len(data) > config.record_max_bytes:
             raise DataError(
                 f"The first row of {content.name} is longer than record.max.bytes={config.record_max_bytes}. "
-                "Raise it, or leave the file out by 'pattern'."
+                "Raise it, or exclude the file with 'pattern'."
             )
         size *= 2

@@ -1,4 +1,4 @@
-"""Reads one file, or one member of an archive, from a bookmark to its end as it is now."""
+"""Reads one file, or one member of an archive, from a bookmark to its current end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MalformedRow:
-    """A row that cannot be read: what it says, where reading goes on after it, and why."""
+    """A row that cannot be read: its text, the place after it, and the error."""
 
     text: str
     after: Bookmark
@@ -30,7 +30,7 @@ class MalformedRow:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in order with their offsets, and malformed ones: ``(n, row)`` is before the ``n``-th good one."""
+    """Rows in order with their offsets, and the malformed ones: ``(n, row)`` comes before the ``n``-th good one."""
 
     column: Column
     offsets: RowOffsets
@@ -45,7 +45,7 @@ class Rows:
 
 
 class FileReader:
-    """Gives the rows of a file block by block. It holds a block, or one row if that is longer (I9)."""
+    """Reads the rows of a file block by block. It holds one block, or one row if that is longer (I9)."""
 
     def __init__(self, config: DirectorySourceConfig, content: Content, layout: Layout, bookmark: Bookmark) -> None:
         self._settle_seconds = config.settle_ms / 1000
@@ -59,22 +59,22 @@ class FileReader:
         content.seek(bookmark.position)
 
     def read(self) -> Rows | None:
-        """The next rows, or ``None`` when the file holds no more whole ones now."""
+        """The next rows; ``None`` when the file has no more whole ones for now."""
         with file_errors(self._content.name):
             records = self._next_records()
             return self._rows(records) if records is not None else None
 
     @property
     def is_complete(self) -> bool:
-        """Whether all there was has been read, half a row at the end included."""
+        """Whether everything has been read, so that not even half a row is left at the end."""
         return self._ended and not self._rest
 
     def _next_records(self) -> Records | None:
         size = _BLOCK_BYTES
         self._fill(size)
         while not len(records := self._layout.cut(self._rest, self._is_final())):
-            # What is consumed without a record is blank lines.
-            self._go_on(records, 0)
+            # Blank lines are consumed without a record.
+            self._advance(records, 0)
             if self._ended:
                 return None
             self._check_length(len(self._rest))
@@ -93,8 +93,8 @@ class FileReader:
                 "or correct the file."
             )
 
-    def _go_on(self, records: Records, rows: int) -> None:
-        """Leave what was cut behind."""
+    def _advance(self, records: Records, rows: int) -> None:
+        """Move past the records that were cut off."""
         here = self._place
         self._place = Bookmark(
             here.position + records.consumed,
@@ -105,7 +105,7 @@ class FileReader:
         self._rest = self._rest[records.consumed :]
 
     def _fill(self, size: int) -> None:
-        """Read on until ``size`` bytes are there, or the end."""
+        """Read on until ``size`` bytes are buffered, or to the end."""
         missing = size - len(self._rest)
         if missing <= 0 or (self._ended and is_compressed(self._content.path)):
             return
@@ -118,9 +118,9 @@ class FileReader:
 
     def _rows(self, records: Records) -> Rows:
         start, parsed = self._place, self._layout.parse(records)
-        self._go_on(records, len(records))
+        self._advance(records, len(records))
         if not self._rest:
-            # Whether this is the end must be known before the last row is given away.
+            # Whether this is the end must be known before the last row is returned.
             self._fill(_BLOCK_BYTES)
         finished = self._content.size if self.is_complete and is_compressed(self._content.path) else None
         offsets = RowOffsets(

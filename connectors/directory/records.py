@@ -1,4 +1,4 @@
-"""Cuts bytes into records: at every line end, or at those that are not inside of quotes."""
+"""Cuts bytes into records: at every line end, or at those outside of quotes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWLINE: Final = 0x0A
 class Records:
     """Records in ``data``: where each begins and ends, with its line end, and the lines up to there.
 
-    Blank lines between records belong to none. ``damaged`` are the records whose quotes are broken.
+    Blank lines between records belong to none of them. ``damaged`` are the records whose quotes are broken.
     """
 
     data: bytes
@@ -43,18 +43,16 @@ class Records:
         return [data[start:end].removesuffix(b"\n").removesuffix(b"\r") for start, end in spans]
 
     def first_line(self, index: int) -> int:
-        """How many lines come before a record."""
+        """The number of lines before a record."""
         return self.data.count(b"\n", 0, self.starts[index])
 
 
 Cutter = Callable[[bytes, bool], Records]
-"""Cuts the records that are whole from the front of some bytes; the second argument says that nothing follows
-them.
-"""
+"""Cuts whole records from the front of some bytes; the second argument says whether they are the last bytes."""
 
 
 def line_cutter(*, keep_blank: bool) -> Cutter:
-    """A record is a line; blank lines are records too if they are kept."""
+    """A cutter whose records are lines; with ``keep_blank`` blank lines are records too."""
 
     def cut(data: bytes, final: bool) -> Records:
         consumed = len(data) if final else data.rfind(b"\n") + 1
@@ -71,10 +69,10 @@ def line_cutter(*, keep_blank: bool) -> Cutter:
 
 
 def quoted_cutter(delimiter: str, quote: str, max_bytes: int) -> Cutter:
-    """A record is a line, or several where a line end is inside of quotes.
+    """A cutter whose records are lines, or several lines where a line end is inside of quotes.
 
     Without a quote character a record is a line. A record whose quotes are broken, or not closed within
-    ``max_bytes``, is damaged: it is one line long, so that no good record after it is taken for a part of it.
+    ``max_bytes``, is damaged: it is taken to be one line long, so that it does not swallow good records after it.
     """
     by_line = line_cutter(keep_blank=False)
     if not quote:
@@ -112,7 +110,7 @@ def _lines(data: bytes, ends: list[int]) -> list[int]:
 
 
 def _patterns(delimiter: bytes, quote: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """What a whole record is, and what the beginning of a record is whose last quotes are not closed."""
+    """The patterns of a whole record, and of the beginning of a record whose last quote is not closed."""
     mark, comma = re.escape(quote), re.escape(delimiter)
     inside = rb"%b[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark, mark)
     value = rb"(?:%b%b|[^%b%b\r\n][^%b\r\n]*+|)" % (inside, mark, mark, comma, comma)

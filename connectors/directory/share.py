@@ -1,4 +1,4 @@
-"""A task's share of the folder: which of its files have something to read, and what was read of each."""
+"""A task's share of the folder: the files it reads, and how far each was read."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class FileState:
-    """What a task knows of a file: how it was when last read, and the last place by member."""
+    """The state of a file for its task: how it was when last read, and the last place by member."""
 
     file: SourceFile
     is_complete: bool = False
     is_refused: bool = False
     is_new: bool = False
-    """Whether a file of this name was finished before, so that the offset that is kept is that one's."""
+    """Whether a file of this name was finished before, so that the committed offset belongs to that one."""
     has_reports: bool = False
-    """Whether malformed rows of it were reported since the last commit."""
+    """Whether malformed rows were reported since the last commit."""
     places: dict[str | None, Bookmark] = field(default_factory=dict)
     opened: dict[str | None, Opened] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Share:
         )
 
     def to_read(self) -> list[FileState]:
-        """Look at the folder: the files that have something to read now, in order of their names."""
+        """Scan the folder for files that have something to read now, in order of their names."""
         try:
             listed = self.listing.files()
         except FileNotFoundError:
@@ -107,13 +107,13 @@ class Share:
         return not is_compressed(file.path) or file.is_settled(now, self._settle_seconds)
 
     def _has_format(self, file: SourceFile) -> bool:
-        """I4: a file that is not read is told of, once."""
+        """Whether the format of a file is known; if not, warn once that it is not read (I4)."""
         if file.path.endswith(".zip") or file_format(self._config, file.name) is not None:
             return True
         if file.name not in self._unknown:
             self._unknown.add(file.name)
             _log.warning(
-                "%s is not read: its name does not say what it holds. Set 'format', or leave it out by 'pattern'.",
+                "%s is not read: its name does not tell its format. Set 'format', or exclude the file with 'pattern'.",
                 file.path,
             )
         return False

@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 
 class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
-    """Reads its share of the files, one after the other, and looks for more when it is through.
+    """Reads its share of the files, one after the other, then scans for more.
 
-    Crash points: a file is read on from the last committed offset, so rows that were published after it come
-    again. A file is moved or deleted only when the offsets that are kept are those of its last rows (I1), and the
-    reports of its malformed ones are kept (I4); a kill between the commit and the move leaves it in the folder, and
-    the next start moves it without reading it again.
+    Crash points: reading resumes at the last committed offset, so rows that were published after it come again. A
+    file is moved or deleted only when the committed offsets are those of its last rows (I1), and the reports of its
+    malformed ones are kept (I4); a kill between the commit and the move leaves it in the folder, and the next start
+    moves it without reading it again.
     """
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             elif self._waiting:
                 self._begin_visit(self._waiting[0])
             elif not looked:
-                # Once a poll: a file that is not complete is to read at every look.
+                # Once a poll: an incomplete file is listed at every scan.
                 self._waiting.extend(self._share.to_read())
                 looked = True
             else:
@@ -65,7 +65,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
                 return None
 
     def commit(self) -> None:
-        """Move or delete the files whose last offsets are committed now: all that was reported is kept."""
+        """Move or delete the files whose last offsets are now committed; all reports are kept by now."""
         for name, finished in self._finished.items():
             self._finished[name] = replace(finished, has_reports=False)
         for state in self._waiting:
@@ -73,11 +73,11 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._finish()
 
     def drained(self) -> bool:
-        """Whether every file was read to its end; files that are not complete are waited for."""
+        """Whether every file was read to its end; incomplete files are waited for."""
         return self._drained
 
     def remaining(self) -> Mapping[str, int]:
-        """The bytes of the task's files that were not read yet, as far as the folder was looked at."""
+        """The unread bytes of the task's files, as of the last scan."""
         return {"bytes": self._share.remaining_bytes()}
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         return Bookmark.from_offset(self.context.offset_storage_reader.offset(partition))
 
     def _read_on(self, rows: Visit) -> None:
-        """Take the next rows of the file, or leave it at its end."""
+        """Take the next rows of the file, or close it at its end."""
         state = self._waiting[0]
         try:
             self._member, more = next(rows)
@@ -101,7 +101,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             if state.is_complete:
                 self._finished[state.file.name] = _finished(state)
         except FileNotFoundError:
-            # It was taken away since the folder was looked at.
+            # It was removed since the scan.
             self._leave()
         except DataError as error:
             self._leave()
@@ -115,7 +115,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._waiting.popleft()
 
     def _take(self, rows: Rows, state: FileState) -> None:
-        """Report the malformed rows. If that fails the task, the rows before are published first."""
+        """Report the malformed rows. If a report fails the task, the rows before it are published first."""
         stop = len(rows)
         for before, malformed in rows.malformed:
             record = SourceRecord(self.config.topic, malformed.text, source_offset=malformed.after.to_offset())
@@ -145,7 +145,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         )
 
     def _idle(self) -> None:
-        """Everything was read that could be: wait before the folder is looked at again."""
+        """Wait before the next scan, since everything that could be read was read."""
         self._finish()
         now, settle_seconds = time.time(), self.config.settle_ms / 1000
         self._drained = self._share.is_drained() and (
@@ -155,7 +155,7 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self.context.wait(self.config.scan_interval_ms / 1000)
 
     def _finish(self) -> None:
-        """I1: what is asked is the store of the offsets itself, whatever was published meanwhile."""
+        """Finish files whose offsets are committed, by the offset store itself and not by what was published (I1)."""
         if self._finisher.leaves:
             self._finished.clear()
             return
@@ -186,18 +186,18 @@ class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
     task_class = DirectorySourceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Tasks that share the files by their paths, those included that are still to come."""
+        """The configs of tasks that share the files by their paths, future files included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
 
     @classmethod
     def exactly_once_support(cls, config: DirectorySourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """Supported, as long as files are only added or appended to."""
+        """Supported as long as files are only added or appended to."""
         return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: DirectorySourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
-        """Allow any file and any position from 0 on, which must be the beginning of a row."""
+        """Allow any file and any position from 0 on; the position must be the beginning of a row."""
         for partition, offset in offsets.items():
             if offset is None:
                 continue

@@ -1,4 +1,4 @@
-"""A visit to one file: all its rows from where reading stood to its end as it is now."""
+"""A visit to one file: reads all its rows from the last place to its current end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from connectors.directory.share import FileState
 __all__ = ["KeptPlace", "Visit", "source_partition", "visit"]
 
 KeptPlace = Callable[[Offset], Bookmark | None]
-"""Gives the place that was committed for a source partition."""
+"""Returns the place that was committed for a source partition."""
 
 Visit = Generator[tuple[str | None, Rows], None, None]
-"""The rows of one visit, each with the member of an archive that they are from; closing it closes the
-file.
-"""
+"""The rows of one visit, each with the archive member they are from; closing it closes the file."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +34,10 @@ def source_partition(state: FileState, member: str | None) -> dict[str, str]:
 
 
 def visit(config: DirectorySourceConfig, state: FileState, matches: Callable[[str], bool], kept: KeptPlace) -> Visit:
-    """The rows and the member they are from; in the end ``state.is_complete`` says whether that was all.
+    """The rows and the member they are from; at the end ``state.is_complete`` says whether the whole file was read.
 
-    A file that cannot be read on is a :class:`~connect.errors.DataError`, one that is gone a
-    ``FileNotFoundError``.
+    Raises :class:`~connect.errors.DataError` when the file cannot be read further, and ``FileNotFoundError`` when it is
+    gone.
     """
     is_complete = True
     with file_errors(state.file.path):
@@ -65,21 +63,21 @@ def visit(config: DirectorySourceConfig, state: FileState, matches: Callable[[st
 
 
 def _is_read(content: Content, place: Bookmark | None) -> bool:
-    """Whether the end of a compressed file was reached before, so that it need not be unpacked again."""
+    """Whether the end of a compressed file was reached before, so it need not be unpacked again."""
     return place is not None and place.finished == content.size and content.has_fingerprint(place.fingerprint)
 
 
 def _reader(
     config: DirectorySourceConfig, state: FileState, content: Content, place: Bookmark | None
 ) -> FileReader | None:
-    """A reader from the place on; ``None`` if too little of the file is written yet."""
+    """A reader from that place on; ``None`` if too little of the file has been written yet."""
     form = file_format(config, content.member or state.file.name)
     if form is None:
         raise DataError(
-            f"{content.name} is not read: its name does not say what it holds. Set 'format', or adapt 'pattern'."
+            f"{content.name} is not read: its name does not tell its format. Set 'format', or change 'pattern'."
         )
     if place is not None and not content.has_fingerprint(place.fingerprint):
-        _log.warning("%s is another file than the one that was read before: reading it anew.", content.name)
+        _log.warning("%s is not the file that was read before: reading it from the beginning.", content.name)
         place = None
         state.opened.pop(content.member, None)
     opened = state.opened.get(content.member) or open_layout(config, content, form)
@@ -90,7 +88,9 @@ def _reader(
     if place is None or place.position < first_row.position:
         return FileReader(config, content, opened.layout, first_row)
     if not content.seek(place.position):
-        _log.warning("%s is shorter than what was read of it before: reading it anew.", content.name)
+        _log.warning(
+            "%s is shorter than the part of it that was read before: reading it from the beginning.", content.name
+        )
         return FileReader(config, content, opened.layout, first_row)
     here = replace(place, fingerprint=content.fingerprint, finished=None)
     return FileReader(config, content, opened.layout, here)

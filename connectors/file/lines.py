@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into lines, many at a time, and knows the byte position after each."""
+"""Cuts a stream of bytes into lines, many at a time, with the byte position after each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JAVA_REPLACE: Final = "replace-as-java"
 
 
 class Positions(Sequence[Offset]):
-    """The source offsets of lines, ``{"position": n}``: the last one is at hand, others are computed."""
+    """The source offsets of lines, ``{"position": n}``: the last one is stored, others are computed."""
 
     __slots__ = ("_ends", "_last")
 
@@ -75,9 +75,9 @@ class LongLine:
 
 
 class LineBuffer:
-    """Takes bytes as they are read and gives whole lines: what has no end yet waits for it.
+    """Takes bytes as they are read and returns whole lines; a line without an end waits for it.
 
-    A line ends with ``\\n``, ``\\r\\n`` or ``\\r``. What it holds is bounded by the bytes of one :meth:`feed`
+    A line ends with ``\\n``, ``\\r\\n`` or ``\\r``. Its memory is bounded by the bytes of one :meth:`feed`
     and ``max_bytes``, the longest line it keeps (I9).
     """
 
@@ -87,7 +87,7 @@ class LineBuffer:
         self.restart(position)
 
     def restart(self, position: int) -> None:
-        """Continue with the bytes of another place; of what was fed before, whole lines are kept."""
+        """Continue with the bytes of another place; whole lines that were fed before are kept."""
         self._position = position
         self._parts: list[bytes] = []
         self._skipping = False
@@ -113,7 +113,7 @@ class LineBuffer:
             self._hold(rest)
 
     def finish(self) -> None:
-        """There is nothing to come: what is left is the last line although nothing ends it."""
+        """End the input: the remaining bytes are the last line, although it has no end."""
         rest = b"".join(self._parts)
         if rest and not self._skipping:
             end = self._position + len(rest)
@@ -135,12 +135,12 @@ class LineBuffer:
         return Lines.joined(parts) if parts else None
 
     def holds(self, count: int) -> bool:
-        """Whether :meth:`take` would give ``count`` lines, or as much as it should give at once."""
+        """Whether :meth:`take` would return ``count`` lines, or as many bytes as it should return at once."""
         blocks = [block for block in self._ready if isinstance(block, _Block)]
         return sum(map(len, blocks)) >= count or sum(block.size for block in blocks) >= _BATCH_BYTES
 
     def _hold(self, data: bytes) -> None:
-        """Keep the beginning of a line; of one that is too long only a byte, maybe half of its end."""
+        """Keep the beginning of a line; of one that is too long only its last byte, which may be half of its end."""
         self._parts.append(data)
         self.unfinished += len(data)
         if not self._skipping and self.unfinished - data.endswith(b"\r") <= self._max_bytes:
@@ -246,7 +246,7 @@ codecs.register_error(_JAVA_REPLACE, _replace)
 
 
 def _last_line_end(data: bytes) -> int:
-    """The index after the last line end of which all is there."""
+    """The index after the last line end that is complete."""
     after = data.rfind(b"\n") + 1
     # A \r in the last place may be half of \r\n: it counts when the next byte is known.
     carriage_return = data.rfind(b"\r", after, len(data) - 1) + 1

@@ -28,8 +28,8 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
 
     Crash points: lines are written in ``put`` and synced in ``flush``, and offsets are committed after that
     (I2). A task killed after ``put`` and before the commit writes the same lines again: at least once (I3).
-    Where it is killed in the middle of a write, or a disk is full, the file ends with half a line. That is
-    ended when a task starts, and the whole line comes again after it.
+    If it is killed during a write, or the disk is full, the file ends with half a line. The next start ends that
+    line, and the whole line follows.
     """
 
     def start(self) -> None:
@@ -108,7 +108,7 @@ def _ends_within_a_line(file: str) -> bool:
             stream.seek(-1, os.SEEK_END)
             return stream.read() != b"\n"
     except OSError:
-        return False  # that may not be read; it may be written to, all the same
+        return False  # it may be writable although it is not readable
 
 
 def _lines(records: SinkBatch) -> str:

@@ -41,7 +41,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         self._input: LineInput | None = None
         self._missing = False
         self._told_unfinished = False
-        # A file that grows is looked at again soon, one that rests now and then.
+        # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
         self._source_partition: Offset = {"filename": self.config.file} if self.config.file else {}
 
@@ -65,13 +65,15 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         return self._batch(lines)
 
     def drained(self) -> bool:
-        """Whether the end of the file is reached; that half a line is left there is told in the log."""
+        """Whether the end of the file is reached; half a line at the end is logged."""
         if self._input is None or not self._input.drained():
             return False
         if self._input.unfinished and not self._told_unfinished:
             self._told_unfinished = True
             unread = self._input.unfinished
-            _log.warning("The last %d bytes of %s are a line without an end and are not read.", unread, self._name)
+            _log.warning(
+                "The last %d bytes of %s are not read, because they are a line without an end.", unread, self._name
+            )
         return True
 
     def remaining(self) -> Mapping[str, int]:
@@ -100,7 +102,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
                 _log.warning("Couldn't find file %s, waiting for it to be created.", path)
             self._missing = True
         except OSError as error:
-            raise ConnectError(f"Cannot open {self._name}: {error}. Let the worker's user read it.") from error
+            raise ConnectError(f"Cannot open {self._name}: {error}. Make it readable for the worker's user.") from error
         return self._input
 
     def _committed_position(self) -> int:
@@ -126,7 +128,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         )
 
     def _report(self, line: LongLine) -> None:
-        """I4: a line that is not read is told of. Its value is its beginning."""
+        """Report a line that is not read (I4); the value of the record is its beginning."""
         position = line.start if line.end is None else line.end
         record = SourceRecord(
             self.config.topic,
@@ -137,7 +139,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         )
         error = DataError(
             f"The line at byte {line.start} of {self._name} is longer than "
-            f"line.max.bytes={self.config.line_max_bytes}. Raise it if such lines are to be read."
+            f"line.max.bytes={self.config.line_max_bytes}. Raise that to read such lines."
         )
         self.context.errant_record_reporter.report(record, error)
 
@@ -149,7 +151,7 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: FileStreamSourceConfig) -> ExactlyOnceSupport:
-        """Supported for a file, as long as it is only appended to; the standard input has no offsets."""
+        """Supported for a file as long as it is only appended to; the standard input has no offsets."""
         return ExactlyOnceSupport.SUPPORTED if config.file else ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod

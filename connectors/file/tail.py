@@ -100,7 +100,7 @@ class Tail:
         elif position > 0 and os.pread(self._file, 1, position - 1) not in (b"\n", b"\r"):
             _log.warning(
                 "Position %d of file %s is not at the beginning of a line: it may not be the file that was "
-                "read before. Reading on there; reset the connector's offsets to read it from the beginning.",
+                "read before. Continuing there; reset the connector's offsets to read it from the beginning.",
                 position,
                 self._path,
             )
@@ -137,9 +137,9 @@ class Tail:
         return True
 
     def _follow(self) -> None:
-        """Give up the file that was rotated away, and begin the one that stands at the path."""
+        """Close the file that was rotated away, and begin the one that is now at the path."""
         if self._buffer.unfinished:
-            _log.warning("The file that was %s ended without a line end; its last line is taken as it is.", self._path)
+            _log.warning("The rotated file %s ends without a line end; publishing its last line as it is.", self._path)
             self._buffer.finish()
         try:
             file = _open(self._path)
@@ -147,7 +147,7 @@ class Tail:
             return
         os.close(self._file)
         self._file = file
-        _log.info("Another file stands at %s: reading it from the beginning.", self._path)
+        _log.info("There is a new file at %s: reading it from the beginning.", self._path)
         self._go_to(0)
 
 
@@ -181,7 +181,7 @@ class StandardInput:
         return self._ended
 
     def remaining(self) -> int | None:
-        """Nobody knows what is still to come."""
+        """``None``: the rest of the input is unknown."""
         return None
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ def _open(path: str) -> int:
     # Opening a pipe without a writer would block, so the kind of the file is looked at first.
     if not stat.S_ISREG(Path(path).stat().st_mode):
         raise ConnectError(
-            f"Cannot read {path}: it is not a regular file. Name a file in 'file', or leave 'file' out "
+            f"Cannot read {path}: it is not a regular file. Name a file in 'file', or remove 'file' "
             "and connect a pipe to the standard input."
         )
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -30,15 +30,15 @@ class SparkSinkConfig(BulkSinkConfig):
         importance=HIGH,
         validator=non_empty,
         group=_STORE,
-        doc="Where the tables and the ledger are: a folder, as a path or as a file: URL. A relative path begins where "
-        "the worker was started.",
+        doc="Where the tables and the ledger are: a folder, as a path or a file: URL. A relative path starts at "
+        "the worker's working directory.",
     )
     topics_dir: str = option(
         default="topics",
         importance=HIGH,
         validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
         group=_STORE,
-        doc="Folder in the store that holds the tables, each in a folder with the name of its topic; when empty, the "
+        doc="Folder in the store that contains the tables, each in a folder with the name of its topic; if empty, the "
         "store itself.",
     )
     partitioner_class: str = option(
@@ -53,43 +53,43 @@ class SparkSinkConfig(BulkSinkConfig):
         default=(),
         importance=MEDIUM,
         group=_LAYOUT,
-        doc="The fields FieldPartitioner divides by. Their values are in the names of the folders only.",
+        doc="The fields that FieldPartitioner divides by. Their values are only in the names of the folders.",
     )
     parquet_codec: Literal["none", "gzip", "snappy", "zstd"] = option(
         default="snappy",
         importance=LOW,
         group=_LAYOUT,
-        doc="How Parquet files are compressed.",
+        doc="Compression of the Parquet files.",
     )
     filename_offset_zero_pad_width: int = option(
         default=10,
         importance=LOW,
         validator=at_least(0),
         group=_LAYOUT,
-        doc="To how many digits offsets in file names are filled up, so that names sort as offsets do.",
+        doc="To how many digits offsets in file names are padded, so that names sort as offsets do.",
     )
     value_schema: str | None = option(
         default=None,
         importance=MEDIUM,
         group=_RECORDS,
-        doc="The schema tables begin with, as JSON in the form of JsonConverter's envelopes. Without it the "
-        "first load finds it in its records.",
+        doc="The initial schema of tables, as JSON in the form of JsonConverter's envelopes. Without it, the "
+        "first load derives the schema from its records.",
     )
     behavior_on_null_values: Literal["fail", "ignore", "write"] = option(
         default="fail",
         importance=LOW,
         group=_RECORDS,
-        doc="What a record without a value is: bad, which errors.tolerance decides about, left out, or a row of nulls.",
+        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write rows of nulls.",
     )
     store_kafka_keys: bool = option(
         default=False,
         importance=LOW,
         group=_RECORDS,
-        doc="Whether tables have a column with the records' keys, called key.",
+        doc="Whether tables have a column named key with the records' keys.",
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """The rules over several options."""
+        """Yield an error for each rule over several options that is broken."""
         try:
             self.store  # noqa: B018 - reading it is the check
         except ConfigError as error:
@@ -99,7 +99,7 @@ class SparkSinkConfig(BulkSinkConfig):
         except ConfigError as error:
             yield error
         if queue := self.originals.get("errors.deadletterqueue.topic.name"):
-            reason = "The Spark sink has no dead letter queue: with errors.tolerance=all it logs what it leaves out."
+            reason = "The Spark sink has no dead letter queue: remove the key. errors.tolerance=all logs bad records."
             yield ConfigError("errors.deadletterqueue.topic.name", queue, reason)
         known = ("DefaultPartitioner", "FieldPartitioner")
         if self.partitioner not in known:
@@ -111,12 +111,12 @@ class SparkSinkConfig(BulkSinkConfig):
 
     @property
     def store(self) -> Path:
-        """The folder ``store.url`` names; :class:`~connect.errors.ConfigError` if it is not a local one."""
+        """The folder that ``store.url`` names; :class:`~connect.errors.ConfigError` if it is not local."""
         try:
             url = urlsplit(self.store_url)
         except ValueError:
             # The reason quotes what it does not understand, which may be a key: it is not chained.
-            raise ConfigError("store.url", shown_url(self.store_url), "Its host is none: use a path.") from None
+            raise ConfigError("store.url", shown_url(self.store_url), "Its host is not valid: use a path.") from None
         if url.scheme not in ("", "file") or url.netloc not in ("", "localhost"):
             reason = "This version writes to local folders: use a path or a file: URL."
             raise ConfigError("store.url", shown_url(self.store_url), reason)
@@ -129,7 +129,7 @@ class SparkSinkConfig(BulkSinkConfig):
 
     @property
     def first_schema(self) -> Schema | None:
-        """The schema tables begin with, if one is given."""
+        """The initial schema of tables, if one is given."""
         if self.value_schema is None:
             return None
         try:
@@ -137,5 +137,5 @@ class SparkSinkConfig(BulkSinkConfig):
         except (ValueError, SchemaError) as error:
             raise ConfigError("value.schema", self.value_schema, str(error)) from error
         if schema.type is not Type.STRUCT:
-            raise ConfigError("value.schema", self.value_schema, "The schema of a table is a struct.")
+            raise ConfigError("value.schema", self.value_schema, "The schema of a table must be a struct.")
         return table_schema(schema)

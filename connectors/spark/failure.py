@@ -1,4 +1,4 @@
-"""Spark's long messages, brought down to the line that says what happened."""
+"""Extracts from Spark's long messages the line that says what happened."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["root_cause"]
 
 
 def root_cause(error: BaseException) -> str:
-    """The innermost cause that Java's message names, or the first line that says anything."""
+    """The innermost cause in Java's message, or its first line with text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     raised = [line.removeprefix(": ") for line in lines if line.startswith(": ")]

@@ -1,4 +1,4 @@
-"""How a table is divided into folders, under the names people know from the storage sinks."""
+"""Partitioners divide tables into folders, under the names known from the storage sinks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["DefaultPartitioner", "FieldPartitioner", "Partitioner", "make_partit
 
 
 class Partitioner(Protocol):
-    """Says by which columns Spark divides what it writes, and in which folder of the table a file belongs."""
+    """Tells by which columns Spark divides its output, and in which folder of the table a file belongs."""
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns whose values name folders; they are not in the files."""
+        """The columns whose values name folders and are not in the files."""
 
     def check(self, table: Schema) -> None:
-        """Raise :class:`~connect.errors.SchemaError` if a table of this schema cannot be divided so."""
+        """Raise :class:`~connect.errors.SchemaError` if a table of this schema cannot be divided that way."""
 
     def folder(self, partition: int, written: str) -> str:
-        """The folder of a file with records of this partition; ``written`` is the one Spark has put it in."""
+        """The folder of a file with records of this partition; ``written`` is the one in which Spark has put it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DefaultPartitioner:
     columns: Sequence[str] = ()
 
     def check(self, table: Schema) -> None:
-        """Any table can be divided so."""
+        """Accept any table."""
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
         """``partition=`` and the number."""
@@ -48,11 +48,11 @@ class FieldPartitioner:
     columns: Sequence[str]
 
     def check(self, table: Schema) -> None:
-        """The fields must be columns, and not be all of them."""
+        """Require the fields to be columns, but not all of them."""
         for name in self.columns:
             if name.startswith(("_", ".")):
                 raise SchemaError(
-                    f"partition.field.name={name} makes folders that readers pass over, as they do with all that begin "
+                    f"partition.field.name={name} makes folders that readers ignore, because their names begin "
                     "with _ or '.': rename the field (ReplaceField)."
                 )
             field = table.field(name)
@@ -67,7 +67,7 @@ class FieldPartitioner:
                     "a folder: choose another, or derive one with a transformation."
                 )
         if set(table.field_names) <= set(self.columns):
-            raise SchemaError("partition.field.name takes all fields of the records; leave one for the files.")
+            raise SchemaError("partition.field.name names all fields of the records; leave one for the files.")
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
         """The folder that Spark has made of the values."""

@@ -6,8 +6,8 @@ schemas they come from, but for the logical types.
 
 A table grows by new columns, and by types that hold every value of the type before, whoever reads the old
 files: ``int8`` to ``int16`` to ``int32`` to ``int64``, ``int8`` and ``int16`` to ``float32``, those and
-``int32`` and ``float32`` to ``float64``. All else, ``int64`` to ``float64`` above all, would change values
-that are written already (invariant I5).
+``int32`` and ``float32`` to ``float64``. Anything else, above all ``int64`` to ``float64``, would change values
+that are already written (invariant I5).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOAT64: Final = _FLOAT32 | {Type.INT32, Type.FLOAT64}
 _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 
 _Resolve = Callable[[Schema, Schema, str], Schema]
-"""What becomes of a column (its path last) when no type holds both of these without loss."""
+"""Resolves two types of a column (its path last) that no type can hold without loss."""
 
 
 def table_schema(value_schema: Schema) -> Schema:
@@ -48,14 +48,14 @@ def widen(table: Schema, seen: Schema) -> Schema:
 
 
 def widen_where_possible(table: Schema, seen: Schema) -> Schema:
-    """The same, but where a column's types have nothing in common it keeps the type it has."""
+    """As :func:`widen`, but a column whose types have nothing in common keeps its type."""
     return _widened(table, seen, "", lambda kept, _seen, _path: kept)
 
 
 def in_common(first: Schema, second: Schema) -> Schema:
-    """The schema for rows of both tables before anything is written, where ``first`` has the last word.
+    """The schema for rows of both tables before anything is written, where ``first`` takes precedence.
 
-    A whole number in one and a float in the other are a float here: which values it holds exactly shows when
+    A whole number in one and a float in the other become a float: whether it holds the values exactly is checked when
     they are written.
     """
     return _widened(first, second, "", _float_or_first)
@@ -128,8 +128,8 @@ def _number(table: Type, seen: Type) -> Type | None:
 def _refuse(table: Schema, seen: Schema, path: str) -> Schema:
     raise SchemaError(
         f'Column "{path or "value"}" of the table is {_described(table)} and cannot hold {_described(seen)} '
-        "without changing values. Make the records alike (a transformation such as Cast may do it), or begin "
-        "another table (topics.dir) whose type is declared with value.schema."
+        "without changing values. Make the records alike, for example with the transformation Cast, or begin "
+        "another table (topics.dir) and declare its type with value.schema."
     )
 
 

@@ -66,7 +66,7 @@ def _type(name: object) -> Type:
     if name in _TYPE_NAMES:
         return Type(name)
     known = ", ".join(sorted(_TYPE_NAMES | _FLOATS.keys()))
-    raise SchemaError(f"A schema has the type {name!r}, which is none of {known}.")
+    raise SchemaError(f"A schema has the unknown type {name!r}: use one of {known}.")
 
 
 def _fields(documents: object) -> list[Field]:

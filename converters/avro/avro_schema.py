@@ -1,4 +1,4 @@
-"""Avro schemas: parsed from the JSON that a registry keeps, names resolved."""
+"""Avro schemas, parsed from the JSON that a registry keeps, with their names resolved."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TOO_DEEP: Final = "The Avro schema is nested too deeply to be read."
 
 @dataclass(eq=False, slots=True)
 class AvroSchema:
-    """One type of an Avro schema; what does not belong to its kind is empty.
+    """One type of an Avro schema; attributes of other kinds are empty.
 
     ``kind`` is the name of a primitive type, or ``record``, ``enum``, ``fixed``, ``array``, ``map``, ``union``. A
-    record may hold itself.
+    record may contain itself.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class AvroSchema:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: dict[str, Any] = field(default_factory=dict)
-    """What Avro does not define or only defines as an annotation, in order: ``logicalType``, ``connect.name``, ..."""
+    """Properties that Avro does not define, or only as annotations, in order: ``logicalType``, ``connect.name``, ..."""
     fields: list[AvroField] = field(default_factory=list)
     symbols: tuple[str, ...] = ()
     enum_default: str | None = None
@@ -54,7 +54,7 @@ class AvroSchema:
 
     @property
     def element(self) -> AvroSchema:
-        """``items`` of an array or a map."""
+        """The type of the elements of an array, or of the values of a map."""
         assert self.items is not None
         return self.items
 
@@ -85,9 +85,9 @@ def is_null(schema: AvroSchema) -> bool:
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroSchema:
-    """The Avro schema in ``text``, which may use the named types of ``references``, each after what it uses itself.
+    """The Avro schema in ``text``, which may use the named types of ``references``, each after those it uses itself.
 
-    Raises :class:`~connect.errors.SchemaError` when it is none.
+    Raises :class:`~connect.errors.SchemaError` when it is not a valid schema.
     """
     reader = _Parser()
     try:
@@ -105,7 +105,7 @@ def _load(text: str) -> Any:
         # The registry gives a primitive type as a JSON text, some others as the bare word.
         if text.strip() in PRIMITIVES:
             return text.strip()
-        raise SchemaError(f"The Avro schema is no JSON: {error}") from error
+        raise SchemaError(f"The Avro schema is not JSON: {error}") from error
 
 
 class _Parser:
@@ -121,7 +121,7 @@ class _Parser:
         if isinstance(kind, (dict, list)):
             return self.parse(kind, namespace)
         if not isinstance(kind, str):
-            raise SchemaError(f"An Avro type is a name, an array or an object with a type, not {_shown(node)}.")
+            raise SchemaError(f"An Avro type is a name, an array or an object with a type, not {_abridged(node)}.")
         if kind in _NAMED:
             return self._define(node, "record" if kind == "error" else kind, namespace)
         props = {key: value for key, value in node.items() if key not in _OWN.get(kind, _PRIMITIVE_OWN)}
@@ -130,7 +130,7 @@ class _Parser:
         if kind in ("array", "map"):
             member = "items" if kind == "array" else "values"
             if member not in node:
-                raise SchemaError(f'An Avro {kind} needs "{member}": {_shown(node)}')
+                raise SchemaError(f'An Avro {kind} needs "{member}": {_abridged(node)}')
             return AvroSchema(kind, props=props, items=self.parse(node[member], namespace))
         return self._reference(kind, namespace)
 
@@ -147,13 +147,15 @@ class _Parser:
         branches = tuple(self.parse(member, namespace) for member in node)
         names = [branch.full_name for branch in branches]
         if len(set(names)) < len(names) or "union" in names:
-            raise SchemaError(f"An Avro union holds no unions and every type once, not {', '.join(names)}.")
+            raise SchemaError(
+                f"An Avro union has each type once and no unions in it, but this one has {', '.join(names)}."
+            )
         return AvroSchema("union", branches=branches)
 
     def _define(self, node: dict[str, Any], kind: str, namespace: str | None) -> AvroSchema:
         name, given = node.get("name"), node.get("namespace")
         if not isinstance(name, str) or not name:
-            raise SchemaError(f"An Avro {kind} needs a name: {_shown(node)}")
+            raise SchemaError(f"An Avro {kind} needs a name: {_abridged(node)}")
         own_namespace = given if isinstance(given, str) else namespace
         full_name = name.lstrip(".") if "." in name else joined(own_namespace, name)
         if full_name in self._named:
@@ -173,19 +175,19 @@ class _Parser:
     def _fill_enum(schema: AvroSchema, node: dict[str, Any]) -> None:
         symbols = node.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
-            raise SchemaError(f'An Avro enum needs "symbols", a list of texts: {_shown(node)}')
+            raise SchemaError(f'An Avro enum needs "symbols", a list of texts: {_abridged(node)}')
         schema.symbols = tuple(symbols)
         schema.enum_default = _text(node, "default")
 
     def _fields(self, node: dict[str, Any], namespace: str | None) -> list[AvroField]:
         members = node.get("fields")
         if not isinstance(members, list):
-            raise SchemaError(f'An Avro record needs "fields", a list: {_shown(node)}')
+            raise SchemaError(f'An Avro record needs "fields", a list: {_abridged(node)}')
         fields: dict[str, AvroField] = {}
         for member in members:
             name = _text(member, "name") if isinstance(member, dict) else None
             if name is None or "type" not in member:
-                raise SchemaError(f"A field of an Avro record needs a name and a type: {_shown(member)}")
+                raise SchemaError(f"A field of an Avro record needs a name and a type: {_abridged(member)}")
             if name in fields:
                 raise SchemaError(f"The Avro record {node['name']} has the field {name} twice.")
             fields[name] = AvroField(
@@ -219,10 +221,10 @@ def _text(node: dict[str, Any], member: str) -> str | None:
 def _size(node: dict[str, Any]) -> int:
     size = node.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise SchemaError(f'An Avro fixed needs "size", a whole number from 0: {_shown(node)}')
+        raise SchemaError(f'An Avro fixed needs "size", a whole number from 0: {_abridged(node)}')
     return size
 
 
-def _shown(node: Any) -> str:
+def _abridged(node: Any) -> str:
     text = json.dumps(node, ensure_ascii=False)
     return text if len(text) <= 200 else f"{text[:200]}..."

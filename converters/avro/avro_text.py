@@ -26,7 +26,7 @@ def avro_text(schema: AvroSchema) -> str:
     """The JSON text of a schema.
 
     Raises :class:`~connect.errors.SchemaError` when it has two different types of one name, or is too large to be
-    written: only named types are written once however often they are used.
+    written: only named types are written once, however often they are used.
     """
     try:
         return _dumps(_Writer().write(schema, None))
@@ -36,19 +36,19 @@ def avro_text(schema: AvroSchema) -> str:
 
 def _dumps(node: Any) -> str:
     try:
-        text = orjson.dumps(_shown(node)).decode()
+        text = orjson.dumps(_with_java_floats(node)).decode()
     except orjson.JSONEncodeError as error:
         raise SchemaError(f"The schema cannot be written as JSON: {error}") from error
     return _ESCAPE.sub(lambda match: match[0] if match[1] is None else f"\\u00{match[1].upper()}", text)
 
 
-def _shown(node: Any) -> Any:
-    """The JSON with its fractions as Java shows them: 1.0E7."""
+def _with_java_floats(node: Any) -> Any:
+    """The JSON with its floats as Java writes them: 1.0E7."""
     match node:
         case dict():
-            return {key: _shown(value) for key, value in node.items()}
+            return {key: _with_java_floats(value) for key, value in node.items()}
         case list():
-            return [_shown(value) for value in node]
+            return [_with_java_floats(value) for value in node]
         case float():
             return orjson.Fragment(double_text(node).encode())
         case _:

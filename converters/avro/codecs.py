@@ -1,4 +1,4 @@
-"""What the converter keeps for each schema: how its values are written, and how messages in it are read."""
+"""Caches of writers by Connect schema and of readers by schema id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Codecs", "Reader"]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How messages of one schema are read, and the Connect schema that their values have."""
+    """The decoder of the messages of one schema, and the Connect schema of their values."""
 
     schema: Schema | None
     decode: Decode
@@ -29,14 +29,14 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A Connect schema as Avro has it."""
+    """A Connect schema translated to Avro."""
 
     avro: AvroSchema
     text: str
 
 
 class Codecs:
-    """The readers and writers of the schemas seen last, ``schemas.cache.config`` of each at most."""
+    """The readers and writers of the most recent schemas, at most ``schemas.cache.config`` of each."""
 
     def __init__(self, config: AvroConverterConfig, registry: RegistryClient, *, is_key: bool) -> None:
         self._config = config
@@ -52,7 +52,7 @@ class Codecs:
 
     @property
     def may_change(self) -> bool:
-        """Whether the writers and readers have to be asked for anew, as the latest schema may have changed."""
+        """Whether writers and readers must be fetched each time, because the latest schema may have changed."""
         return self._config.use_latest_version and self._config.latest_cache_ttl_sec >= 0
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Codecs:
         return encoder(schema, written.avro, self._registry.look_up(subject, written.text).id, config)
 
     def _writer_in(self, schema: Schema | None, written: _Written, target: RegisteredSchema, *, strict: bool) -> Encode:
-        """The encoder for a schema that the registry gives, into which the values have to fit."""
+        """The encoder for a schema chosen in the registry, which the values have to fit."""
         avro = self._parsed(target)
         if strict:
             try:
@@ -88,7 +88,7 @@ class Codecs:
             except SchemaError as error:
                 key = "id" if self._config.use_schema_id >= 0 else "latest"
                 raise SchemaError(
-                    f"Incompatible schema {written.text}: the schema with id {target.id}, in which it should be "
+                    f"Incompatible schema {written.text}: the schema with id {target.id}, in which values should be "
                     f"written, cannot read it. {error} Set {key}.compatibility.strict=false to disable this check."
                 ) from error
         return encoder(schema, avro, target.id, self._config)
@@ -123,14 +123,14 @@ class Codecs:
         if registered.kind != "AVRO":
             raise DataError(
                 f"The schema with id {registered.id} is of type {registered.kind} and not Avro: use the converter that "
-                "the message was written with."
+                "wrote the message."
             )
         return parse_avro(registered.text, self._registry.referenced(registered))
 
     # -- subjects ------------------------------------------------------------------------------------------------
 
     def _known_subject(self, topic: str) -> str | None:
-        """The subject where it does not depend on the schema."""
+        """The subject, if it does not depend on the schema."""
         return None if self._strategy.uses_record else self._strategy.subject(topic, None, is_key=self._is_key)
 
     def _subject(self, topic: str, avro: AvroSchema) -> str:

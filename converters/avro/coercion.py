@@ -1,4 +1,4 @@
-"""Values that stand for those of a Connect type without being exactly of its Python class."""
+"""Conversions of values that stand for a Connect type without being of its exact Python class."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def _as_float(value: Any) -> float:
         return float(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > _EXACT_IN_DOUBLE:
-            raise DataError(f"The whole number {value} may not be held exactly; make it a float to have it rounded.")
+            raise DataError(
+                f"The whole number {value} cannot be held exactly as a float; pass a float to have it rounded."
+            )
         return float(value)
     raise _unfit(value, "a number")
 
@@ -57,7 +59,7 @@ def _as_dict(value: Any) -> dict[Any, Any]:
 
 
 def _completed(value: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The struct with its missing fields as nulls."""
+    """Adds the missing fields of a struct as nulls."""
     unknown = value.keys() - set(names)
     if unknown:
         raise MalformedError(f"{min(map(str, unknown))} is not a valid field name")
@@ -114,4 +116,4 @@ COERCIONS: Final[dict[str, Callable[..., Any]]] = {
     "as_unscaled": _as_unscaled,
     "completed": _completed,
 }
-"""The conversions by the names that compiled encoders call them by; each refuses what it is not for."""
+"""The conversions by the names under which compiled encoders call them; each refuses values it does not apply to."""

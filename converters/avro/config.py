@@ -1,4 +1,4 @@
-"""The options of the Avro converter: how schemas and values are mapped, and where the registry is."""
+"""The options of the Avro converter: the mapping of schemas and values, and the registry."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ __all__ = ["AvroConverterConfig", "AvroDataConfig"]
 
 
 class AvroDataConfig(Config):
-    """How Connect's schemas and values are mapped to Avro's, as Java's ``AvroDataConfig``."""
+    """The options of the mapping between Connect's data and Avro's, as in Java's ``AvroDataConfig``."""
 
     schemas_cache_config: int = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
-        doc="How many schemas are remembered in each direction, so that they need not be translated again.",
+        doc="How many schemas to cache in each direction.",
     )
     connect_meta_data: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether what Avro lacks of a schema (name, version, doc, parameters, default, 8- and 16-bit integers) is "
-        "written into the Avro schema as connect.* properties, and read from them.",
+        doc="Whether what Avro lacks (name, version, doc, parameters and default of schemas, 8- and 16-bit integers) "
+        "is written into the Avro schema as connect.* properties, and read from them.",
     )
     enhanced_avro_schema_support: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether enums are written as enums again, and the members of unions are named with their namespace.",
+        doc="Whether enums are written as enums again, and members of unions are named with their namespace.",
     )
     scrub_invalid_names: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether characters that Avro does not allow in names are replaced by _; else such a name is refused.",
+        doc="Whether characters that Avro does not allow in names are replaced with _; otherwise they are refused.",
     )
     discard_type_doc_default: bool = option(
         default=False,
         importance=LOW,
-        doc="Whether docs of types and defaults of enums are left out; the doc of a field is then its schema's.",
+        doc="Whether to leave out docs of types and defaults of enums; the doc of a field is then that of its schema.",
     )
     allow_optional_map_keys: bool = option(
         default=False,
@@ -47,7 +47,7 @@ class AvroDataConfig(Config):
     flatten_singleton_unions: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether a union of one type is read as that type; otherwise as a struct with one field.",
+        doc="Whether a union of one type is read as that type; otherwise it is read as a struct with one field.",
     )
     generalized_sum_type_support: bool = option(
         default=False,

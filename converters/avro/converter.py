@@ -25,8 +25,8 @@ _NOTHING: Final = ("", b"\xff")
 class AvroConverter(Converter[AvroConverterConfig]):
     """Writes and reads values as Avro, the schemas in a Confluent-compatible schema registry, byte for byte as Java.
 
-    A message is a zero byte, the id of the schema in four bytes, and the value. A message that is anything else, down
-    to a byte too many, is a :class:`~connect.errors.DataError`; a registry that does not answer is a
+    A message is a zero byte, the id of the schema in four bytes, and the value. A message that is anything else, even
+    by one byte too many, is a :class:`~connect.errors.DataError`; a registry that does not answer is a
     :class:`~connect.errors.RetriableError`.
     """
 
@@ -47,7 +47,7 @@ class AvroConverter(Converter[AvroConverterConfig]):
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The message of a value; ``None`` for a null.
 
-        Raises :class:`~connect.errors.DataError` that names the field when the value is not what the schema says, and
+        Raises :class:`~connect.errors.DataError`, which names the field, when the value does not match the schema, and
         when the registry refuses the schema.
         """
         if value is None:
@@ -77,7 +77,7 @@ class AvroConverter(Converter[AvroConverterConfig]):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """The schema and value of a message; a :class:`~connect.errors.DataError` when it is not as it should be."""
+        """The schema and value of a message; a :class:`~connect.errors.DataError` when it is malformed."""
         if data is None:
             return _TOMBSTONE
         reader = self._reader(topic, data)
@@ -122,7 +122,7 @@ def _check_nullable(schema: Schema | None) -> None:
 
 
 def _end_of_run(messages: Sequence[bytes], start: int, prefix: bytes) -> int:
-    """Where, from ``start`` on, the first message is that does not begin with ``prefix``."""
+    """The index, from ``start`` on, of the first message that does not begin with ``prefix``."""
     try:
         return start + indexOf(map(bytes.startswith, islice(messages, start, None), repeat(prefix)), False)
     except ValueError:

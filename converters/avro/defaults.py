@@ -1,4 +1,4 @@
-"""Default values as JSON, the way Avro schemas hold them, and back."""
+"""Translates default values to and from the JSON in Avro schemas."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _RANGES: Final = {"int": (INT32_MIN, INT32_MAX), "long": (INT64_MIN, INT64_MAX)}
 class Defaults:
     """Translates default values for one schema.
 
-    A struct in a default may leave fields out, which then have their own defaults: a default of two bytes may so stand
-    for any number of values. There is an end to that.
+    A struct in a default may leave fields out, which then have their own defaults: a default of two bytes may stand for
+    any number of values, so their number is limited.
     """
 
     def __init__(self, config: AvroDataConfig) -> None:
@@ -167,7 +167,7 @@ class Defaults:
 
 
 def count_values(value: Any, most: int = 1 << 62) -> int:
-    """How many values a default is made of; about ``most`` and one if they are more."""
+    """The number of values in a default; about ``most`` plus one if there are more."""
     count, parts = 0, [value]
     while parts and count <= most:
         each = parts.pop()
@@ -181,7 +181,7 @@ def count_values(value: Any, most: int = 1 << 62) -> int:
 
 
 def _number(text: str) -> Any:
-    """The number that JSON shows as Java does; what JSON has no number for is a text."""
+    """The JSON number with the text that Java writes; a string where JSON has no such number."""
     return text if text in ("NaN", "Infinity", "-Infinity") else float(text)
 
 

@@ -1,4 +1,4 @@
-"""Connect's schemas as Avro's."""
+"""Translates Connect's schemas to Avro's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOGICAL: Final = {
 
 
 def avro_from_connect(schema: Schema | None, config: AvroDataConfig) -> AvroSchema:
-    """The Avro schema in which values of a Connect schema are written; ``None`` is that of values without one.
+    """The Avro schema in which values of a Connect schema are written; ``None`` stands for values without a schema.
 
     Raises :class:`~connect.errors.SchemaError` when Avro cannot hold the schema, and says what to do.
     """
@@ -71,7 +71,7 @@ class _Translation:
         self._nameless = 0
 
     def translate(self, schema: Schema, *, ignore_optional: bool = False) -> AvroSchema:
-        """The Avro schema of a part; with ``ignore_optional`` what it is besides null."""
+        """The Avro schema of a part; with ``ignore_optional`` without null."""
         key = (schema, ignore_optional and schema.optional)
         made = self._made.get(key)
         if made is None:
@@ -112,8 +112,8 @@ class _Translation:
         names = [member.full_name for member in members]
         if len(set(names)) < len(names) or "union" in names:
             raise SchemaError(
-                f"A union holds every Avro type once and no unions, not {', '.join(names)}: give its members other"
-                " types."
+                f"A union has each Avro type once and no unions in it, but this one has {', '.join(names)}: give its "
+                "members other types."
             )
         null = (AvroSchema("null"),) if schema.optional else ()
         return AvroSchema("union", branches=(*null, *members))

@@ -1,4 +1,4 @@
-"""Names: Avro's, those that Connect's schemas carry, and what stands between them."""
+"""The names of Avro and of Connect's schemas, and their translation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def joined(namespace: str | None, name: str) -> str:
 
 
 def scrub(name: str) -> str:
-    """The name with what Avro does not allow in it replaced, as Kafka Connect's converter does."""
+    """The name with the characters that Avro does not allow replaced, as Java's converter does."""
     if not name or _VALID.fullmatch(name):
         return name
     encoded = quote_plus(name, safe="*-._")
@@ -69,10 +69,10 @@ def scrub_full(full_name: str) -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """The name, which Avro must allow; else a :class:`~connect.errors.SchemaError` that says what to do."""
+    """The name if Avro allows it; otherwise a :class:`~connect.errors.SchemaError` that says what to do."""
     if all(_VALID.fullmatch(part) for part in name.split(".")):
         return name
     raise SchemaError(
-        f"{name!r} is no name that Avro allows for {what}: use letters, digits and _ (ReplaceField renames fields), "
+        f"{name!r} is not a name that Avro allows for {what}: use letters, digits and _ (ReplaceField renames fields), "
         "or set scrub.invalid.names=true to have the other characters replaced."
     )

@@ -1,7 +1,7 @@
-"""The code that all decoders are made of: it reads whole numbers, lengths and counts, and skips values.
+"""The code that all decoders consist of: it reads whole numbers, lengths and counts, and skips values.
 
-In it ``d`` is the message, ``n`` its length, ``i`` the place in it. ``budget`` holds how many more values that take no
-bytes the message may have: without it one of ten bytes could fill the memory.
+In it ``d`` is the message, ``n`` its length, ``i`` the place in it. ``budget`` holds how many more values of no bytes
+the message may have: without it a message of ten bytes could fill the memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from converters.avro.wire import MalformedError, long_tail
 __all__ = ["Reading", "Skipping"]
 
 _MOST_EMPTY: Final = 1000
-"""How many values that take no bytes a message may have, besides one for each of its bytes."""
+"""The number of values of no bytes that a message may have, besides one for each of its bytes."""
 _FIXED: Final = {"float": 4, "double": 8}
 
 
@@ -32,7 +32,7 @@ class Reading:
 
     @contextmanager
     def message(self) -> Iterator[None]:
-        """The code of one message; what it may spend is only reckoned if some of it does."""
+        """A block for the code of one message; the budget is set only if some of the code spends it."""
         source = self._source
         fill = source.slot()
         yield
@@ -40,7 +40,7 @@ class Reading:
             fill(f"budget[0] = {_MOST_EMPTY} + n")
 
     def spend(self, amount: str) -> None:
-        """Reckon that the message has so many values more that take no bytes."""
+        """Charge so many values of no bytes to the budget of the message."""
         source = self._source
         self._spends = True
         source.line(f"budget[0] -= {amount}")
@@ -51,7 +51,7 @@ class Reading:
     def items(self, least: int, values: int) -> Iterator[None]:
         """A block for each element: they come in counted groups, the last of them empty.
 
-        An element takes ``least`` bytes or more; one that takes none is made of so many ``values``.
+        An element takes at least ``least`` bytes; one of no bytes consists of so many ``values``.
         """
         source = self._source
         count = source.new("c")
@@ -93,7 +93,7 @@ class Reading:
         self._source.line(f"{target} = {target} >> 1 ^ -({target} & 1)")
 
     def member(self, target: str, count: int) -> None:
-        """Read which of so many members or symbols it is: twice its number, which is not checked."""
+        """Read the number of a member or symbol, one of ``count``: twice its value, which is not checked."""
         self._source.line(f"{target} = d[i]; i += 1")
         if count > 64:
             self.rest(target)
@@ -118,12 +118,12 @@ class Reading:
         self._source.line(f"{target} = d[i:j]{suffix}; i = j")
 
     def check_end(self) -> None:
-        """Refuse what ends behind the message."""
+        """Refuse a value that ends beyond the message."""
         with self._source.block("if j > n"):
             self._source.line("raise Malformed(f'{j - i} bytes should follow where {n - i} are left')")
 
     def names(self) -> dict[str, object]:
-        """What the code refers to."""
+        """The objects that the code refers to, by their names."""
         return {
             "Malformed": MalformedError,
             "budget": [0],

@@ -1,4 +1,4 @@
-"""Evolution: what was written in one Avro schema, read in another, by the rules of Avro's schema resolution."""
+"""Schema resolution: reads what was written in one Avro schema in another, by Avro's rules."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _SHOWN: Final = 8
 
 
 def check_readable(writer: AvroSchema, reader: AvroSchema) -> None:
-    """Refuse, by a :class:`~connect.errors.SchemaError`, two types of which one cannot be read as the other.
+    """Raise a :class:`~connect.errors.SchemaError` when values of ``writer`` cannot be read as ``reader``.
 
-    What they hold is not looked at.
+    Only the types themselves are compared, not their fields, elements and members.
     """
     if writer is reader:
         return
     same = writer.kind == reader.kind and (writer.kind != "fixed" or writer.size == reader.size)
     if not same and (writer.kind, reader.kind) not in _PROMOTIONS:
-        raise SchemaError(f"What is written as Avro type {_shown(writer)} cannot be read as {_shown(reader)}.")
+        raise SchemaError(f"What is written as Avro type {_title(writer)} cannot be read as {_title(reader)}.")
 
 
 class Members:
-    """The members of a union, found by what is written."""
+    """The members of a union, found by the type that was written."""
 
     def __init__(self, union: AvroSchema) -> None:
         self._union = union
@@ -51,7 +51,7 @@ class Members:
             self._by_kind.setdefault(_shape(branch), index)
 
     def place_of(self, writer: AvroSchema) -> int:
-        """Which member a value written as ``writer`` is read as: the first of that type, or a wider one.
+        """The index of the member that a value of ``writer`` is read as: the first of that type, or of a wider one.
 
         Raises :class:`~connect.errors.SchemaError` if there is none.
         """
@@ -62,10 +62,10 @@ class Members:
             wider = [self._by_kind.get((kind, None)) for written, kind in _PROMOTIONS if written == writer.kind]
             found = min((index for index in wider if index is not None), default=None)
         if found is None:
-            members = ", ".join(map(_shown, self._union.branches[:_SHOWN]))
+            members = ", ".join(map(_title, self._union.branches[:_SHOWN]))
             more = ", ..." if len(self._union.branches) > _SHOWN else ""
             raise SchemaError(
-                f"What is written as Avro type {_shown(writer)} cannot be read as one of {members}{more}."
+                f"What is written as Avro type {_title(writer)} cannot be read as one of {members}{more}."
             )
         return found
 
@@ -75,17 +75,17 @@ def _shape(schema: AvroSchema) -> tuple[str, int | None]:
 
 
 def field_pairs(writer: AvroSchema, reader: AvroSchema) -> list[tuple[AvroField, AvroField | None]]:
-    """The fields of ``writer`` in their order, each with the one of ``reader`` that it is read as, if there is one."""
+    """The fields of ``writer`` in their order, each with the field of ``reader`` it is read as, or ``None``."""
     by_name = {alias: field for field in reader.fields for alias in field.aliases}
     by_name |= {field.name: field for field in reader.fields}
     return [(field, by_name.get(field.name)) for field in writer.fields]
 
 
 def enum_symbols(writer: AvroSchema, reader: AvroSchema) -> tuple[str | None, ...]:
-    """What each symbol of ``writer`` is in ``reader``; ``None`` for one that it does not know."""
+    """The symbols of ``writer`` as ``reader`` has them; ``None`` for those it does not know."""
     known = set(reader.symbols)
     return tuple(symbol if symbol in known else reader.enum_default for symbol in writer.symbols)
 
 
-def _shown(schema: AvroSchema) -> str:
+def _title(schema: AvroSchema) -> str:
     return f"{schema.kind} {schema.name}" if schema.name is not None else schema.kind

@@ -1,4 +1,4 @@
-"""Values without a schema: each is a record with one field a kind, of which that of its kind is set."""
+"""Values without a schema: each is a record with one field for each kind, of which one is set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS: Final = 9
 _DOUBLE: Final = struct.Struct("<d")
 _FLOAT: Final = struct.Struct("<f")
 _DEEPEST: Final = 300
-"""How far values may be nested, to be read and to be written: Python itself ends at some 1000 calls in each other."""
+"""The depth to which values may be nested, read or written: Python itself allows some 1,000 nested calls."""
 _TOO_DEEP: Final = f"it is nested too deeply, more than {_DEEPEST} levels"
 _Read = Callable[[bytes, int], tuple[Any, int]]
 _ReadNested = Callable[[bytes, int, int], tuple[Any, int]]
@@ -118,7 +118,7 @@ _NESTED_READERS: Final[tuple[_ReadNested, ...]] = (_array, _map)
 
 
 def write_schemaless(out: bytearray, value: Any, depth: int = 0) -> None:
-    """Add the bytes of a value; a :class:`~connect.errors.DataError` if it is of no kind that needs no schema.
+    """Add the bytes of a value; a :class:`~connect.errors.DataError` if its type needs a schema.
 
     A whole number is a ``long``, any other number a ``double``.
     """

@@ -1,4 +1,4 @@
-"""What a Connect schema is beyond its type: a union, an enum, a fixed, a map that Avro lacks."""
+"""The shapes of schemas beyond their types: unions, enums, fixed, maps of entries, values without a schema."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _NAMED = ("record", "enum", "fixed")
 
 
 def part(schema: Schema | None) -> Schema:
-    """The schema of an element, a key or a value, which arrays and maps always have."""
+    """The schema of an element, a key or a value; arrays and maps always have one."""
     assert schema is not None
     return schema
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a union: one of its fields is set."""
+    """Whether a schema stands for a union: a struct of which one field is set."""
     return schema.type is Type.STRUCT and (schema.name == UNION or GENERALIZED_UNION in schema.parameters)
 
 
@@ -69,7 +69,7 @@ def enum_name(schema: Schema, config: AvroDataConfig) -> str | None:
 
 
 def fixed_size(schema: Schema) -> int | None:
-    """How many bytes the values of a schema have, if it is written as an Avro fixed."""
+    """The size of the values of a schema in bytes, if it is written as an Avro fixed."""
     if schema.type is not Type.BYTES or schema.name is None:
         return None
     text = schema.parameters.get(FIXED_SIZE)
@@ -81,7 +81,7 @@ def fixed_size(schema: Schema) -> int | None:
 
 
 def is_avro_map(schema: Schema, config: AvroDataConfig) -> bool:
-    """Whether a map is written as an Avro map; Avro has no others than those with string keys."""
+    """Whether a map is written as an Avro map, whose keys are always strings."""
     key = part(schema.key_schema)
     return key.type is Type.STRING and (not key.optional or config.allow_optional_map_keys)
 
@@ -99,7 +99,7 @@ def is_schemaless(schema: AvroSchema) -> bool:
 
 
 def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> str:
-    """What the field of a Connect union is called that stands for a member of an Avro union."""
+    """The name of the field in a Connect union that stands for a member of an Avro union."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     if schema.kind in _NAMED:
@@ -108,7 +108,7 @@ def avro_member_name(schema: AvroSchema, index: int, config: AvroDataConfig) -> 
 
 
 def member_name(schema: Schema, index: int, config: AvroDataConfig) -> str:
-    """The same for the schema of that field."""
+    """The name of the field, as :func:`avro_member_name`, by the Connect schema of that field."""
     if config.generalized_sum_type_support:
         return f"{UNION_FIELD}{index}"
     is_enum = schema.type is Type.STRING and (ENUM in schema.parameters or GENERALIZED_ENUM in schema.parameters)

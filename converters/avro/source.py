@@ -1,6 +1,6 @@
-"""Python source put together for one schema, and made into a function.
+"""Python source that is written for one schema and compiled into a function.
 
-The words of a schema never become code: names of fields stand in it as quoted literals, all else is handed over as
+The words of a schema never become code: names of fields stand in it as quoted literals, everything else is passed as
 objects under names made here.
 """
 
@@ -13,13 +13,13 @@ from typing import Any, Final
 __all__ = ["DEEPEST", "Source", "choose"]
 
 DEEPEST: Final = 12
-"""How far blocks are nested in one function: Python allows 20 loops and 100 indentations."""
+"""The depth of blocks in one function: Python allows 20 loops and 100 indentations."""
 _FEW: Final = 8
 """How many numbers are compared one after the other."""
 
 
 class Source:
-    """The lines of a module that is being written, with the objects its code refers to."""
+    """The lines of a module that is being written, and the objects to which its code refers."""
 
     def __init__(self, names: Mapping[str, object]) -> None:
         self._names: dict[str, Any] = dict(names)
@@ -29,7 +29,7 @@ class Source:
         self._serial = 0
 
     def know(self, names: Mapping[str, object]) -> None:
-        """Have the code refer to more objects."""
+        """Add objects to which the code refers."""
         self._names |= names
 
     @property
@@ -38,7 +38,7 @@ class Source:
         return self._indent
 
     def new(self, stem: str) -> str:
-        """A name that nothing has yet."""
+        """A name that is not in use yet."""
         self._serial += 1
         return f"{stem}{self._serial}"
 
@@ -64,7 +64,7 @@ class Source:
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """Add a function of its own, whatever is being written."""
+        """Add a separate function, whatever is being written."""
         lines, indent = self._lines, self._indent
         self._lines, self._indent = [], 0
         try:
@@ -76,7 +76,7 @@ class Source:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Add all lines of the block or, when it raises, none."""
+        """Add all lines of the block or, if it raises, none."""
         lines, written = self._lines, len(self._lines)
         try:
             yield
@@ -105,7 +105,7 @@ class Source:
 def choose(
     source: Source, variable: str, numbers: Sequence[int], write: Callable[[int], None], otherwise: Callable[[], None]
 ) -> None:
-    """Add what does one of several things by a number; where they are many, few numbers are compared."""
+    """Add code that does one of several things by a number; where there are many it compares only few of them."""
     if len(numbers) > _FEW:
         middle = len(numbers) // 2
         with source.block(f"if {variable} < {numbers[middle]}"):

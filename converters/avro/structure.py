@@ -1,4 +1,4 @@
-"""What is known of an Avro schema as a whole, found in one walk that sees each type once, however often it is used."""
+"""Facts of an Avro schema as a whole, found in one walk that visits each type once, however often it is used."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from converters.avro.avro_schema import NO_DEFAULT, AvroSchema
 __all__ = ["DEEPEST_SCHEMA", "Facts", "Forms", "Structure", "check_depth"]
 
 DEEPEST_SCHEMA: Final = 200
-"""How far the JSON of a schema may be nested. What writes it ends at 254 levels, and walks over types at Python's 1,000
-calls in each other: some five for each type."""
+"""The depth to which the JSON of a schema may be nested. Writing ends at 254 levels, walks over types end at Python's
+1,000 nested calls, some five for each type."""
 
 _SMALL: Final = 16
 _ENDLESS: Final = 1 << 62
@@ -24,24 +24,24 @@ _LEAST: Final = {"null": 0, "float": 4, "double": 8}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of one type."""
+    """The facts of one type."""
 
     height: int
-    """How far its JSON is nested, at most."""
+    """The greatest depth of its JSON."""
     expansion: int
-    """How many types it has if each is counted as often as it is used."""
+    """The number of its types, each counted as often as it is used."""
     least: int
-    """How many bytes a value takes at least."""
+    """The least number of bytes that a value takes."""
     values: int
-    """How many values one value is made of, of a type that takes no bytes."""
+    """The number of values that one value consists of, for a type of no bytes."""
 
 
 _OPEN: Final = Facts(0, _ENDLESS, 1, 1)
-"""What is assumed of a record within itself."""
+"""The facts assumed of a record within itself."""
 
 
 class Structure:
-    """The facts of all types of a schema, which is kept by whoever asks."""
+    """The facts of all types of a schema, which the caller must keep alive."""
 
     def __init__(self, root: AvroSchema) -> None:
         self._facts: dict[int, Facts] = {}
@@ -58,11 +58,11 @@ class Structure:
         return self._facts[id(schema)]
 
     def is_shared(self, record: AvroSchema) -> bool:
-        """Whether there should be one function for a record: it is used often, and too large to be written out."""
+        """Whether a record should have a function of its own: it is used often, and too large to be repeated."""
         return self._uses[id(record)] > 1 and self._facts[id(record)].expansion > _SMALL
 
     def _walk(self, root: AvroSchema) -> Iterator[AvroSchema]:
-        """Give each type once, after those that it holds; needs no more of Python's stack for a deeper schema."""
+        """Yield each type once, after those it contains, without recursion: a schema may be deeper than the stack."""
         facts, uses = self._facts, self._uses
         facts[id(root)] = _OPEN
         stack = [(root, _parts(root))]
@@ -81,7 +81,7 @@ class Structure:
 
 
 def check_depth(schema: AvroSchema) -> AvroSchema:
-    """Give the schema back; one that is nested too deeply is a :class:`~connect.errors.SchemaError`."""
+    """Return the schema; raise :class:`~connect.errors.SchemaError` if it is nested too deeply."""
     height = Structure(schema).of(schema).height
     if height > DEEPEST_SCHEMA:
         raise SchemaError(
@@ -113,7 +113,7 @@ def _facts_of(schema: AvroSchema, known: dict[int, Facts]) -> Facts:
 
 
 class Forms:
-    """Numbers types by what they say: two that are written the same have one number. None of them holds itself."""
+    """Numbers types by their content: two that are written the same have one number. None may contain itself."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}

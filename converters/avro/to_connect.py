@@ -1,4 +1,4 @@
-"""Avro's schemas as Connect's."""
+"""Translates Avro's schemas to Connect's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | N
     """The Connect schema of values written in an Avro schema; ``None`` if they were written without one.
 
     ``version`` is the version of the schema in its subject, for a schema that does not hold one itself. Raises
-    :class:`~connect.errors.SchemaError` when Connect has no such schema.
+    :class:`~connect.errors.SchemaError` when Connect cannot represent the schema.
     """
     if is_schemaless(avro):
         return None
@@ -56,7 +56,7 @@ def connect_from_avro(avro: AvroSchema, config: AvroDataConfig, version: int | N
 
 
 def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
-    """The type that a union stands for besides null, if Connect has it as that type; ``None`` for real unions."""
+    """The only type of a union besides null, if Connect reads the union as that type; ``None`` for real unions."""
     present = [branch for branch in avro.branches if not is_null(branch)]
     if len(present) != 1 or (len(avro.branches) == 1 and not config.flatten_singleton_unions):
         return None
@@ -64,7 +64,7 @@ def only_branch(avro: AvroSchema, config: AvroDataConfig) -> AvroSchema | None:
 
 
 class ConnectSchemas:
-    """Translates Avro schemas; what is used often in them is translated once."""
+    """Translates Avro schemas; types that are used often are translated once."""
 
     def __init__(self, config: AvroDataConfig) -> None:
         self._config = config
@@ -94,7 +94,7 @@ class ConnectSchemas:
         return known
 
     def _of_field(self, field: AvroField | None) -> tuple[object, ...]:
-        """What a field makes of the schema of its type."""
+        """The attributes of a field that become part of its schema."""
         if field is None:
             return (None, None)
         default = None if field.default is NO_DEFAULT else json.dumps(field.default)
@@ -119,7 +119,7 @@ class ConnectSchemas:
         try:
             return schema.replace(default=self._defaults.value(schema, avro, node))
         except DataError as error:
-            log.warning("The default of the Avro schema %s is left out, it is not valid: %s", avro.full_name, error)
+            log.warning("Ignoring the default of the Avro schema %s, which is not valid: %s", avro.full_name, error)
             return schema
 
     def _attributes(self, avro: AvroSchema) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class ConnectSchemas:
     def _record(self, avro: AvroSchema) -> dict[str, Any]:
         if id(avro) in self._open:
             raise SchemaError(
-                f"The Avro record {avro.full_name} holds itself, which a Connect schema cannot: read the topic as"
+                f"The Avro record {avro.full_name} contains itself, which a Connect schema cannot: read the topic as"
                 " bytes (ByteArrayConverter), or write it with a limited depth."
             )
         self._open.add(id(avro))

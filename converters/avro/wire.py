@@ -9,13 +9,13 @@ from connect.errors import DataError
 __all__ = ["HEADER", "SMALL", "MalformedError", "header", "long_tail", "read_id", "varint"]
 
 HEADER: Final = 5
-"""How many bytes come before the body: a zero, and the id of the schema in four."""
+"""The size of what precedes the body: a zero byte, and the id of the schema in four."""
 
 _LONGEST: Final = 10
 
 
 class MalformedError(Exception):
-    """Bytes are not what the schema says; the text tells where they differ."""
+    """Bytes do not match the schema; the text says how."""
 
 
 def header(schema_id: int) -> bytes:
@@ -26,7 +26,7 @@ def header(schema_id: int) -> bytes:
 def read_id(data: bytes) -> int:
     """The id of the schema that a message was written in.
 
-    Raises :class:`~connect.errors.DataError` when it does not begin as such messages do.
+    Raises :class:`~connect.errors.DataError` when it does not begin with such an id.
     """
     if len(data) < HEADER:
         raise DataError(
@@ -55,11 +55,11 @@ def varint(number: int) -> bytes:
 
 
 SMALL: Final = tuple(varint(number) for number in range(1 << 14))
-"""What :func:`varint` gives for the numbers that are met most."""
+"""The results of :func:`varint` for the most frequent numbers."""
 
 
 def long_tail(data: bytes, place: int, first: int) -> tuple[int, int]:
-    """The rest of a number whose ``first`` byte, the one before ``place``, says that more follow, and its end."""
+    """The number that begins with the byte ``first``, before ``place``, and continues after it; and where it ends."""
     number, shift = first & 0x7F, 7
     for _ in range(_LONGEST - 1):
         byte = data[place]

@@ -1,9 +1,9 @@
-"""JSON texts straight into Arrow, by pyarrow's own JSON reader. Importing this needs pyarrow.
+"""Reads JSON texts directly into Arrow, with pyarrow's own JSON reader. Importing this needs pyarrow.
 
-That reader is quick but follows its own rules. It is trusted with a batch only where they are Kafka Connect's as well:
-everything it would coerce, invent or stumble over is looked for before and after, and found leaves a ``DoubtError``,
-with which the caller goes through the rows. What it does by itself was tried out: it refuses text where a number is
-due, numbers out of range, fractions in whole numbers, a known field given twice, half surrogate pairs.
+That reader is quick but follows its own rules. It is trusted with a batch only where those are Kafka Connect's as well:
+everything it would coerce, invent or misread is looked for before and after, and raises ``DoubtError``, upon which the
+caller reads the rows one by one. By experiment, it refuses by itself: text where a number is expected, numbers out of
+range, fractions in whole numbers, a known field given twice, half surrogate pairs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ArrowReader:
     def __init__(self, schema: Schema, *, replace_null: bool) -> None:
         self._schema = schema
         self._replace_null = replace_null
-        # Nobody can write a record that has this member.
+        # Random, so that nobody can write a record that has this member.
         self._marker = secrets.token_hex(8)
         fields = [(self._marker, pa.int8()), *((field.name, _read_type(field.schema)) for field in schema.fields)]
         self._fields = pa.schema(fields)
@@ -59,11 +59,11 @@ class ArrowReader:
 
     @staticmethod
     def can_read(schema: Schema) -> bool:
-        """Whether values of a schema can be read: structs of anything but maps and empty structs."""
+        """Whether values of a schema can be read: structs without maps and empty structs in them."""
         return schema.type is Type.STRUCT and _read_type(schema) is not None
 
     def read(self, payloads: Sequence[bytes]) -> pa.Array[Any]:
-        """The structs of many JSON texts; ``DoubtError`` unless they are all sure to be what the rows would be."""
+        """The structs of many JSON texts; ``DoubtError`` unless they are certain to equal what the rows would give."""
         if {payload[:1] for payload in payloads} != {b"{"}:
             raise DoubtError
         lead = b'{"%b":0,' % self._marker.encode()
@@ -84,7 +84,7 @@ class ArrowReader:
             try:
                 return self._parsed(text, "error")
             except DoubtError:
-                pass  # perhaps there are only fields that the schema has not
+                pass  # there may only be fields that the schema does not have
         _check_others(text, payloads)
         table = self._parsed(text, "ignore")
         self._has_others = True
@@ -106,7 +106,7 @@ class ArrowReader:
             raise DoubtError from error
 
     def _finished(self, array: Any, schema: Schema, hidden: int) -> Any:
-        """An array as it was read, made one of the schema; in ``hidden`` places the struct around it is null."""
+        """Turns an array as it was read into one of the schema; in ``hidden`` places the struct around it is null."""
         has_default = schema.default is not None and self._replace_null
         if array.null_count > hidden and (has_default or not schema.optional):
             raise DoubtError
@@ -130,7 +130,7 @@ class ArrowReader:
         return pa.StructArray.from_arrays(children, fields=_members(schema), mask=mask)
 
     def _decoded(self, array: Any, schema: Schema, hidden: int) -> Any:
-        """Bytes and decimals from their base64 text."""
+        """Decodes bytes and decimals from their base64 text."""
         of = schema.as_optional() if hidden else schema
         decode = decoder(of, replace_null=self._replace_null, nested=True)
         try:
@@ -141,7 +141,7 @@ class ArrowReader:
 
 
 def _check_unicode(text: bytes) -> None:
-    """Raise ``DoubtError`` for bytes that are not UTF-8, which pyarrow does not look at."""
+    """Raise ``DoubtError`` for bytes that are not UTF-8, which pyarrow does not check."""
     try:
         text.decode()
     except UnicodeDecodeError as error:
@@ -149,7 +149,7 @@ def _check_unicode(text: bytes) -> None:
 
 
 def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
-    """Raise ``DoubtError`` for what may be in fields that are left out and that orjson would not take."""
+    """Raise ``DoubtError`` for what orjson would refuse in fields that are left out."""
     if b"NaN" in text or b"Inf" in text:
         raise DoubtError
     try:
@@ -159,7 +159,7 @@ def _check_others(text: bytes, payloads: Sequence[bytes]) -> None:
 
 
 def _check_floats(array: Any) -> None:
-    """Raise ``DoubtError`` for numerals JSON has not, and for zeros of which the text alone tells the sign."""
+    """Raise ``DoubtError`` for numbers that JSON does not have, and for zeros whose sign only the text tells."""
     doubles = array if array.type.equals(pa.float64()) else array.cast(pa.float64())
     if not pc.all(pc.is_finite(doubles), min_count=0).as_py():
         raise DoubtError

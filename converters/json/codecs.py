@@ -1,4 +1,4 @@
-"""The readers and writers that the converter keeps, and the frames by which it knows envelopes again."""
+"""Caches of readers and writers by schema, and of the frames by which envelopes are recognised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_TRIES: Final = 4
 
 
 class Codecs:
-    """The readers and writers of the schemas seen last, ``schemas.cache.size`` of each at most."""
+    """The readers and writers of the most recent schemas, at most ``schemas.cache.size`` of each."""
 
     def __init__(self, config: JsonConverterConfig) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class Codecs:
         return schema_from_json(node, self._read_default)
 
     def frame_of(self, message: bytes, last: Frame) -> tuple[Frame, bytes] | None:
-        """The frame of a message and its payload, if one like it was learned; it is likely to be the last one."""
+        """The frame of a message and its payload, if the frame is known; the last one is tried first."""
         if (payload := last.payload(message)) is not None:
             return last, payload
         for key in _likely_keys(message):
@@ -50,7 +50,7 @@ class Codecs:
         return None
 
     def learned(self, envelope: Envelope) -> tuple[Reader, Frame | None]:
-        """The reader of an envelope, and the frame by which others like it will be known."""
+        """The reader of an envelope, and the frame by which others like it will be recognised."""
         if envelope.opening is None:
             return self.reader(self.schema(envelope.schema)), None
         key = envelope.opening if envelope.closing == b"}" else envelope.closing
@@ -73,10 +73,10 @@ class Codecs:
 
 
 def _likely_keys(message: bytes) -> Iterator[bytes]:
-    """What the frame of a message may be kept under: the bytes up to the payload, or those that follow it.
+    """Candidate keys of a message's frame: the bytes up to the payload, or those that follow it.
 
-    These words may be in the payload and in the schema as well. A few of them are tried; a message that has more of
-    them is read whole.
+    The words "schema" and "payload" may occur within the schema and the payload too, so a few places are tried. A
+    message with more of them is read whole.
     """
     for match in islice(_PAYLOAD.finditer(message), _MOST_TRIES):
         yield message[: match.end()]

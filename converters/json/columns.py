@@ -1,8 +1,8 @@
-"""Many values of one schema at once: what decoders and encoders do, a field at a time.
+"""Decodes and encodes many values of one schema at once, a field at a time.
 
-What orjson has read is mostly what the schema asks for, and what connectors send mostly what orjson can write. So a
-column is looked at rather than rebuilt: the set of Python types in it, the least and the greatest number. Where that
-leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and know what is wrong.
+What orjson reads is mostly what the schema asks for, and what connectors send is mostly what orjson can write. So a
+column is inspected rather than rebuilt: the set of Python types in it, its least and its greatest number. Where that
+leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and report what is wrong.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ __all__ = ["Change", "column_decoder", "column_encoder", "field_encoders", "has_
 Row = Callable[[Any], Any]
 Change = Callable[[Sequence[Any]], Sequence[Any]]
 """Gives the values of a column decoded or encoded; the column itself if nothing had to change.
-Raises ``DoubtError`` when the rows have to be looked at one by one."""
+
+Raises ``DoubtError`` when the rows have to be processed one by one.
+"""
 
 _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER: Final = b"0" * 19
 
 
 def column_decoder(schema: Schema | None, *, replace_null: bool, brief: bool = False) -> Change:
-    """What turns parsed JSON into the values of a schema. It changes the nodes it is given.
+    """The function that turns parsed JSON into the values of a schema. It changes the nodes it is given.
 
     ``replace_null`` and ``brief`` are those of :func:`~converters.json.decode.decoder`.
     """
@@ -49,7 +51,7 @@ def column_decoder(schema: Schema | None, *, replace_null: bool, brief: bool = F
 
 
 def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Change:
-    """What turns the values of a schema into what orjson writes as Jackson does. The values stay as they are."""
+    """Turns values of a schema into what orjson writes as Jackson does. The values are not changed."""
     if schema is None:
         return _encoded_schemaless
 
@@ -62,7 +64,7 @@ def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format:
 def field_encoders(
     schema: Schema, *, replace_null: bool, decimal_format: DecimalFormat
 ) -> Sequence[tuple[str, Change]]:
-    """What :func:`column_encoder` does to each field of a struct."""
+    """The :func:`column_encoder` of each field of a struct, with its name."""
     return [
         (field.name, column_encoder(field.schema, replace_null=replace_null, decimal_format=decimal_format))
         for field in schema.fields
@@ -70,13 +72,13 @@ def field_encoders(
 
 
 def has_long_numbers(text: bytes) -> bool:
-    """Whether JSON text may have a number of more than 64 bits, which orjson would not read as Kafka Connect does."""
+    """Whether JSON text may contain a number of more than 64 bits, which orjson does not read as Kafka Connect does."""
     return _LONG_NUMBER in text.translate(_DIGITS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Reading or writing: the row method of a schema, the types orjson handles itself, how structs are changed."""
+    """Reading or writing: the row method of a schema, the types that orjson handles itself, the change of structs."""
 
     row_of: Callable[[Schema], Row]
     handled: Mapping[Type, tuple[frozenset[type], Change]]
@@ -115,7 +117,7 @@ def _by_row(row: Row) -> Change:
 
 
 def _nullable(row: Row, kinds: frozenset[type], change: Change) -> Change:
-    """Let ``change`` see values of these types only; what a null becomes, the row method knows."""
+    """Pass only values of these types to ``change``; the row method says what a null becomes."""
     nulls = _by_row(row)
 
     def change_all(column: Sequence[Any]) -> Sequence[Any]:
@@ -154,7 +156,7 @@ def _within(low: int, high: int) -> Change:
 
 
 def _whole(row: Row, low: int, high: int) -> Change:
-    """Whole numbers, some of them perhaps written with a fraction."""
+    """Accept whole numbers, some of which may be written with a fraction."""
     whole, fraction = _within(low, high), _by_row(row)
     return lambda column: (fraction if float in set(map(type, column)) else whole)(column)
 
@@ -256,7 +258,7 @@ def _map(part: Change) -> Change:
 
 
 def _encoded_schemaless(column: Sequence[Any]) -> Sequence[Any]:
-    """Values of any types. It changes as little as it can: mostly all values of one field are of one type."""
+    """Encode values of any types, changing as little as possible: mostly all values of a field are of one type."""
     kinds = set(map(type, column))
     if kinds <= SCHEMALESS:
         return column

@@ -22,7 +22,7 @@ class JsonConverterConfig(ConverterConfig):
         order=0,
         width=Width.MEDIUM,
         display_name="Enable Schemas",
-        doc="Whether each message holds its schema, in an envelope with the members schema and payload.",
+        doc="Whether each message carries its schema, in an envelope with the members schema and payload.",
     )
     schemas_cache_size: int = option(
         default=1000,
@@ -31,7 +31,7 @@ class JsonConverterConfig(ConverterConfig):
         order=1,
         width=Width.MEDIUM,
         display_name="Schema Cache Size",
-        doc="How many schemas are remembered in each direction, so that they need not be translated again.",
+        doc="How many schemas to cache in each direction.",
     )
     schema_content: str | None = option(
         default=None,
@@ -40,8 +40,8 @@ class JsonConverterConfig(ConverterConfig):
         order=2,
         width=Width.MEDIUM,
         display_name="Schema Content",
-        doc="A schema, as JSON, that all messages to be read have: they then hold the payload alone, without an "
-        "envelope. Used only with schemas.enable=true, and only to read.",
+        doc="The schema, as JSON, of all messages that are read: they then hold the payload alone, without an "
+        "envelope. Used only for reading, and only with schemas.enable=true.",
     )
     decimal_format: DecimalFormat = option(
         default=DecimalFormat.BASE64,
@@ -51,8 +51,8 @@ class JsonConverterConfig(ConverterConfig):
         order=0,
         width=Width.MEDIUM,
         display_name="Decimal Format",
-        doc="How decimals are written: NUMERIC, as numbers, or BASE64, as the base64 text of their unscaled bytes. "
-        "Both are read.",
+        doc="How decimals are written: as numbers (NUMERIC), or as the base64 text of their unscaled bytes (BASE64). "
+        "Both forms are read.",
     )
     replace_null_with_default: bool = option(
         default=True,
@@ -61,5 +61,5 @@ class JsonConverterConfig(ConverterConfig):
         order=1,
         width=Width.MEDIUM,
         display_name="Replace null with default",
-        doc="Whether a null is replaced by the default of its schema, where it has one, when written and when read.",
+        doc="Whether a null becomes the default of its schema, if there is one, when it is written or read.",
     )

@@ -26,14 +26,14 @@ __all__ = ["JsonConverter"]
 _TOMBSTONE: Final = SchemaAndValue(None, None)
 _NO_MESSAGE: Final = b"\xff"
 _CHUNK: Final = 512
-"""How many messages are read at once: so many values stay in the processor's cache between the steps."""
+"""The number of messages read at once: their values stay in the processor's cache between the steps."""
 _ARROW_CHUNK: Final = 16_384
-"""How many messages are read into Arrow at once; one that is out of the ordinary slows down its chunk."""
+"""The number of messages read into Arrow at once; an unusual message slows down its whole chunk."""
 _FEWEST: Final = 4
 _FEWEST_IN_ARROW: Final = 32
-"""How many messages of one schema are worth being read as a column, or into Arrow."""
+"""The fewest messages of one schema that are worth reading as a column, or into Arrow."""
 _ROWS: Final = 8
-"""How many messages are read one by one where they are not."""
+"""The number of messages read one by one where they are not."""
 
 
 class JsonConverter(UniversalConverter[JsonConverterConfig]):
@@ -41,8 +41,8 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
 
     With ``schemas.enable`` each message is an envelope ``{"schema":...,"payload":...}``. Reading is lenient where
     Kafka Connect is: text where the schema wants a number is 0, a number where it wants text is null, a whole number
-    too large for its type keeps the low bits. A container in the place of a scalar is refused, and so is any value to
-    be written that is not what its schema says.
+    too large for its type keeps its low bits. A container in the place of a scalar is refused. So is, when writing, any
+    value that does not match its schema.
     """
 
     def __init__(self, config: JsonConverterConfig, *, is_key: bool = False) -> None:
@@ -60,14 +60,14 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             return self._codecs.schema(parse_exactly(content.encode()))
         except (DataError, RecursionError) as error:
-            raise ConfigError("schema.content", content, f"it is no schema: {error}") from error
+            raise ConfigError("schema.content", content, f"this is not a schema: {error}") from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
         """The JSON of a value; ``None`` for a null without a schema.
 
-        Raises :class:`~connect.errors.DataError` that names the field when the value is not what the schema says.
+        Raises :class:`~connect.errors.DataError`, which names the field, when the value does not match the schema.
         """
         if value is None and schema is None:
             return None
@@ -95,7 +95,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:  # noqa: ARG002
-        """The schema and value of JSON; a :class:`~connect.errors.DataError` when it is not as it should be."""
+        """The schema and value of JSON; a :class:`~connect.errors.DataError` when it is malformed."""
         if data is None:
             return _TOMBSTONE
         try:
@@ -122,7 +122,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             node, rest = parse_first(payload)
         except DataError:
-            return self._read_whole_envelope(data)  # which says what is wrong
+            return self._read_whole_envelope(data)  # its error says what is wrong
         if rest.strip():
             return self._read_whole_envelope(data)
         return SchemaAndValue(frame.reader.schema, frame.reader.decode(node))
@@ -146,11 +146,11 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         data: Sequence[bytes | None],
         schema: Schema | None = None,
     ) -> Sequence[Column]:
-        """The values of :meth:`to_connect_column`, read straight into Arrow where that loses and coerces nothing.
+        """The values of :meth:`to_connect_column`, read directly into Arrow where nothing is lost or coerced.
 
         Structs of anything but maps come as :class:`~connect.data.ArrowColumn`, up to 16,384 messages each. Other
-        values, and messages out of the ordinary, come as values: ask any column ``to_arrow()``. ``schema`` is what
-        messages without an envelope are read as (``schemas.enable=false``); where they have one it is not looked at.
+        values, and unusual messages, come as values: any column has ``to_arrow()``. ``schema`` is the schema of
+        messages without an envelope (``schemas.enable=false``); it is ignored where they have one.
         Needs pyarrow. Errors as in :meth:`to_connect`.
         """
         reader = self._reader
@@ -190,7 +190,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
             start = end
 
     def _payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """The payloads of the messages from ``start`` that are in one frame; none if the first is in none."""
+        """The payloads of the run of messages from ``start`` that share a frame; none if the first message has none."""
         payloads = self._frame.payloads(messages, start, stop)
         if payloads:
             return payloads
@@ -205,7 +205,7 @@ class JsonConverter(UniversalConverter[JsonConverterConfig]):
         try:
             return self._codecs.learned(read_envelope(message))[1]
         except DataError:
-            return None  # which the row method says better
+            return None  # the row method has the better error
 
 
 def _read_payload(reader: Reader, data: bytes) -> SchemaAndValue:
@@ -222,7 +222,7 @@ def _read_chunk(
     read: Callable[[bytes], SchemaAndValue],
     messages: Sequence[bytes],
 ) -> Iterator[Column]:
-    """The values of messages that should all have the schema of ``reader``; ``read`` knows if one has not."""
+    """The values of messages that should all have the schema of ``reader``; ``read`` handles those that have not."""
     if arrow:
         try:
             yield ArrowColumn(reader.read_arrow(payloads), reader.schema)
@@ -244,7 +244,7 @@ def _rows(read: Callable[[bytes], SchemaAndValue], messages: Sequence[bytes]) ->
 
 
 def _merged(columns: Sequence[Column]) -> list[Column]:
-    """The columns, with neighbours of values that have one schema made one."""
+    """The columns; neighbouring columns of values with the same schema are merged."""
     merged: list[Column] = []
     for (arrow, schema), run in groupby(columns, lambda column: (isinstance(column, ArrowColumn), column.schema)):
         parts = list(run)

@@ -1,4 +1,4 @@
-"""Decoders: from parsed JSON to the value of a schema, put together once a schema.
+"""Decoders: from parsed JSON to the value of a schema, built once for each schema.
 
 They are as lenient as Kafka Connect: text where a number is due is 0, a number where text is due is null, a whole
 number too large keeps its low bits. A container where a scalar is due is refused.
@@ -27,13 +27,13 @@ __all__ = ["Decode", "decode_schemaless", "decoder"]
 Decode: TypeAlias = Callable[[Any], Any]
 """Gives the value of parsed JSON, which it may change.
 
-Raises ``UnfitError`` when there is none and ``InexactError`` when a float stands where its text must be read exactly.
+Raises ``UnfitError`` when there is none, and ``InexactError`` when a float stands where its text must be read exactly.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How text is read, apart from what the schema says."""
+    """The rules of reading that do not depend on the schema."""
 
     replace_null: bool
     """A null becomes the default of the schema, where it has one."""
@@ -54,7 +54,7 @@ _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool, Type.FLOAT64: float}
 
 
 def decoder(schema: Schema | None, *, replace_null: bool, nested: bool = False, brief: bool = False) -> Decode:
-    """The decoder of a schema; ``None`` is that of no schema.
+    """The decoder of a schema; for ``None`` that of values without one.
 
     ``replace_null``: a null becomes the default of the schema, where it has one. ``nested``: the value is part of
     another, where a lenient null is not allowed unless the schema allows it. ``brief``: the text is
@@ -71,7 +71,7 @@ def _decoder(schema: Schema | None, rules: Rules, *, nested: bool) -> Decode:
 
 
 def null_value(schema: Schema, rules: Rules) -> Any:
-    """What a null stands for; ``UnfitError`` when the schema wants a value."""
+    """The value that a null stands for; ``UnfitError`` when the schema requires one."""
     if rules.replace_null and schema.default is not None:
         return schema.default if schema.type.is_primitive else copy.deepcopy(schema.default)
     if schema.optional:
@@ -212,7 +212,7 @@ def _integer(schema: Schema, rules: Rules, _nested: bool) -> Decode:
 
 
 def _as_text_had_it(node: Any, rules: Rules) -> Any:
-    """A node, exact numbers for floats; ``InexactError`` when the float does not tell."""
+    """The node with exact numbers for floats; ``InexactError`` when the float does not determine the number."""
     if node.__class__ is not float:
         return node
     if not rules.brief:
@@ -301,7 +301,7 @@ def _bytes(schema: Schema, rules: Rules, nested: bool) -> Decode:
 
 
 def _lenient_null(schema: Schema, node: Any, nested: bool) -> None:
-    """The null that a scalar other than text is read as, where text is due."""
+    """Reads a scalar as null where text is expected but the scalar is none."""
     _check_scalar(schema, node)
     if nested and not schema.optional:
         raise UnfitError(f"{kind_of(node)} where {schema.type.name} is expected, which may not be null")

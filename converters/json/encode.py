@@ -1,6 +1,7 @@
-"""Encoders: from the value of a schema to what orjson writes as Jackson does, put together once a schema.
+"""Encoders: from the value of a schema to what orjson writes as Jackson does, built once for each schema.
 
-What orjson writes otherwise (numeric decimals, floats in scientific notation) is handed to it as a ready fragment.
+What orjson would write in another way (numeric decimals, floats in scientific notation) is passed to it as a ready
+fragment.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 Encode = Callable[[Any], Any]
-"""Gives what orjson is to write for a value. Raises ``UnfitError`` when the value is not what the schema says."""
+"""Gives what orjson should write for a value. Raises ``UnfitError`` when the value does not match the schema."""
 
 
 class DecimalFormat(StrEnum):
@@ -47,7 +48,7 @@ _DIRECT: Final = {Type.STRING: str, Type.BOOLEAN: bool}
 
 
 def encoder(schema: Schema | None, *, replace_null: bool, decimal_format: DecimalFormat) -> Encode:
-    """The encoder of a schema; ``None`` is that of no schema.
+    """The encoder of a schema; for ``None`` that of values without one.
 
     ``replace_null``: a null is written as the default of the schema, where it has one.
     """
@@ -128,7 +129,7 @@ def _string(value: Any) -> Any:
 
 
 def _float64(value: Any) -> Any:
-    """What orjson is to write for a float: the float itself where Java, too, writes it in plain decimals."""
+    """What orjson should write for a float: the float itself where Java, too, writes it in plain decimals."""
     number = value if value.__class__ is float else _number(value)
     if 1e-3 <= number < 1e7 or -1e7 < number <= -1e-3 or number == 0:
         return float(number)
@@ -137,7 +138,7 @@ def _float64(value: Any) -> Any:
 
 
 def encode_float64_column(column: Sequence[Any]) -> Sequence[Any]:
-    """What orjson is to write for many floats; the column itself if all of them are written in plain decimals."""
+    """What orjson should write for many floats; the column itself if all of them are written in plain decimals."""
     sizes = list(map(abs, column))
     # A NaN, which min and max may miss, makes the sum one.
     if not math.isnan(sum(sizes)) and max(sizes) < 1e7 and min(filter(None, sizes), default=1.0) >= 1e-3:
@@ -146,7 +147,7 @@ def encode_float64_column(column: Sequence[Any]) -> Sequence[Any]:
 
 
 def _float32(value: Any) -> Any:
-    """What orjson is to write for a float of single precision."""
+    """What orjson should write for a float of single precision."""
     number = _number(value)
     rounded = single(number)
     if not math.isfinite(rounded):
@@ -164,7 +165,7 @@ def _number(value: Any) -> float:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         if abs(value) > _EXACT_IN_DOUBLE:
-            raise WrongTypeError("it may not be held exactly; make it a float to have it rounded")
+            raise WrongTypeError("it cannot be held exactly as a float; pass a float to have it rounded")
         return float(value)
     raise WrongTypeError
 
@@ -310,7 +311,7 @@ def _struct(schema: Schema, members: Sequence[tuple[str, frozenset[type], Encode
 
 
 def encode_schemaless(value: Any) -> Any:
-    """What orjson is to write for a value without a schema; ``UnfitError`` if it is of none of JSON's types.
+    """What orjson should write for a value without a schema; ``UnfitError`` if it is of none of JSON's types.
 
     A map with a key that is no string becomes an array of pairs. The value stays as it is.
     """
@@ -348,7 +349,7 @@ def encode_schemaless(value: Any) -> Any:
 
 
 def _encode_unusual(value: Any) -> Any:
-    """Subclasses, other implementations of Python's interfaces, and what has no counterpart in JSON."""
+    """Encode subclasses and other implementations of Python's interfaces; refuse what has no counterpart in JSON."""
     match value:
         case str():
             return str(value)

@@ -1,4 +1,4 @@
-"""Envelopes, ``{"schema":...,"payload":...}``, and the bytes by which those of one schema are known again."""
+"""Envelopes, ``{"schema":...,"payload":...}``, and the bytes by which those of one schema are recognised."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _END: Final = re.compile(r"[ \t\r\n]*\}")
 
 
 class Frame:
-    """What the envelopes of one schema have before and after the payload, and how the payload is read.
+    """The bytes before and after the payload in the envelopes of one schema, and the reader of the payload.
 
-    The schema is in one of them. Between them may stand any one JSON value: whatever it is, the message is then an
-    envelope of this schema.
+    The schema is in one of the two parts. Any single JSON value may stand between them: the message is then an envelope
+    of this schema.
     """
 
     __slots__ = ("closing", "end", "opening", "reader", "start")
@@ -46,12 +46,12 @@ class Frame:
         self.closing = closing
         self.reader = reader
         self.start = len(opening)
-        """Where in a message the payload begins."""
+        """The index in a message at which the payload begins."""
         self.end = -len(closing)
-        """Where it ends, counted from the end of the message."""
+        """The index at which it ends, counted from the end of the message."""
 
     def payload(self, message: bytes) -> bytes | None:
-        """What stands in this frame; ``None`` if the message is not of it."""
+        """The payload of a message; ``None`` if the message does not have this frame."""
         if not message.startswith(self.opening):
             return None
         if not message.endswith(self.closing):
@@ -61,7 +61,7 @@ class Frame:
         return message[self.start : self.end]
 
     def payloads(self, messages: Sequence[bytes], start: int, stop: int) -> list[bytes]:
-        """What stands in this frame, of as many messages from ``start`` up to ``stop`` as are of it."""
+        """The payloads of the messages from ``start``, up to ``stop`` or the first one without this frame."""
         if self.payload(messages[start]) is None:
             return []
         run: Sequence[bytes] = messages[start : _first_without(bytes.startswith, messages, start, stop, self.opening)]
@@ -73,7 +73,7 @@ class Frame:
 
 
 def _first_without(has: Any, messages: Sequence[bytes], start: int, stop: int, part: bytes) -> int:
-    """Where, from ``start`` up to ``stop``, the first message is of which ``has`` says that it has not the part."""
+    """The index, from ``start`` up to ``stop``, of the first message for which ``has`` denies the part."""
     try:
         return start + indexOf(map(has, islice(messages, start, stop), repeat(part)), False)
     except ValueError:
@@ -81,7 +81,7 @@ def _first_without(has: Any, messages: Sequence[bytes], start: int, stop: int, p
 
 
 class Envelope(NamedTuple):
-    """An envelope read exactly: its members, and the bytes around the payload if they say all about the others."""
+    """An envelope read exactly: its members, and the bytes around the payload if others can be recognised by them."""
 
     schema: Any
     payload: Any
@@ -92,7 +92,7 @@ class Envelope(NamedTuple):
 def read_envelope(data: bytes) -> Envelope:
     """The envelope in ``data``; a :class:`~connect.errors.DataError` if it holds none.
 
-    Of members of one name the last counts; what follows the envelope is passed over.
+    Of members with the same name the last counts; what follows the envelope is ignored.
     """
     return exactly(data, _read)
 
@@ -119,11 +119,11 @@ def _read(text: str, parse: Parse) -> Envelope:
 
 
 def _first_name(text: str, parse: Parse) -> int:
-    """Where the name of the first member begins."""
+    """The index at which the name of the first member begins."""
     if (start := _START.match(text)) is not None:
         return start.end()
     if blank := _BLANK.match(text):
-        # It is no object; whether it is JSON at all makes another error.
+        # It is not an object; if it is not JSON either, the parser's error says so.
         parse(text, blank.end())
     raise DataError(NOT_AN_ENVELOPE)
 

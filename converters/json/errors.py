@@ -1,4 +1,4 @@
-"""What can be wrong with a value on its way from or to JSON."""
+"""The errors of values on their way from and to JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST: Final = 100
 
 
 class UnfitError(DataError):
-    """A value is not what its schema says. The text names the path of the field, as far as it is known."""
+    """A value does not match its schema. The text names the path of the field, as far as it is known."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason)
@@ -29,7 +29,7 @@ class UnfitError(DataError):
 
 
 class InexactError(Exception):
-    """A number was read as a float where the text says more than that; it must be read again, exactly."""
+    """A number was read as a float that may have lost digits; the text must be read again, exactly."""
 
 
 class WrongTypeError(Exception):
@@ -41,11 +41,11 @@ class WrongTypeError(Exception):
 
 
 class DoubtError(Exception):
-    """A column holds something out of the ordinary: go through its rows."""
+    """A column holds something unusual: process its rows one by one."""
 
 
 def place_of(key: object) -> str:
-    """How the path to a value shows an index, or the key of a map, which may be anything."""
+    """The step in the path to a value for an index or the key of a map, which may be of any type."""
     if isinstance(key, str):
         return f"[{key[:_LONGEST]!r}]"
     # Python refuses to write out whole numbers of thousands of digits.
@@ -53,7 +53,7 @@ def place_of(key: object) -> str:
 
 
 def kind_of(node: object) -> str:
-    """What Jackson calls the type of a parsed JSON value."""
+    """Jackson's name of the type of a parsed JSON value."""
     match node:
         case None:
             return "NULL"

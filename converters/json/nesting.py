@@ -1,7 +1,7 @@
-"""How deeply values may be nested: as deeply when they are read as when they are written.
+"""Limits of nesting, which are the same for reading and writing.
 
-orjson reads 1,024 levels and writes 254, Python's own parser gives up where its stack ends. The limits here lie below
-what can be read in every way, and what orjson cannot write within them is written without it.
+orjson reads 1,024 levels and writes 254, and Python's own parser gives up where its stack ends. The limits here lie
+below what each of them can read, and what orjson cannot write within them is written without it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 MOST_DEPTH: Final = 500
-"""How many arrays and objects may lie one within another, in a value."""
+"""The greatest number of arrays and objects one within another, in a value."""
 SURE_BYTES: Final = 2 * MOST_DEPTH
-"""Text of so many bytes cannot be too deep: each level takes two."""
+"""The size in bytes up to which text cannot be too deep, for each level takes two."""
 MOST_SCHEMA_DEPTH: Final = 100
-"""How many schemas may lie one within another."""
+"""The greatest number of schemas one within another."""
 _MOST_SCHEMA_PARTS: Final = 100_000
 TOO_DEEP: Final = (
     f"The value is nested more than {MOST_DEPTH} levels deep: flatten it, or pass it on as text with the "
@@ -65,7 +65,7 @@ def check_depths(texts: Sequence[bytes]) -> None:
 def check_schema(schema: Schema | None) -> None:
     """Raise a :class:`~connect.errors.DataError` for a schema that is too deep, or too large to be written out.
 
-    A schema may be used in many places of another, and those again: written out, each place counts.
+    A schema may be used in many places of another, which may itself be used in many places: each use counts.
     """
     if schema is None:
         return
@@ -93,9 +93,9 @@ def _parts(schema: Schema) -> list[Schema]:
 
 
 def dump_deep(node: Any) -> bytes:
-    """What orjson would write of a node if it had no limit of its own.
+    """The text that orjson would write for a node if it had no limit of its own.
 
-    Raises orjson's error for what it cannot write, a :class:`~connect.errors.DataError` for what is too deep.
+    Raises orjson's error for what it cannot write, and a :class:`~connect.errors.DataError` for what is too deep.
     """
     text: list[bytes] = []
     pending: list[Any] = [node]
@@ -117,7 +117,7 @@ def dump_deep(node: Any) -> bytes:
 
 
 def _object(node: dict[str, Any]) -> Sequence[Any]:
-    """The members of an object among ready text."""
+    """The members of an object, with the text between them."""
     parts: list[Any] = [b"{"]
     for name, item in node.items():
         parts += [orjson.dumps(name) + b":", item, b","]

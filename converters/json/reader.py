@@ -1,4 +1,4 @@
-"""Reads payloads of one schema, as few of them with exact numbers as need it."""
+"""The reader of one schema: reads payloads with orjson, and exactly where floats are not enough."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """How payloads of one schema are read.
+    """Reads payloads of one schema.
 
-    orjson gives floats where the text may say more. As long as none stands where that matters, nothing else is needed.
-    From then on the text is looked at: if its numbers are brief, the floats tell what they were. If not, the payload is
-    read exactly.
+    orjson parses numbers with a fraction as floats, which may lose digits. That is enough until one stands where digits
+    matter, as in a decimal. From then on the text is checked: if its numbers are brief, the floats determine them. If
+    not, the payload is read exactly.
     """
 
     __slots__ = (
@@ -51,9 +51,9 @@ class Reader:
         self._decode_brief_column: Change | None = None
 
     def read(self, payload: bytes) -> Any:
-        """The value of JSON text that is as it should be.
+        """The value of sound JSON text.
 
-        ``InexactError`` and orjson's error ask for an exact reading, a :class:`~connect.errors.DataError` is final.
+        ``InexactError`` and orjson's error ask for an exact reading; a :class:`~connect.errors.DataError` is final.
         """
         node = orjson.loads(payload)
         if len(payload) > SURE_BYTES:
@@ -71,7 +71,7 @@ class Reader:
         return self._decode_brief(orjson.loads(payload))
 
     def decode(self, node: Any) -> Any:
-        """The value of JSON that was read exactly; a :class:`~connect.errors.DataError` if there is none."""
+        """The value of JSON that was parsed exactly; a :class:`~connect.errors.DataError` if there is none."""
         return self._decode(node)
 
     def read_column(self, payloads: Sequence[bytes]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Schemas as JSON, the way they travel in the envelope: ``{"type":"int32","optional":false}``."""
+"""Schemas as JSON, as they are in the envelope: ``{"type":"int32","optional":false}``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TYPES: Final = {name: kind for kind, name in _NAMES.items()}
 
 
 def schema_from_json(node: Any, read_default: DefaultReader, depth: int = 1) -> Schema | None:
-    """The schema that a JSON object describes; ``None`` for null. ``depth`` counts it and those that it is part of.
+    """The schema that a JSON object describes; ``None`` for null. ``depth`` counts it and the schemas around it.
 
-    Raises :class:`~connect.errors.DataError` when it describes none. Attributes of a wrong type are not there, as in
+    Raises :class:`~connect.errors.DataError` when it describes none. Attributes of a wrong type are ignored, as in
     Kafka Connect: ``"optional":"true"`` does not make a schema optional.
     """
     if node is None:

@@ -17,7 +17,7 @@ __all__ = ["WHITE_SPACE", "as_jackson", "dump", "exactly", "is_brief", "needs_es
 
 T = TypeVar("T")
 Parse = Callable[[str, int], tuple[Any, int]]
-"""Gives the JSON value that begins at an index of a text, and the index behind it."""
+"""Gives the JSON value that begins at an index of a text, and the index after it."""
 
 WHITE_SPACE: Final = b" \t\r\n"
 _BLANKS: Final = WHITE_SPACE.decode()
@@ -37,8 +37,8 @@ _ASTRAL: Final = re.compile(rb"[\xf0-\xf4][\x80-\xbf]{3}")
 def parse_exactly(data: bytes) -> Any:
     """The first JSON value in ``data``, fractions as :class:`~decimal.Decimal`; nothing but white space is ``None``.
 
-    What strict JSON refuses but Kafka Connect takes is taken: zeros before a number and text after the value.
-    Raises :class:`~connect.errors.DataError` for all else.
+    Like Kafka Connect, it accepts zeros before a number and text after the value, which strict JSON does not allow.
+    Raises :class:`~connect.errors.DataError` for everything else that is not JSON.
     """
     if not data.strip(WHITE_SPACE):
         return None
@@ -63,9 +63,9 @@ def parse_first(data: bytes) -> tuple[Any, str]:
 
 
 def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
-    """What ``read`` makes of JSON text, given the text and the parser of its values.
+    """The result of ``read``, given the JSON text and the parser of its values.
 
-    It is tried a second time without the zeros before numbers, if there are any. What it raises becomes a
+    If it fails and there are zeros before numbers, it is tried again without them. Its errors become
     :class:`~connect.errors.DataError`.
     """
     try:
@@ -92,9 +92,9 @@ def exactly(data: bytes, read: Callable[[str, Parse], T]) -> T:
 
 
 def is_brief(text: bytes) -> bool:
-    """Whether all numbers in JSON text are so short that a float of double precision tells which one was written.
+    """Whether all numbers in JSON text are so short that a float of double precision determines what was written.
 
-    Of fifteen digits none is lost, unless the number is so small that it has an exponent of three.
+    Up to fifteen digits are kept, unless the number is so small that its exponent has three digits.
     """
     digits = text.translate(_OF_BRIEF, b".")
     return _MANY_DIGITS not in digits and _SMALL not in digits
@@ -108,12 +108,12 @@ def _checked(text: str, read: Callable[[str, Parse], T], parse: Parse) -> T:
 
 
 def _significant(match: re.Match[str]) -> str:
-    """A string as it is, or of zeros before a number the sign."""
+    """A string as it is; for zeros before a number, their sign alone."""
     return match[2] if match[1] is None else match[1]
 
 
 def dump(value: Any) -> bytes:
-    """The JSON text of a value that holds only what JSON has; byte for byte as Jackson writes it."""
+    """The JSON text of a value that consists of JSON's own types; byte for byte as Jackson writes it."""
     try:
         return as_jackson(orjson.dumps(value))
     except orjson.JSONEncodeError:
@@ -129,7 +129,7 @@ def _dump_deep(value: Any) -> bytes:
 
 
 def as_jackson(text: bytes) -> bytes:
-    """JSON text by orjson with the escapes that Jackson uses: upper case, and for what lies beyond 16 bits."""
+    """JSON text by orjson with Jackson's escapes: in upper case, and also for characters beyond 16 bits."""
     # Mostly there is no backslash at all, and one byte is found much faster than two.
     if b"\\" in text and b"\\u" in text:
         text = _ESCAPE.sub(_upper_escape, text)

@@ -1,4 +1,4 @@
-"""Writes messages of one schema: one by one, or a column of them at once."""
+"""The writer of one schema: writes messages one by one, or a whole column at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BETWEEN: Final = b",\n  "
 
 
 class Writer:
-    """How values of one schema are written."""
+    """Writes the values of one schema."""
 
     __slots__ = ("_encode", "_encode_column", "_head", "_prefix", "_structs", "_suffix", "schema")
 
@@ -53,7 +53,7 @@ class Writer:
             self._structs = _StructWriter(field_encoders(schema, **options), self._prefix, self._suffix)
 
     def write(self, value: Any) -> bytes:
-        """The message of one value; a :class:`~connect.errors.DataError` when it is not what the schema says."""
+        """The message of one value; a :class:`~connect.errors.DataError` when it does not match the schema."""
         return self._prefix + dump(self._encode(value)) + self._suffix
 
     def write_column(self, column: Column) -> Sequence[bytes | None]:
@@ -100,7 +100,7 @@ class Writer:
 
 
 def _head(schema: Schema | None) -> bytes | None:
-    """What the JSON of every struct of a schema begins with, if the struct has fields and none holds others."""
+    """The first bytes of the JSON of every struct of a schema, if it has fields and all of them are scalars."""
     if schema is None or schema.type is not Type.STRUCT or not schema.fields:
         return None
     if any(field.schema.type in _CONTAINERS for field in schema.fields):
@@ -109,7 +109,7 @@ def _head(schema: Schema | None) -> bytes | None:
 
 
 def _head_of(nodes: Sequence[Any]) -> bytes | None:
-    """What the JSON of the first of some nodes begins with, if it is an object with members."""
+    """The first bytes of the JSON of the first node, if it is an object with members."""
     first = nodes[0] if nodes else None
     return b"{%b:" % dump(next(iter(first))) if first.__class__ is dict and first else None
 
@@ -123,7 +123,7 @@ class _StructWriter:
     __slots__ = ("_changes", "_names", "_openings", "_suffix")
 
     def __init__(self, changes: Sequence[tuple[str, Change]], prefix: bytes, suffix: bytes) -> None:
-        """``changes`` says for each field what makes of its values what orjson can write."""
+        """``changes`` has for each field the function that turns its values into what orjson can write."""
         self._names = [name for name, _ in changes]
         self._changes = [change for _, change in changes]
         names = [dump(name) + b":" for name in self._names]

@@ -1,4 +1,4 @@
-"""How a client shows a schema registry who it is: user and password, or a bearer token."""
+"""Authentication against a schema registry: user and password, or a bearer token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Authentication(Protocol):
 
 
 def authentication(config: RegistryConfig, request_token: TokenRequest) -> Authentication:
-    """The authentication that a config asks for."""
+    """The authentication that the options select."""
     if config.bearer_auth_credentials_source == "STATIC_TOKEN":
         assert config.bearer_auth_token is not None
         return _Fixed({"Authorization": f"Bearer {config.bearer_auth_token.value}", **_bearer_headers(config)})
@@ -56,7 +56,7 @@ class _FromUrl:
 
 
 class _ClientCredentials:
-    """Tokens of an OAuth issuer, each used until shortly before it expires."""
+    """Fetches tokens from an OAuth issuer, and uses each until shortly before it expires."""
 
     def __init__(self, config: RegistryConfig, request_token: TokenRequest) -> None:
         self._config = config
@@ -81,8 +81,8 @@ class _ClientCredentials:
         token, lifetime = answer.get("access_token"), answer.get("expires_in", 0)
         if not isinstance(token, str) or not TOKEN.fullmatch(token) or not isinstance(lifetime, (int, float)):
             raise ConnectError(
-                "The issuer of bearer.auth.issuer.endpoint.url answered without an access_token of one word and "
-                "expires_in: check that it is the token endpoint."
+                "The issuer of bearer.auth.issuer.endpoint.url answered without an access_token of one word or "
+                "without expires_in: check that it is the token endpoint."
             )
         self._headers = {"Authorization": f"Bearer {token}", **_bearer_headers(config)}
         self._until = time.monotonic() + lifetime - config.bearer_auth_cache_expiry_buffer_seconds
@@ -107,5 +107,5 @@ def _from_jaas(config: RegistryConfig) -> str:
         for match in _JAAS.finditer(text)
     }
     if found.keys() != {"username", "password"}:
-        raise ConfigError("sasl.jaas.config", "[hidden]", "SASL_INHERIT needs a username and a password in it")
+        raise ConfigError("sasl.jaas.config", "[hidden]", "SASL_INHERIT needs it to contain a username and a password")
     return f"{found['username']}:{found['password']}"

@@ -1,4 +1,4 @@
-"""A client of a Confluent-compatible schema registry: caches, retries, failover, clear errors."""
+"""The client of a Confluent-compatible schema registry, with caches, retries and failover."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _JSON: Final = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _NEVER: Final = frozenset({501, 505})
 _REFUSED: Final = frozenset({401, 403})
-_OF_WHAT_IS_ASKED: Final = frozenset({400, 404, 409, 410, 413, 422})
-"""Statuses by which a registry refuses one schema, one subject, one id: another may be allowed."""
+_REFUSED_REQUEST: Final = frozenset({400, 404, 409, 410, 413, 422})
+"""Statuses with which a registry refuses a single schema, subject or id; others may still be allowed."""
 _NO_SUCH_PATH: Final = 404
 _READ_ONLY: Final = 42205
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
@@ -40,7 +40,7 @@ _ANSWER_PART: Final = 1 << 16
 
 
 class RegistryError(DataError):
-    """The registry answered that it cannot do what was asked; ``code`` is its own number for the reason."""
+    """The registry refused a request; ``code`` is its own number for the reason."""
 
     def __init__(self, message: str, status: int = 0, code: int = 0) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class RegistryError(DataError):
 
 @dataclass(slots=True)
 class _Cache:
-    """What was asked for last, ``size`` answers at most, each for ``seconds`` or for ever."""
+    """Keeps the most recent answers: at most ``size``, each for ``seconds`` or for ever."""
 
     size: int
     seconds: float | None = None
@@ -79,11 +79,11 @@ class _Cache:
 
 
 class RegistryClient:
-    """Asks a schema registry, and remembers what cannot change. For one thread.
+    """Sends requests to a schema registry, and caches answers that cannot change. For one thread.
 
-    While no URL answers, requests are repeated with growing waits; then :class:`~connect.errors.RetriableError` asks
-    the runtime to try again. What concerns one schema or subject is a :class:`RegistryError`; what nobody can be
-    answered by, such as wrong credentials, another :class:`~connect.errors.ConnectError`. No error shows a secret.
+    While no URL answers, requests are retried with growing waits; then :class:`~connect.errors.RetriableError` tells
+    the runtime to try again. The refusal of one schema or subject is a :class:`RegistryError`; a failure of every
+    request, such as wrong credentials, is another :class:`~connect.errors.ConnectError`. No error shows a secret.
     """
 
     def __init__(self, config: RegistryConfig, *, wait: Callable[[float], None] = time.sleep) -> None:
@@ -102,10 +102,10 @@ class RegistryClient:
         """Close the connections."""
         self._session.close()
 
-    # -- what is asked -------------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------
 
     def register(self, subject: str, text: str) -> int:
-        """The id of a schema, which is registered under ``subject`` if it is not yet."""
+        """The id of a schema; it is registered under ``subject`` if it is not yet."""
         query = "?normalize=true" if self._config.normalize_schemas else ""
 
         def ask() -> int:
@@ -117,7 +117,7 @@ class RegistryClient:
         return self._by_key.get(("register", subject, text), ask)
 
     def look_up(self, subject: str, text: str) -> RegisteredSchema:
-        """The schema with that text, with its id and version; a :class:`RegistryError` if the subject has it not."""
+        """The schema with that text, with its id and version; a :class:`RegistryError` if the subject lacks it."""
         query = "?normalize=true" if self._config.normalize_schemas else ""
 
         def ask() -> RegisteredSchema:
@@ -129,7 +129,7 @@ class RegistryClient:
         return self._by_key.get(("look up", subject, text), ask)
 
     def by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
-        """The schema of that id."""
+        """The schema with that id."""
         query = "?fetchMaxId=false" + (f"&subject={_quoted(subject)}" if subject else "")
 
         def ask() -> RegisteredSchema:
@@ -139,7 +139,7 @@ class RegistryClient:
         return self._by_key.get(("id", schema_id), ask)
 
     def version_of(self, schema_id: int, subject: str) -> int | None:
-        """Which version of ``subject`` the schema of that id is; ``None`` if none, or if the registry cannot tell."""
+        """The version of the schema with that id under ``subject``; ``None`` if there is none or it is unknown."""
 
         def ask() -> int | None:
             try:
@@ -166,7 +166,7 @@ class RegistryClient:
         return self._latest.get(subject, ask)
 
     def referenced(self, schema: RegisteredSchema) -> list[str]:
-        """The texts of all schemas that ``schema`` uses, each after those it uses itself."""
+        """The texts of all schemas that ``schema`` uses, each after those that it uses itself."""
         found: dict[tuple[str, int], str] = {}
         self._collect(schema.references, found, frozenset())
         return list(found.values())
@@ -193,10 +193,10 @@ class RegistryClient:
 
         return self._by_key.get(("by version", subject, version), ask)
 
-    # -- how it is asked -----------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------------
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, what: str) -> Any:
-        """The JSON of the answer. ``what`` completes "cannot ..." for the reader of an error."""
+        """The JSON of the answer. ``what`` completes "Cannot ..." in errors."""
         for attempt in range(self._config.max_retries + 1):
             if attempt:
                 self._wait(self._pause(attempt))
@@ -210,11 +210,11 @@ class RegistryClient:
                 self._current = (self._current + 1) % len(self._urls)
             if all(failure.is_untrusted for failure in failures):
                 raise ConnectError(
-                    f"Cannot {what}, the schema registry is not trusted ({_told(failures)}). Check the "
+                    f"Cannot {what}, the schema registry is not trusted ({_joined(failures)}). Check the "
                     "schema.registry.ssl keys of the converter, and that schema.registry.url names the host as its "
                     "certificate does."
                 )
-        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_told(failures)}).")
+        raise RetriableError(f"Cannot {what}, the schema registry does not answer ({_joined(failures)}).")
 
     def _pause(self, attempt: int) -> float:
         longest = min(self._config.retries_wait_ms * 2 ** (attempt - 1), self._config.retries_max_wait_ms)
@@ -238,7 +238,7 @@ class RegistryClient:
             ) as response:
                 status, content = response.status_code, _read(response)
         except (requests.exceptions.InvalidURL, UnicodeError):
-            # No other try helps, and the text of the error says no more than this one.
+            # Trying again does not help, and the text of the error says no more than this one.
             raise ConnectError(f"Cannot {what}: {url.address} names no host. Check schema.registry.url.") from None
         except requests.RequestException as error:
             return _NoAnswer(url, _reason(error), is_untrusted=_is_untrusted(error))
@@ -275,8 +275,8 @@ class RegistryClient:
             raise RetriableError(f"The issuer of tokens at {url.address} answers HTTP status {response.status_code}.")
         if response.status_code != 200:
             raise ConnectError(
-                f"The issuer of tokens at {url.address} gives none (HTTP status {response.status_code}): check "
-                "bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
+                f"The issuer of tokens at {url.address} refuses to issue one (HTTP status {response.status_code}): "
+                "check bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
             )
         answer = _parsed(response.content, "get a token", url)
         return answer if isinstance(answer, dict) else {}
@@ -295,11 +295,11 @@ class _NoAnswer:
 
 
 class _NoSuchPathError(ConnectError):
-    """The registry does not know the path that was asked for, whatever is behind it."""
+    """The server does not know the requested path at all."""
 
 
 class _TooLargeError(requests.RequestException):
-    """An answer is larger than any that a registry gives."""
+    """An answer is larger than any answer of a registry."""
 
 
 class _TlsAdapter(HTTPAdapter):
@@ -344,13 +344,13 @@ def _parsed(content: bytes, what: str, url: HttpUrl) -> Any:
         return json.loads(content)
     except ValueError as error:
         raise ConnectError(
-            f"Cannot {what}: what answers at {url.address} is no schema registry, it sends no JSON; check "
+            f"Cannot {what}: the answer of {url.address} is not JSON, so it is not a schema registry; check "
             "schema.registry.url."
         ) from error
 
 
 def _is_trouble(status: int) -> bool:
-    """Whether the same request may be answered another time."""
+    """Whether the same request may succeed later."""
     return status in _TRY_AGAIN or (status >= 500 and status not in _NEVER)
 
 
@@ -362,7 +362,7 @@ def _refusal(what: str, url: HttpUrl, status: int, content: bytes) -> Exception:
         code, message = 0, ""
     if code == _NO_SUCH_PATH or (status == _NO_SUCH_PATH and not code):
         return _NoSuchPathError(
-            f"Cannot {what}: {url.address} has no such path, and answers not as a schema registry does (HTTP status "
+            f"Cannot {what}: {url.address} has no such path and does not answer as a schema registry does (HTTP status "
             f"{status}). Check schema.registry.url, its path included."
         )
     if code == _READ_ONLY:
@@ -370,9 +370,9 @@ def _refusal(what: str, url: HttpUrl, status: int, content: bytes) -> Exception:
             f"Cannot {what}: {message} (error code {code}). Set the mode of the registry or the subject to READWRITE, "
             "or auto.register.schemas=false."
         )
-    if not code or status not in _OF_WHAT_IS_ASKED:
+    if not code or status not in _REFUSED_REQUEST:
         return ConnectError(
-            f"Cannot {what}: {url.address} answers HTTP status {status}, and not as a schema registry does. Check "
+            f"Cannot {what}: {url.address} answers HTTP status {status}, but not as a schema registry does. Check "
             "schema.registry.url, its path included, and proxy.host."
         )
     return RegistryError(f"Cannot {what}: {message}{_remedy(code)} (error code {code})", status, code)
@@ -395,12 +395,12 @@ def _quoted(subject: str) -> str:
     return quote(subject, safe="")
 
 
-def _told(failures: Iterable[_NoAnswer]) -> str:
+def _joined(failures: Iterable[_NoAnswer]) -> str:
     return "; ".join(f"{failure.url.address}: {failure.reason}" for failure in failures)
 
 
 def _reason(error: requests.RequestException) -> str:
-    """What went wrong, in words that hold no URL and no header: those may have a token in them."""
+    """The reason of a failure without any URL or header, which may contain a token."""
     if isinstance(error, _TooLargeError):
         return f"its answer is larger than {_LARGEST} bytes"
     if isinstance(error, requests.exceptions.SSLError):
@@ -413,7 +413,7 @@ def _reason(error: requests.RequestException) -> str:
 
 
 def _is_untrusted(error: requests.RequestException) -> bool:
-    """Whether the certificate is refused, which another try does not change."""
+    """Whether the certificate is refused, which another attempt does not change."""
     return isinstance(_cause(error), ssl.SSLCertVerificationError)
 
 
@@ -423,7 +423,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The error that the others came of."""
+    """The error that caused the others."""
     seen = error
     while (deeper := seen.__cause__ or seen.__context__ or getattr(seen, "reason", None)) is not None:
         if not isinstance(deeper, BaseException):

@@ -1,4 +1,4 @@
-"""The options of a client of a schema registry, which every converter that uses one has."""
+"""The options of the client of a schema registry, for every converter that uses one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = ["TOKEN", "RegistryConfig"]
 _BASIC_SOURCES = ("URL", "USER_INFO", "SASL_INHERIT")
 _BEARER_SOURCES = ("STATIC_TOKEN", "OAUTHBEARER", "SASL_OAUTHBEARER_INHERIT", "CUSTOM")
 TOKEN: Final = re.compile(r"[!-~]+")
-"""What a token may be: it becomes part of a header."""
+"""The form of a token, which becomes part of a header."""
 
 _HOST: Final = re.compile(r"[^\s/@?#\\\[\]:]+|\[?[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]?")
-_BEARER_REMEDY = "Sluice has STATIC_TOKEN (bearer.auth.token) and OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
+_BEARER_REMEDY = "use STATIC_TOKEN (bearer.auth.token) or OAUTHBEARER (bearer.auth.issuer.endpoint.url)"
 
 
 @validator("list of http and https URLs")
@@ -52,7 +52,7 @@ def _issuer(key: str, value: str) -> None:
 @validator("token of visible characters")
 def _token(key: str, value: str) -> None:
     if not TOKEN.fullmatch(value):
-        reason = "A token is one word of ASCII, without a line break at its end (files that hold one often have it)"
+        reason = "A token is one word of ASCII characters: remove the line break at its end, which files often have"
         raise invalid_value(key, HIDDEN, reason)
 
 
@@ -60,11 +60,11 @@ def _token(key: str, value: str) -> None:
 def _strategy(key: str, value: str) -> None:
     if subject_name_strategy(value) is None:
         choices = ", ".join(SubjectNameStrategy)
-        raise invalid_value(key, value, f"it is none of {choices}; a strategy of your own has no counterpart here")
+        raise invalid_value(key, value, f"use one of {choices}; custom strategies are not supported")
 
 
 class RegistryConfig(ConverterConfig, TlsConfig):
-    """How a schema registry is reached, and which schemas are looked for in it."""
+    """The options for reaching a schema registry and for choosing schemas in it."""
 
     schema_registry_url: tuple[str, ...] = option(
         importance=HIGH,
@@ -72,21 +72,21 @@ class RegistryConfig(ConverterConfig, TlsConfig):
         doc="The URLs of the schema registry, separated by commas. The first that answers is used until it fails.",
     )
     schema_registry_url_randomize: bool = option(
-        default=False, importance=LOW, doc="Whether to begin with any of the URLs instead of the first."
+        default=False, importance=LOW, doc="Whether to start with a random URL instead of the first."
     )
     max_schemas_per_subject: int = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
-        doc="How many schemas of the registry are remembered at most.",
+        doc="How many schemas of the registry to cache.",
     )
     auto_register_schemas: bool = option(
         default=True,
         importance=MEDIUM,
-        doc="Whether schemas are registered when they are first written. Otherwise they must be registered already.",
+        doc="Whether schemas are registered when they are first used. Otherwise they must be registered already.",
     )
     normalize_schemas: bool = option(
-        default=False, importance=MEDIUM, doc="Whether the registry is to compare schemas in their normal form."
+        default=False, importance=MEDIUM, doc="Whether the registry compares schemas in their normal form."
     )
     use_latest_version: bool = option(
         default=False,
@@ -97,44 +97,44 @@ class RegistryConfig(ConverterConfig, TlsConfig):
     latest_compatibility_strict: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to ask that the latest schema can read what is written in the schema of the value.",
+        doc="Whether the latest schema must be able to read values written in the value's own schema.",
     )
     latest_cache_ttl_sec: int = option(
-        default=-1, importance=LOW, doc="For how many seconds the latest schema is remembered; -1: for ever."
+        default=-1, importance=LOW, doc="For how many seconds the latest schema is cached; -1 for ever."
     )
     latest_cache_size: int = option(
         default=1000,
         importance=LOW,
         validator=at_least(1),
-        doc="The latest schemas of how many subjects are remembered.",
+        doc="For how many subjects the latest schema is cached.",
     )
     use_schema_id: int = option(
         default=-1,
         importance=LOW,
-        doc="The id of the schema to write values in; -1: none. Set auto.register.schemas=false too.",
+        doc="The id of the schema in which values are written; -1 for none. Set auto.register.schemas=false too.",
     )
     id_compatibility_strict: bool = option(
         default=True,
         importance=LOW,
-        doc="Whether to ask that the schema of use.schema.id can read what is written in the schema of the value.",
+        doc="Whether the schema of use.schema.id must be able to read values written in the value's own schema.",
     )
     key_subject_name_strategy: str = option(
         default=SubjectNameStrategy.TOPIC_NAME.value,
         importance=MEDIUM,
         validator=_strategy,
-        doc="How the subject of the schema of keys is called: TopicNameStrategy (<topic>-key), RecordNameStrategy (the "
+        doc="How the subject of the schema of keys is named: TopicNameStrategy (<topic>-key), RecordNameStrategy (the "
         "name of the record) or TopicRecordNameStrategy (<topic>-<name of the record>).",
     )
     value_subject_name_strategy: str = option(
         default=SubjectNameStrategy.TOPIC_NAME.value,
         importance=MEDIUM,
         validator=_strategy,
-        doc="How the subject of the schema of values is called, as key.subject.name.strategy.",
+        doc="How the subject of the schema of values is named; see key.subject.name.strategy.",
     )
     basic_auth_credentials_source: str = option(
         default="URL",
         importance=MEDIUM,
-        doc="Where the user and password for the registry are: URL (in schema.registry.url), USER_INFO "
+        doc="Where to find the user and password for the registry: URL (in schema.registry.url), USER_INFO "
         "(basic.auth.user.info) or SASL_INHERIT (sasl.jaas.config of this converter).",
     )
     basic_auth_user_info: Password = option(
@@ -159,18 +159,20 @@ class RegistryConfig(ConverterConfig, TlsConfig):
         default=None,
         importance=MEDIUM,
         validator=_issuer,
-        doc="Where tokens are given for client credentials, for OAUTHBEARER.",
+        doc="The URL that issues tokens for client credentials, for OAUTHBEARER.",
     )
-    bearer_auth_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id for that.")
+    bearer_auth_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id, for OAUTHBEARER.")
     bearer_auth_client_secret: Password | None = option(
-        default=None, importance=MEDIUM, doc="The client's secret for that."
+        default=None, importance=MEDIUM, doc="The client's secret, for OAUTHBEARER."
     )
-    bearer_auth_scope: str | None = option(default=None, importance=MEDIUM, doc="The scope to ask for.")
+    bearer_auth_scope: str | None = option(
+        default=None, importance=MEDIUM, doc="The scope to request, for OAUTHBEARER."
+    )
     bearer_auth_cache_expiry_buffer_seconds: int = option(
         default=300,
         importance=LOW,
         validator=at_least(0),
-        doc="How many seconds before it expires a token is replaced.",
+        doc="How many seconds before its expiry a token is replaced.",
     )
     bearer_auth_logical_cluster: str | None = option(
         default=None, importance=MEDIUM, doc="The logical cluster of the registry, sent as target-sr-cluster."
@@ -179,9 +181,9 @@ class RegistryConfig(ConverterConfig, TlsConfig):
         default=None, importance=MEDIUM, doc="The identity pool, sent as Confluent-Identity-Pool-Id."
     )
     proxy_host: str = option(default="", importance=LOW, doc="The host of an HTTP proxy to the registry.")
-    proxy_port: int = option(default=-1, importance=LOW, doc="The port of that proxy.")
+    proxy_port: int = option(default=-1, importance=LOW, doc="The port of the HTTP proxy.")
     http_connect_timeout_ms: int = option(
-        default=60000, importance=LOW, validator=at_least(1), doc="How long a connection may take."
+        default=60000, importance=LOW, validator=at_least(1), doc="How long connecting may take."
     )
     http_read_timeout_ms: int = option(
         default=60000, importance=LOW, validator=at_least(1), doc="How long an answer may take."
@@ -190,17 +192,17 @@ class RegistryConfig(ConverterConfig, TlsConfig):
         default=3,
         importance=LOW,
         validator=at_least(0),
-        doc="How often a request is repeated while no URL answers, before the runtime is asked to try again later.",
+        doc="How often a request is retried while no URL answers, before it is left to the runtime to try again later.",
     )
     retries_wait_ms: Long = option(
-        default=1000, importance=LOW, validator=at_least(0), doc="The longest wait before the first repetition."
+        default=1000, importance=LOW, validator=at_least(0), doc="The longest wait before the first retry."
     )
     retries_max_wait_ms: Long = option(
-        default=20000, importance=LOW, validator=at_least(0), doc="The longest wait before any repetition."
+        default=20000, importance=LOW, validator=at_least(0), doc="The longest wait before any retry."
     )
 
     def check(self) -> Iterable[ConfigError]:
-        """What the options must be together."""
+        """Yield an error for each rule over several options that is broken."""
         yield from super().check()
         basic, bearer = self.basic_auth_credentials_source, self.bearer_auth_credentials_source
         if basic not in ("", *_BASIC_SOURCES):
@@ -241,13 +243,13 @@ class RegistryConfig(ConverterConfig, TlsConfig):
 
     @property
     def issuer(self) -> HttpUrl | None:
-        """The URL that gives tokens, if there is one."""
+        """The URL that issues tokens, if there is one."""
         url = self.bearer_auth_issuer_endpoint_url
         return None if url is None else _issuer_url("bearer.auth.issuer.endpoint.url", url)
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it cannot be one."""
+        """The URL of the proxy, if there is one; a :class:`~connect.errors.ConfigError` if it is not valid."""
         return _proxy_url(self.proxy_host, self.proxy_port)
 
     @property
@@ -257,28 +259,28 @@ class RegistryConfig(ConverterConfig, TlsConfig):
 
 
 def _registry_url(key: str, text: str) -> HttpUrl:
-    """The URL of a registry; a :class:`~connect.errors.ConfigError` that does not show it if it is none."""
+    """The URL of a registry; if it is not valid, a :class:`~connect.errors.ConfigError` that does not show it."""
     url = _usable(key, text)
     if url.query:
-        raise invalid_value(key, HIDDEN, "A URL of a registry has no query: leave out the ? and what follows")
+        raise invalid_value(key, HIDDEN, "The URL of a registry has no query: remove the ? and what follows it")
     return url
 
 
 def _issuer_url(key: str, text: str) -> HttpUrl:
-    """The URL that gives tokens; errors as of :func:`_registry_url`."""
+    """The URL that issues tokens; errors as in :func:`_registry_url`."""
     url = _usable(key, text)
     if url.user_info is not None:
-        reason = "It has a user: set bearer.auth.client.id and bearer.auth.client.secret, and leave it out of the URL"
+        reason = "It contains a user: remove that, and set bearer.auth.client.id and bearer.auth.client.secret instead"
         raise invalid_value(key, HIDDEN, reason)
     return url
 
 
 def _proxy_url(host: str, port: int) -> str | None:
-    """The URL of a proxy, ``None`` if there is none; errors as of :func:`_registry_url`."""
+    """The URL of a proxy, or ``None``; errors as in :func:`_registry_url`."""
     if not host or port <= 0:
         return None
     if not _HOST.fullmatch(host) or port > 65535:
-        reason = "It must be the name or the address of a host alone; proxy.port is from 1 to 65535"
+        reason = "It must be just the name or address of a host, and proxy.port must be from 1 to 65535"
         raise invalid_value("proxy.host", HIDDEN, reason)
     place = f"[{host.strip('[]')}]" if ":" in host else host
     return _usable("proxy.host", f"http://{place}:{port}").address
@@ -289,4 +291,4 @@ def _usable(key: str, text: str) -> HttpUrl:
         return http_url(text)
     except ValueError as error:
         # The URL may hold a password, so it is not shown, and this error shows nothing of it.
-        raise invalid_value(key, HIDDEN, f"This is no URL to ask: {error}") from error
+        raise invalid_value(key, HIDDEN, f"This is not a usable URL: {error}") from error

@@ -1,4 +1,4 @@
-"""Schemas as a registry tells of them."""
+"""Schemas in the answers of a registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RegisteredSchema", "SchemaReference", "registered_schema", "whole_me
 
 @dataclass(frozen=True, slots=True)
 class SchemaReference:
-    """A schema that another one uses by ``name``."""
+    """A reference to a schema that another one uses by ``name``."""
 
     name: str
     subject: str
@@ -21,7 +21,7 @@ class SchemaReference:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema as the registry knows it. ``version`` is ``None`` where it was asked for by its id."""
+    """A schema as the registry stores it. ``version`` is ``None`` if the schema was fetched by its id."""
 
     id: int
     text: str
@@ -50,7 +50,7 @@ def registered_schema(answer: Any) -> RegisteredSchema:
 
 
 def whole_member(answer: Any, member: str) -> int:
-    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if it is none of 32 bits."""
+    """A whole number in the JSON of an answer; a :class:`~connect.errors.DataError` if there is none of 32 bits."""
     number = answer.get(member) if isinstance(answer, dict) else None
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
         raise DataError(f"The schema registry answered without the {member} of the schema.")

@@ -1,4 +1,4 @@
-"""Under which subject of a schema registry a schema is kept."""
+"""The subjects under which a schema registry keeps schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JAVA_PACKAGES: Final = ("io.confluent.kafka.serializers.subject", "io.confluent
 
 
 class SubjectNameStrategy(StrEnum):
-    """How subjects are named; the value is the simple name of the Java class."""
+    """The ways to name subjects; the value is the simple name of the Java class."""
 
     TOPIC_NAME = "TopicNameStrategy"
     RECORD_NAME = "RecordNameStrategy"
@@ -25,7 +25,7 @@ class SubjectNameStrategy(StrEnum):
         return self is not SubjectNameStrategy.TOPIC_NAME
 
     def subject(self, topic: str, record_name: str | None, *, is_key: bool) -> str:
-        """The subject of a schema; ``record_name`` is ``None`` if it has no name of its own.
+        """The subject of a schema; ``record_name`` is ``None`` if the schema has no name.
 
         Raises :class:`~connect.errors.DataError` when the strategy needs one.
         """
@@ -41,7 +41,7 @@ class SubjectNameStrategy(StrEnum):
 
 
 def subject_name_strategy(name: str) -> SubjectNameStrategy | None:
-    """The strategy of that simple name or Java class, or ``None``."""
+    """The strategy with that simple name or Java class; ``None`` if there is none."""
     package, _, simple = name.rpartition(".")
     if package and package not in _JAVA_PACKAGES:
         return None

@@ -1,4 +1,4 @@
-"""TLS to a schema registry, by Java's keys."""
+"""TLS connections to a schema registry, configured by Java's keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMES: Final = (
     "ssl.key.password",
     "ssl.endpoint.identification.algorithm",
 )
-_TYPE: Final = "JKS, PKCS12 or PEM; known by the file's content if it is not given."
+_TYPE: Final = "JKS, PKCS12 or PEM; by default it is detected from the file's content."
 
 
 def _text(doc: str) -> Any:
@@ -35,32 +35,34 @@ def _text(doc: str) -> Any:
 
 
 def _same(name: str) -> Any:
-    return option(default=None, importance=LOW, doc=f"As schema.registry.{name}, which comes first.")
+    return option(default=None, importance=LOW, doc=f"The same as schema.registry.{name}, which takes precedence.")
 
 
 class TlsConfig(Config):
-    """Whom to trust and how to identify oneself. Each key may also be written without ``schema.registry.``."""
+    """The TLS options. Each key may also be written without ``schema.registry.``."""
 
     schema_registry_ssl_truststore_location: str | None = option(
         default=None,
         importance=MEDIUM,
-        doc="A file with the certificates of the authorities to trust: JKS, PKCS12 or PEM.",
+        doc="A file with the certificates of the trusted authorities: JKS, PKCS12 or PEM.",
     )
-    schema_registry_ssl_truststore_certificates: Password | None = _text("The certificates themselves, as text in PEM.")
+    schema_registry_ssl_truststore_certificates: Password | None = _text("The trusted certificates as PEM text.")
     schema_registry_ssl_truststore_type: str | None = _text(_TYPE)
-    schema_registry_ssl_truststore_password: Password | None = _text("The password of that file; PEM has none.")
+    schema_registry_ssl_truststore_password: Password | None = _text(
+        "The password of the truststore file; PEM has none."
+    )
     schema_registry_ssl_keystore_location: str | None = option(
         default=None,
         importance=MEDIUM,
         doc="A file with the client's private key and certificates: JKS, PKCS12 or PEM.",
     )
-    schema_registry_ssl_keystore_key: Password | None = _text("The client's private key, as text in PEM.")
-    schema_registry_ssl_keystore_certificate_chain: Password | None = _text("Its certificates, as text in PEM.")
+    schema_registry_ssl_keystore_key: Password | None = _text("The client's private key as PEM text.")
+    schema_registry_ssl_keystore_certificate_chain: Password | None = _text("The client's certificates as PEM text.")
     schema_registry_ssl_keystore_type: str | None = _text(_TYPE)
-    schema_registry_ssl_keystore_password: Password | None = _text("The password of that file; PEM has none.")
+    schema_registry_ssl_keystore_password: Password | None = _text("The password of the keystore file; PEM has none.")
     schema_registry_ssl_key_password: Password | None = _text("The password of the private key.")
     schema_registry_ssl_endpoint_identification_algorithm: str | None = _text(
-        "https (the default) to check that the certificate is the host's; empty not to."
+        "https (the default) checks that the certificate is the host's; an empty value does not."
     )
     ssl_truststore_location: str | None = _same("ssl.truststore.location")
     ssl_truststore_certificates: Password | None = _same("ssl.truststore.certificates")
@@ -75,7 +77,7 @@ class TlsConfig(Config):
     ssl_endpoint_identification_algorithm: str | None = _same("ssl.endpoint.identification.algorithm")
 
     def check(self) -> Iterable[ConfigError]:
-        """Whether the stores can be read."""
+        """Yield an error for each store that cannot be read."""
         yield from super().check()
         props = self.tls_props()
         for read in (read_trust_store, read_key_store):
@@ -85,7 +87,7 @@ class TlsConfig(Config):
                 yield error
 
     def tls_props(self) -> dict[str, str]:
-        """What is given of TLS under ``schema.registry.ssl.*``, whichever way it is written."""
+        """The TLS options that are set, all under ``schema.registry.ssl.*``."""
         props: dict[str, str] = {}
         for name in _NAMES:
             attribute = name.replace(".", "_")
@@ -96,7 +98,7 @@ class TlsConfig(Config):
 
 
 def tls_context(config: TlsConfig) -> ssl.SSLContext:
-    """How TLS connections to the registry are made; what cannot be used is a :class:`~connect.errors.ConfigError`."""
+    """The TLS context for the registry; a :class:`~connect.errors.ConfigError` if an option is unusable."""
     props = config.tls_props()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     load_trusted(context, read_trust_store(props, _PREFIX), _PREFIX, ssl.Purpose.SERVER_AUTH)

@@ -1,4 +1,4 @@
-"""What the ledger asks of a file system: whole files made only if absent, atomic renames, and durability."""
+"""The file system of the ledger: creates whole files only if absent, renames atomically, makes changes durable."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["LocalFileSystem"]
 class LocalFileSystem:
     """A folder of a POSIX file system. Paths are relative to it, with ``/`` between their parts.
 
-    What a method has changed is durable when it returns: files and the folders that name them are synced. Only
-    after :meth:`rename` it is for the caller to :meth:`sync_folders`, once for many.
+    The change of a method is durable when it returns: files and the folders that name them are synced. Only after
+    :meth:`rename` the caller must call :meth:`sync_folders`, once for many renames.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def create(self, path: str, data: bytes) -> None:
-        """Make a file with this content unless there is one of that name: then :class:`FileExistsError`.
+        """Create a file with this content; :class:`FileExistsError` if there is one of that name.
 
         The content appears whole or not at all: it is written beside, and a link never replaces a file.
         """
@@ -51,7 +51,7 @@ class LocalFileSystem:
             return []
 
     def files(self, path: str) -> Iterator[str]:
-        """The files below a folder, whose own path is left out, but for those a reader would ignore."""
+        """The files below a folder, by their paths in it, without those that a reader would ignore."""
         top = self.root / path
         for folder, folders, names in os.walk(top):
             folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
@@ -72,7 +72,7 @@ class LocalFileSystem:
         (self.root / source).rename(self.root / target)
 
     def sync_files(self, paths: Iterable[str]) -> None:
-        """Make these files durable, whoever wrote them, and the folders that name them."""
+        """Make these files and the folders that name them durable, whichever process wrote them."""
         paths = list(paths)
         for path in paths:
             _sync(self.root / path)

@@ -1,4 +1,4 @@
-"""The ledger beside the data: it makes a load happen exactly once, whoever is killed, and when (invariant I3).
+"""The ledger beside the data: makes a load happen exactly once, whichever process is killed and when (I3).
 
 Below the store, besides the tables, there is one hidden folder a connector::
 
@@ -70,11 +70,11 @@ _STAGING: Final = re.compile(r"(\d+)-[0-9a-f]+")
 
 
 class FencedError(ConnectError):
-    """Another driver has taken over the target. This one has lost its load and must not go on."""
+    """Another driver has taken over the target. This one has lost its load and must not continue."""
 
 
 class Ledger:
-    """The ledger of one connector in one store. Of all drivers that call :meth:`open`, the last one has it."""
+    """The ledger of one connector in one store. It belongs to the last driver that called :meth:`open`."""
 
     def __init__(self, files: LocalFileSystem, connector: str) -> None:
         home = f"_sluice/{_folder_name(connector)}"
@@ -85,7 +85,7 @@ class Ledger:
         self._head = Manifest(number=0, epoch=0)
 
     def open(self) -> None:
-        """Finish or clear away what an earlier driver left, and fence it if it is still alive."""
+        """Finish or delete the loads that an earlier driver left, and fence it if it is still alive."""
         while True:
             head = self._last()
             self._roll_forward(head)
@@ -94,7 +94,9 @@ class Ledger:
             try:
                 self._files.create(self._path(number), claim.to_bytes())
             except FileExistsError:
-                logger.info("Manifest %d of %s was made meanwhile; looking again.", number, self._connector)
+                logger.info(
+                    "Another driver created manifest %d of %s; reading the ledger again.", number, self._connector
+                )
                 continue
             if self._last_number() == number:
                 break
@@ -109,7 +111,7 @@ class Ledger:
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The ids of the topics that the offsets are of, as far as they are known."""
+        """The ids of the topics of the offsets, as far as they are known."""
         return self._head.topics
 
     @property
@@ -118,11 +120,11 @@ class Ledger:
         return self._head.tables
 
     def recover(self) -> None:
-        """Finish what a failed load of this driver left, and clear away what fenced drivers wrote since."""
+        """Finish a failed load of this driver, and delete the files that fenced drivers wrote since."""
         last = self._last()
         if last.epoch != self._head.epoch:
             raise self._fenced()
-        # A manifest of this driver that it does not know of: the error came after the commit.
+        # It may be a manifest of this driver that it does not know of: the error came after the commit.
         self._head = last
         self._roll_forward(last)
         self._clear()
@@ -146,8 +148,8 @@ class Ledger:
     ) -> None:
         """Commit a load: once this returns, its files have their final names and its offsets count.
 
-        ``moves`` are all files of the load, ``offsets``, ``tables`` and ``topics`` what it changes of the ledger's; a
-        topic of the offsets that ``topics`` does not have may be another from now on. Raises :class:`FencedError` if
+        ``moves`` are all files of the load; ``offsets``, ``tables`` and ``topics`` are its changes to the ledger's. The
+        id of a topic in ``offsets`` that is not in ``topics`` is unknown from now on. Raises :class:`FencedError` if
         another driver has taken over.
         """
         for move in moves:
@@ -157,7 +159,7 @@ class Ledger:
         try:
             self._files.sync_files(move.source for move in moves)
         except FileNotFoundError:
-            # A driver that takes over clears the staging of this one away.
+            # A driver that takes over deletes the staging of this one.
             self.check_fence()
             raise
         named = {topic for topic, _ in offsets}
@@ -202,7 +204,7 @@ class Ledger:
             self._files.remove_tree(manifest.staging)
 
     def _move(self, move: Move) -> None:
-        # The target is looked at first: another driver that rolls forward too may rename in between.
+        # The target is checked first: another driver that rolls forward too may rename in between.
         size = self._files.size(move.target)
         if size is None:
             try:
@@ -248,7 +250,9 @@ class Ledger:
             try:
                 manifest = Manifest.from_bytes(self._files.read(path), path)
             except FileNotFoundError:
-                logger.info("Manifest %d of %s was pruned meanwhile; looking again.", number, self._connector)
+                logger.info(
+                    "Manifest %d of %s was pruned meanwhile; reading the ledger again.", number, self._connector
+                )
                 continue
             if manifest.number != number:
                 raise LedgerError(f"{path} says it is number {manifest.number}: restore the ledger's files.")
@@ -265,20 +269,20 @@ class Ledger:
     def _fenced(self) -> FencedError:
         return FencedError(
             f"Another driver has taken over connector {self._connector} in {self._files.root}, after number "
-            f"{self._head.number} of the ledger. This one stops. If that was no restart, see that no other "
+            f"{self._head.number} of the ledger. This one stops. If that was not a restart, make sure that no other "
             "worker or cluster runs a connector of the same name against the same store.url."
         )
 
     def _occupied(self, move: Move) -> LedgerError:
         return LedgerError(
             f"{move.target} in {self._files.root} exists, and connector {self._connector} did not put it there."
-            " Move it away, and see that nothing else writes into the table: another connector for the same"
+            " Move it away, and make sure that nothing else writes into the table: another connector for the same"
             " topic needs a topics.dir of its own."
         )
 
 
 def _folder_name(connector: str) -> str:
-    """The connector's name as that of a folder: what has a meaning in paths is written as ``%`` and hex."""
+    """The connector's name as a folder name: characters with a meaning in paths become ``%`` and hex."""
     return re.sub(r"[^A-Za-z0-9._-]|^\.", _escaped, connector)
 
 

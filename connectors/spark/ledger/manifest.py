@@ -17,12 +17,12 @@ _FORMAT: Final = 1
 
 
 class LedgerError(ConnectError):
-    """The ledger, or what it says should be in the target, is damaged."""
+    """The ledger is damaged, or the target does not contain the files that it lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A staged file and its final name, both relative to the store, and what a check of it has shown."""
+    """A staged file and its final name, both relative to the store, with its checked size and row count."""
 
     source: str
     target: str
@@ -36,7 +36,7 @@ class Manifest:
 
     ``number`` is its place in the ledger, ``epoch`` the number of the claim of the driver that wrote it. A
     manifest that is only such a claim moves no files and repeats the offsets and tables of the one before. ``topics``
-    are the ids of the topics that the offsets are of, as far as they are known.
+    are the ids of the topics of the offsets, as far as they are known.
     """
 
     number: int

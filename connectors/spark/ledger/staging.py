@@ -1,4 +1,4 @@
-"""The files Spark has written into a staging folder: what is in them, and their final names."""
+"""The files that Spark has written into a staging folder: their rows and their final names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PART: Final = re.compile(r"part-(\d+)-[0-9a-f-]{36}[.-]c(\d+)\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """Gives files the names they keep: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
+    """Gives files their final names: ``topics/flights/partition=0/flights+0+0000000000+0000000099.…``."""
 
     topics_dir: str
     partitioner: Partitioner
@@ -44,8 +44,8 @@ class FileNames:
 def staged_moves(files: LocalFileSystem, folder: str, table: str, reports: Reports, names: FileNames) -> list[Move]:
     """The files in a staging folder with their final names.
 
-    Raises :class:`~connect.errors.ConnectError` when they do not hold the rows that were reported, no more and
-    no less: then nothing may be committed.
+    Raises :class:`~connect.errors.ConnectError` when they do not hold exactly the rows that were reported: then nothing
+    may be committed.
     """
     moves: list[Move] = []
     found: Counter[int] = Counter()
@@ -83,6 +83,6 @@ def _row_count(files: LocalFileSystem, path: str) -> int:
 
 def _unexpected(path: str, what: str) -> ConnectError:
     return ConnectError(
-        f"The staged file {path} {what}. Nothing of this load is committed; see that nothing else writes into the "
-        "store's _sluice folder, and restart the task to load the records again."
+        f"The staged file {path} {what}. Nothing of this load is committed; make sure that nothing else writes into "
+        "the store's _sluice folder, and restart the task to load the records again."
     )

@@ -203,7 +203,7 @@ def test_a_file_of_an_unknown_kind_is_told_once(
     folder.write("a.dat", "x\n")
     task = start(source_context())
     assert values(task) == values(task) == []
-    assert caplog.text.count("does not say what it holds") == 1
+    assert caplog.text.count("does not tell its format") == 1
     assert task.drained()
     assert values(start(source_context(), format="text")) == ["x"]
 

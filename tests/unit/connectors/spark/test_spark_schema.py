@@ -136,7 +136,7 @@ def test_a_table_holds_itself_and_survives_json(schema: Schema) -> None:
     ("document", "reason"),
     [
         (7, "is a JSON object"),
-        ({"type": "int128"}, "none of array, boolean"),
+        ({"type": "int128"}, "use one of array, boolean"),
         ({"type": "struct"}, 'needs "fields"'),
         ({"type": "struct", "fields": [{"type": "int8"}]}, 'needs its name in "field"'),
         ({"type": "array"}, "is a JSON object"),

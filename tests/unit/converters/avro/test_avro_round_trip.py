@@ -237,7 +237,7 @@ def test_schemas_of_many_levels_and_many_fields() -> None:
         (Schema.struct({"a": Schema.boolean()}), {"a": 1}, '"a"'),
         (Schema.string(), "\ud800", "surrogates"),
         (Schema.float32(), 1e300, "too large"),
-        (Schema.float64(), 2**53 + 1, "may not be held exactly"),
+        (Schema.float64(), 2**53 + 1, "cannot be held exactly"),
     ],
 )
 def test_a_value_that_is_not_what_the_schema_says_is_refused(schema: Schema, value: Any, field: str) -> None:

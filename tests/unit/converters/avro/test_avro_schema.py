@@ -270,7 +270,7 @@ def test_logical_types_that_connect_lacks_are_their_base_type(kind: str) -> None
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("3", "An Avro type is"),
         ('{"type":"record","name":"R"}', '"fields"'),
         ('{"type":"record","fields":[]}', "needs a name"),
@@ -279,10 +279,10 @@ def test_logical_types_that_connect_lacks_are_their_base_type(kind: str) -> None
         ('{"type":"fixed","name":"F","size":-1}', '"size"'),
         ('{"type":"enum","name":"E"}', '"symbols"'),
         ('"unknown"', "the type unknown"),
-        ('["int","int"]', "every type once"),
+        ('["int","int"]', "each type once"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
         ('"null"', "Standalone null schemas"),
-        ('{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}', "R holds itself"),
+        ('{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}', "R contains itself"),
         ('{"type":"int","connect.version":"x"}', "Invalid Connect version"),
         ('{"type":"int","connect.parameters":[]}', "Expected JSON object"),
         ('{"type":"int","connect.name":3}', "Invalid schema name"),
@@ -296,7 +296,7 @@ def test_what_is_no_schema_for_connect_is_refused(text: str, reason: str) -> Non
 def test_a_default_that_does_not_fit_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     schema = connect_from_avro(parse_avro('{"type":"int","connect.default":"x"}'), AvroDataConfig())
     assert schema is Schema.int32()
-    assert "is left out" in caplog.text
+    assert "Ignoring the default" in caplog.text
 
 
 @pytest.mark.parametrize("value", [[1, None, 3], []])

@@ -238,13 +238,15 @@ def test_tokens_of_an_issuer_are_used_until_they_expire(memory: MemoryRegistry, 
 
 
 def test_an_issuer_that_gives_no_token(memory: MemoryRegistry, client: Make) -> None:
-    with pytest.raises(ConnectError, match=r"gives none \(HTTP status 401\)") as caught:
+    with pytest.raises(ConnectError, match=r"refuses to issue one \(HTTP status 401\)") as caught:
         client(**oauth(memory)).register("s", '"int"')
     assert "s3cret" not in str(caught.value)
 
 
 def test_what_is_no_registry_is_named(client: Make, memory: MemoryRegistry) -> None:
-    with pytest.raises(ConnectError, match=r"not as a schema registry does.*schema\.registry\.url, its path included"):
+    with pytest.raises(
+        ConnectError, match=r"not answer as a schema registry does.*schema\.registry\.url, its path included"
+    ):
         client(schema_registry_url=f"{memory.url}/wrong/path").register("s", '"int"')
 
 
