@@ -19,6 +19,9 @@ from worker.unit import Unit
 
 __all__ = ["Drainable", "Draining", "Drains", "Outcome", "draining"]
 
+logger = logging.getLogger(__name__)
+_LOOK_AGAIN: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Drainable:
@@ -64,10 +67,6 @@ def draining(connectors: Mapping[str, Drainable]) -> Draining:
     stop = frozenset(name for name, connector in connectors.items() if connector.drained and not connector.stopped)
     finished = bool(connectors) and all(connector.stopped or connector.failed for connector in connectors.values())
     return Draining(sinks, stop, finished)
-
-
-logger = logging.getLogger(__name__)
-_LOOK_AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
