@@ -37,12 +37,12 @@ class Drainable:
 
     @property
     def failed(self) -> bool:
-        """Whether something of it has failed, so that it will not come to its end by itself."""
+        """Whether the connector or a task of it has failed, so that it cannot drain."""
         return self.connector is Phase.FAILED or Phase.FAILED in (self.tasks or ())
 
     @property
     def drained(self) -> bool:
-        """Whether it is at its end."""
+        """Whether it has delivered everything."""
         return self.stopped or (self.tasks is not None and all(phase is Phase.DRAINED for phase in self.tasks))
 
     @property
