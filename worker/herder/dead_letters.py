@@ -29,6 +29,7 @@ __all__ = [
     "task_not_stopped",
 ]
 
+Document: TypeAlias = dict[str, Any]
 FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
 """The members a request to replay may have."""
 
@@ -37,6 +38,8 @@ _DEFAULT_LISTED: Final = 100
 _TARGETS: Final = ("topic", "task")
 _ALL: Final = "all"
 _EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"partition": 0, "from": 5, "to": 9}'
+# An inquiry has 90 s; a task that fails is given each record by itself.
+_AT_ONCE: Final = {"topic": 500, "task": 200}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +146,6 @@ def _until(given: object) -> dict[str, int] | None:
 
 def _is_end(partition: str, end: object) -> bool:
     return partition.isascii() and partition.isdigit() and len(partition) < 10 and type(end) is int and 0 <= end < 2**63
-
-
-Document: TypeAlias = dict[str, Any]
-# An inquiry has 90 s; a task that fails is given each record by itself.
-_AT_ONCE: Final = {"topic": 500, "task": 200}
 
 
 class DeadLetterRequests:

@@ -16,9 +16,10 @@ from worker.herder.inbox import Action, Inbox
 from worker.herder.reconcile import Action as Step
 from worker.herder.reconcile import Desired, Running, Start, Stop, Tell, desired_units, reconcile
 from worker.herder.settings import Stores, WorkerSettings
+from worker.herder.unit_statuses import AT_REST, UnitStatuses
 from worker.membership.membership import Membership
-from worker.stores.config.store import ConnectorEntry, TargetState
-from worker.stores.status.store import State, Status
+from worker.stores.config.store import TargetState
+from worker.stores.status.store import State
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
@@ -34,17 +35,10 @@ _STATES: Final[Mapping[Phase, State]] = {
     Phase.PAUSED: State.PAUSED,
     Phase.FAILED: State.FAILED,
 }
-_AT_REST: Final[Mapping[TargetState, State]] = {
-    TargetState.PAUSED: State.PAUSED,
-    TargetState.STOPPED: State.STOPPED,
-}
 
 
 class Units:
-    """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet.
-
-    A worker whose lease is over writes no status: somebody else may run the unit (invariant I6).
-    """
+    """The connectors and tasks of this worker. ``may_start`` says whether a unit may be started yet."""
 
     def __init__(
         self,
@@ -58,16 +52,13 @@ class Units:
         reconcile: Action,
     ) -> None:
         self._worker_props = dict(worker.props)
-        self._worker_id = worker.id
-        self._lease = worker.lease
         self._configs = stores.configs
-        self._statuses = stores.statuses
+        self._statuses = UnitStatuses(worker, stores, membership)
         self._membership = membership
         self._supervisor = supervisor
         self._publishing = publishing
         self._inbox = inbox
         self._may_start = may_start
-        self._is_part = True
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
@@ -166,7 +157,7 @@ class Units:
             if running is None or running.phase is Phase.STOPPING:
                 continue
             self._restarting.add(unit)
-            status = self._statuses.statuses().get(unit)
+            status = self._statuses.of(unit)
             self._put_status(unit, State.RESTARTING, status.trace if status is not None else None)
             self._act(Stop(unit))
 
@@ -180,7 +171,7 @@ class Units:
 
     def joined(self) -> None:
         """Write statuses again: this worker is part of its cluster."""
-        self._is_part = True
+        self._statuses.joined()
 
     def divided(self) -> None:
         """Publish again what is not kept yet: the work was divided anew."""
@@ -188,7 +179,7 @@ class Units:
 
     def lost(self, within: float) -> None:
         """Stop everything, by force after ``within`` seconds, and write no status any more."""
-        self._is_part = False
+        self._statuses.lost()
         for unit in list(self._running):
             self._publishing.forget(unit.connector)
             self._running[unit] = replace(self._running[unit], phase=Phase.STOPPING)
@@ -197,32 +188,15 @@ class Units:
     def tasks_changed(self, connector: str) -> None:
         """Compare the new task configs of a connector with those it wants, and remove what is left of former tasks."""
         self._publishing.look(connector)
-        self._remove_leftovers(connector)
-
-    def _remove_leftovers(self, connector: str) -> None:
-        """Remove the statuses of former tasks that no worker runs, and so no worker would remove.
-
-        Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
-        """
-        entry = self._configs.connectors().get(connector)
-        if entry is None or not self._is_part:
-            return
-        for unit, status in self._statuses.statuses().items():
-            is_left = unit.connector == connector and unit.is_task and unit.task >= len(entry.task_configs)
-            is_ours = self._membership.is_leader or status.worker_id == self._worker_id
-            if is_left and is_ours and unit not in self._running:
-                self._statuses.remove(unit)
+        self._statuses.remove_leftovers(connector, self._running)
 
     def forget(self, connector: str, *, with_statuses: bool) -> None:
         """Stop a connector that was deleted, and remove its statuses: the leader does so for what runs nowhere."""
         self._publishing.forget(connector)
         self.stop_all(connector)
         self._restarts = {unit: times for unit, times in self._restarts.items() if unit.connector != connector}
-        if not (with_statuses and self._is_in()):
-            return
-        self._statuses.remove_topics(connector)
-        for unit in [unit for unit in self._statuses.statuses() if unit.connector == connector]:
-            self._statuses.remove(unit)
+        if with_statuses:
+            self._statuses.remove_connector(connector)
 
     def reconcile(self, drain: frozenset[str]) -> None:
         """Take the next steps from what runs to what should run; ``drain`` names the sinks that are to drain."""
@@ -232,7 +206,8 @@ class Units:
         wanted = {unit: item for unit, item in desired.items() if unit in assigned and self._may_run(unit, item)}
         for step in reconcile(wanted, self._running):
             self._act(step)
-        self._tell_of_rest(connectors)
+        for unit, state in self._statuses.at_rest(self._running).items():
+            self._put_status(unit, state, None)
 
     def _may_run(self, unit: Unit, desired: Desired) -> bool:
         if unit in self._running:
@@ -270,8 +245,8 @@ class Units:
 
     def _take_over_restarts(self, unit: Unit) -> None:
         """Continue another worker's count of restarts. Their times are not known, so they count as made just now."""
-        before = self._statuses.statuses().get(unit)
-        if before is not None and (before.worker_id != self._worker_id or unit not in self._restarts):
+        before = self._statuses.of(unit)
+        if before is not None and (not self._statuses.is_ours(before) or unit not in self._restarts):
             self._restarts[unit] = (time.monotonic(),) * before.restarts
 
     def _restart_later(self, unit: Unit) -> None:
@@ -300,9 +275,8 @@ class Units:
             self._restarting.discard(unit)
             self._restarts.pop(unit, None)
             self._false_starts.forget(unit)
-            if self._is_in():
-                self._statuses.remove(unit)
-        elif not unit.is_task and (state := _AT_REST.get(entry.target)) is not None:
+            self._statuses.remove(unit)
+        elif not unit.is_task and (state := AT_REST.get(entry.target)) is not None:
             self._restarting.discard(unit)
             self._put_status(unit, state, None)
         elif unit not in self._restarting:
@@ -319,30 +293,14 @@ class Units:
         for _, action in met:
             action()
 
-    def _tell_of_rest(self, connectors: Mapping[str, ConnectorEntry]) -> None:
-        """Write the statuses of connectors that do not run because they are paused or stopped."""
-        resting = {Unit(name): _AT_REST[entry.target] for name, entry in connectors.items() if entry.target in _AT_REST}
-        statuses = self._statuses.statuses()
-        for unit in self._membership.assigned(resting) - self._running.keys():
-            if unit not in statuses or statuses[unit].state is not resting[unit]:
-                self._put_status(unit, resting[unit], None)
-
     def speaks_for(self, unit: Unit) -> bool:
         """Whether this worker may write the status of a unit that it runs: it is still part of its cluster."""
-        return self._is_in() and unit.connector in self._configs.connectors()
-
-    def _is_in(self) -> bool:
-        return self._is_part and not (self._lease is not None and self._lease.is_over())
+        return self._statuses.speaks_for(unit)
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
-        if not self.speaks_for(unit):
-            return
-        running, before = self._running.get(unit), self._statuses.statuses().get(unit)
+        running = self._running.get(unit)
         version = running.version if running is not None else None
-        if version is None and before is not None:
-            version = before.version
-        generation, restarts = self._membership.generation, self._recent_restarts(unit)
-        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))
+        self._statuses.put(unit, state, trace, version, self._recent_restarts(unit), drained=drained)
 
     def _recent_restarts(self, unit: Unit) -> int:
         """The number of restarts by ``restart.policy`` that count now."""

@@ -44,7 +44,7 @@ class Ownership:
             logger.warning("%s is started again, because it is not known whether it may start: %s", unit, error)
             self._units.turn_away(unit)
         elif not self._units.is_current(unit):
-            logger.info("%s is not started as it was: it is configured anew or runs elsewhere", unit)
+            logger.info("%s is not started: it has a new configuration, or runs elsewhere by now", unit)
             self._units.turn_away(unit)
         elif self._configs.pending_fencing(unit.connector) and self._is_sink(unit.connector):
             self._units.fail(unit, _not_a_sink(unit))

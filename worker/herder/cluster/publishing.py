@@ -152,7 +152,7 @@ class Publishing:
         )
 
     def _then_read(self, posted: Future[None]) -> Future[None]:
-        """Done when this worker's own view has what the leader has written."""
+        """A future that is done when this worker's own view has what the leader has written."""
         seen: Future[None] = Future()
 
         def answered() -> None:

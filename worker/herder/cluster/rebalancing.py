@@ -83,7 +83,7 @@ class Rebalancing:
         return snapshot
 
     def configs_changed(self) -> None:
-        """Have the work divided anew if there are other connectors or tasks than before."""
+        """Have the work divided anew if connectors or tasks have come or gone."""
         snapshot = self._configs.snapshot()
         if snapshot.tasks != self._divided:
             self._divided = snapshot.tasks

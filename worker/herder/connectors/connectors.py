@@ -123,13 +123,13 @@ class Connectors:
         return document
 
     def newest_status(self, name: str, *, refresh: bool) -> Document:
-        """The status; with ``refresh`` other workers are asked for what the next one is to show of their tasks."""
+        """The status; with ``refresh`` other workers are asked for newer metrics, which the next status shows."""
         if refresh:
             self._measurements.refresh(name)
         return self.status(name)
 
     def expanded(self) -> dict[str, dict[str, Document]]:
-        """Every connector by name, with its status, if it has one, and its info. What is given is not to be changed."""
+        """Every connector by name, with its status, if it has one, and its info. Nobody may change it."""
         connectors = self._configs.connectors()
         parts = by_connector(connectors, self._statuses.statuses())
         return {name: self._views(name, connectors[name], parts[name]) for name in sorted(connectors)}
@@ -156,7 +156,7 @@ class Connectors:
         return task_status(unit, self._statuses.statuses(), self._measurements.of)
 
     def uses_topics(self, unit: Unit, topics: tuple[str, ...]) -> None:
-        """Keep that a task uses these topics."""
+        """Remember that a task uses these topics."""
         if self.exists(unit.connector):
             self._statuses.put_topics(unit, topics)
 

@@ -19,6 +19,9 @@ from worker.unit import Unit
 
 __all__ = ["Drainable", "Draining", "Drains", "Outcome", "draining"]
 
+logger = logging.getLogger(__name__)
+_LOOK_AGAIN: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Drainable:
@@ -34,12 +37,12 @@ class Drainable:
 
     @property
     def failed(self) -> bool:
-        """Whether something of it has failed, so that it will not come to its end by itself."""
+        """Whether the connector or a task of it has failed, so that it cannot drain."""
         return self.connector is Phase.FAILED or Phase.FAILED in (self.tasks or ())
 
     @property
     def drained(self) -> bool:
-        """Whether it is at its end."""
+        """Whether it has delivered everything."""
         return self.stopped or (self.tasks is not None and all(phase is Phase.DRAINED for phase in self.tasks))
 
     @property
@@ -64,10 +67,6 @@ def draining(connectors: Mapping[str, Drainable]) -> Draining:
     stop = frozenset(name for name, connector in connectors.items() if connector.drained and not connector.stopped)
     finished = bool(connectors) and all(connector.stopped or connector.failed for connector in connectors.values())
     return Draining(sinks, stop, finished)
-
-
-logger = logging.getLogger(__name__)
-_LOOK_AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ __all__ = ["RestartPolicy", "restart_plan", "restarting"]
 def restart_plan(
     connector: str, statuses: Mapping[Unit, Status], *, include_tasks: bool, only_failed: bool
 ) -> frozenset[Unit]:
-    """The units to restart: the connector, with its tasks if asked for, or only what of them has failed."""
+    """The units to restart: the connector, with its tasks if asked for, or only the failed ones among them."""
     return frozenset(
         unit
         for unit, status in statuses.items()
@@ -65,7 +65,7 @@ class RestartPolicy:
         try:
             parsed = RestartConfig.parse(config)
         except ConfigError as error:
-            logger.warning("Connector %s is not restarted by a policy: %s", config.get("name"), error)
+            logger.warning("Connector %s has no restart policy now: %s", config.get("name"), error)
             return cls()
         return cls(
             enabled=True,
@@ -80,7 +80,7 @@ class RestartPolicy:
         return tuple(at for at in restarts if now - at < self.window)
 
     def delay(self, restarts: tuple[float, ...], now: float) -> float | None:
-        """In how many seconds to restart after these restarts; ``None`` if it is to stay as it is."""
+        """The seconds to wait before the next restart after these; ``None`` if there is to be none."""
         count = len(self.recent(restarts, now))
         if not self.enabled or count >= self.limit:
             return None

@@ -108,7 +108,7 @@ class Restarts:
             request.set_exception(error)
 
     def _has_tasks_to_come(self, connector: str, entry: ConnectorEntry) -> bool:
-        """Whether the connector is still to say which tasks it wants."""
+        """Whether the connector has yet to publish which tasks it wants."""
         status = self._statuses.statuses().get(Unit(connector))
         has_failed = status is not None and status.state is State.FAILED
         return entry.target is TargetState.STARTED and entry.applied != entry.config and not has_failed

@@ -84,7 +84,7 @@ class Schedules:
         self._unreadable = unreadable
 
     def _start(self, name: str) -> None:
-        logger.info("Connector %s runs by its schedule", name)
+        logger.info("Connector %s is started by its schedule", name)
         started: Request[None] = Request()
         started.add_done_callback(lambda done: self._inbox.post(lambda: self._started(name, done)))
         self._turns.take(

@@ -20,7 +20,7 @@ _LOOK_AGAIN: Final = 0.1
 
 
 class StoppedConnectors:
-    """Keeps connectors from starting, on whatever worker, while the leader does something to them.
+    """Keeps connectors from starting, on whatever worker, while the leader works on them.
 
     ``reconcile`` is called in the herder's thread when a connector may start again.
     """

@@ -34,6 +34,8 @@ __all__ = [
     "required_class",
 ]
 
+T = TypeVar("T")
+Document: TypeAlias = dict[str, Any]
 GivenConfig: TypeAlias = Mapping[str, str | None]
 """A configuration as a user gives it: null is a mistake, or removes a key where a configuration is patched."""
 
@@ -106,10 +108,6 @@ def check_infos(infos: Mapping[str, Any]) -> None:
         )
 
 
-T = TypeVar("T")
-Document: TypeAlias = dict[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class _Checked:
     """A configuration that is right, and what it makes: ``source`` or ``sink``."""
@@ -153,11 +151,14 @@ class Writes:
             given = named(name, config)
             self._creating.add(name)
             request.add_done_callback(lambda _: self._creating.discard(name))
-            self._validated(request, name, given, lambda checked: self._configure(request, name, write, checked))
+            self._validated(request, name, given, go_on)
 
         def write(checked: _Checked) -> Future[None]:
             self._check_new(name)
             return self._put(name, checked, target)
+
+        def go_on(checked: _Checked) -> None:
+            self._configure(request, name, lambda: write(checked), lambda: self._connectors.info(name))
 
         self._leadership.as_leader(request, begin)
 
@@ -171,13 +172,7 @@ class Writes:
             return self._put(name, checked)
 
         def go_on(checked: _Checked) -> None:
-            self._change(
-                request,
-                name,
-                f"writing the configuration of connector {name}",
-                lambda: write(checked),
-                lambda: (is_new, self._connectors.info(name)),
-            )
+            self._configure(request, name, lambda: write(checked), lambda: (is_new, self._connectors.info(name)))
 
         self._leadership.as_leader(request, lambda: self._validated(request, name, named(name, config), go_on))
 
@@ -276,23 +271,24 @@ class Writes:
     def _validated(
         self, request: Request[Any], name: str, config: GivenConfig, go_on: Callable[[_Checked], None]
     ) -> None:
-        """Go on with a configuration once it is found to be right."""
+        """Go on, as the leader, with a configuration that a validation has found to be right."""
         required_class(config)
 
         def decide(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             check_infos(report.infos)
-            go_on(_Checked({key: value for key, value in config.items() if value is not None}, report.type))
+            checked = _Checked({key: value for key, value in config.items() if value is not None}, report.type)
+            # Another worker may lead by now.
+            self._leadership.as_leader(request, lambda: go_on(checked))
 
         request.enter(f"waiting for {config['connector.class']} to validate connector {name}'s configuration")
         inquiry = messages.ValidateConfig(dict(config), self._worker_props)
         self._inquiries.answer(inquiry, request, decide)
 
     def _configure(
-        self, request: Request[Document], name: str, write: Callable[[_Checked], Future[None]], checked: _Checked
+        self, request: Request[T], name: str, write: Callable[[], Future[None]], result: Callable[[], T]
     ) -> None:
-        stage = f"writing the configuration of connector {name}"
-        self._change(request, name, stage, lambda: write(checked), lambda: self._connectors.info(name))
+        self._change(request, name, f"writing the configuration of connector {name}", write, result)
 
     def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
         drained = None
@@ -318,7 +314,7 @@ class Writes:
             request.enter(stage)
             self._requests.answer_when_written(request, write(), result)
 
-        self._leading(request, lambda: self._turns.take(name, request, begin))
+        self._turns.take(name, request, begin)
 
     def _leading(self, request: Request[Any], action: Callable[[], None]) -> None:
         """Do this as the leader; what it raises fails the request."""

@@ -31,6 +31,15 @@ _PARTITION: Final = "kafka_partition"
 _OFFSET: Final = "kafka_offset"
 _LARGEST_PARTITION: Final = 2**31 - 1
 _LARGEST_OFFSET: Final = 2**63 - 1
+_WAYS: Final = ("to", "to_offset", "shift_by", "to_datetime", "by_duration")
+FIELDS: Final = frozenset((*_WAYS, "topics"))
+"""The members a request may have."""
+
+_NAMED: Final = ("earliest", "latest", "current")
+_DURATION: Final = re.compile(
+    r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?P<time>T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
 
 
 def source_offsets(given: Sequence[Mapping[str, Any]]) -> OffsetPairs:
@@ -142,18 +151,6 @@ def _integer(value: object) -> int | None:
         return None
 
 
-_WAYS: Final = ("to", "to_offset", "shift_by", "to_datetime", "by_duration")
-FIELDS: Final = frozenset((*_WAYS, "topics"))
-"""The members a request may have."""
-
-_NAMED: Final = ("earliest", "latest", "current")
-_LARGEST: Final = 2**63 - 1
-_DURATION: Final = re.compile(
-    r"P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?P<time>T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Reset:
     """The target of a reset: ``to`` with its ``number``, as in :func:`worker.runtime.inquiries.offsets.reset_offset`.
@@ -223,7 +220,7 @@ def _target(way: str, value: object, now: float) -> tuple[str, int]:
     if way == "to_offset":
         return "offset", _whole_number(way, value, least=0)
     if way == "shift_by":
-        return "shift", _whole_number(way, value, least=-_LARGEST)
+        return "shift", _whole_number(way, value, least=-_LARGEST_OFFSET)
     if way == "to_datetime":
         return "timestamp", _milliseconds(way, iso_date_time(value).timestamp())
     return "timestamp", _milliseconds(way, now - iso_duration(value).total_seconds())
@@ -236,7 +233,7 @@ def _milliseconds(way: str, seconds: float) -> int:
 
 
 def _whole_number(way: str, value: object, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _LARGEST:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _LARGEST_OFFSET:
         kind = "an offset: a whole number from 0 on" if least == 0 else "a whole number, such as -100"
         raise BadRequestError(f"{way} {value!r} is not {kind}.")
     return value

@@ -26,6 +26,11 @@ from worker.runtime.sink.consume import by_topic
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
 
+_KEY: Final = "errors.deadletterqueue.topic.name"
+_READ_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 1.0
+_MOST_BYTES: Final = 4 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -73,12 +78,6 @@ def _clipped(ranges: Sequence[Range], begins: Mapping[int, int], ends: Mapping[i
         if item.partition in ends
     ]
     return sorted((item for item in found if item.first < item.end), key=lambda item: (item.partition, item.first))
-
-
-_KEY: Final = "errors.deadletterqueue.topic.name"
-_READ_SECONDS: Final = 20.0
-_POLL_SECONDS: Final = 1.0
-_MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -351,7 +351,7 @@ class Fenced:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An inquiry cannot be answered; ``invalid`` says whether what was asked is wrong, and not the world."""
+    """The answer to an inquiry that failed; ``invalid`` says whether the question itself was wrong."""
 
     message: str
     invalid: bool
@@ -359,7 +359,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTopics:
-    """Topics that the task has written to or read from since it was last said."""
+    """Topics that the task has written to or read from since its last report of them."""
 
     topics: list[str]
 
@@ -382,7 +382,7 @@ class CommitOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmOwnership:
-    """Asks whether this process is still the one that is to run its task, with this configuration."""
+    """A question: is this process still the one that is to run its task, with this configuration?"""
 
     request: int
 

@@ -1,0 +1,109 @@
+"""The statuses of this worker's units in the status store. The herder's thread alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from worker.herder.settings import Stores, WorkerSettings
+from worker.membership.membership import Membership
+from worker.stores.config.store import TargetState
+from worker.stores.status.store import State, Status
+from worker.unit import Unit
+
+__all__ = ["AT_REST", "UnitStatuses"]
+
+AT_REST: Final[Mapping[TargetState, State]] = {
+    TargetState.PAUSED: State.PAUSED,
+    TargetState.STOPPED: State.STOPPED,
+}
+"""The states of connectors that do not run because a user wants it so."""
+
+
+class UnitStatuses:
+    """Writes statuses while this worker is part of its cluster and its lease lasts.
+
+    After that somebody else may run the units, and writes their statuses (invariant I6).
+    """
+
+    def __init__(self, worker: WorkerSettings, stores: Stores, membership: Membership) -> None:
+        self._worker_id = worker.id
+        self._lease = worker.lease
+        self._configs = stores.configs
+        self._statuses = stores.statuses
+        self._membership = membership
+        self._is_part = True
+
+    def joined(self) -> None:
+        """Write statuses again: this worker is part of its cluster."""
+        self._is_part = True
+
+    def lost(self) -> None:
+        """Write no status any more: this worker is not part of its cluster."""
+        self._is_part = False
+
+    def speaks_for(self, unit: Unit) -> bool:
+        """Whether this worker may write the status of a unit that it runs."""
+        return self._may_write() and unit.connector in self._configs.connectors()
+
+    def of(self, unit: Unit) -> Status | None:
+        """The status of a unit, whoever has written it."""
+        return self._statuses.statuses().get(unit)
+
+    def is_ours(self, status: Status) -> bool:
+        """Whether this worker has written a status."""
+        return status.worker_id == self._worker_id
+
+    def put(
+        self, unit: Unit, state: State, trace: str | None, version: str | None, restarts: int, *, drained: bool
+    ) -> None:
+        """Write the status of a unit; one without a version keeps the last that was known."""
+        if not self.speaks_for(unit):
+            return
+        before = self.of(unit)
+        if version is None and before is not None:
+            version = before.version
+        generation = self._membership.generation
+        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))
+
+    def remove(self, unit: Unit) -> None:
+        """Remove the status of a unit that has ended and is not wanted any more."""
+        if self._may_write():
+            self._statuses.remove(unit)
+
+    def remove_connector(self, connector: str) -> None:
+        """Remove what is kept of a deleted connector and its tasks."""
+        if not self._may_write():
+            return
+        self._statuses.remove_topics(connector)
+        for unit in [unit for unit in self._statuses.statuses() if unit.connector == connector]:
+            self._statuses.remove(unit)
+
+    def remove_leftovers(self, connector: str, running: Collection[Unit]) -> None:
+        """Remove the statuses of former tasks that no worker runs, and so no worker would remove.
+
+        Such a task was given up while it was still there, to be run elsewhere; or its worker was killed.
+        """
+        entry = self._configs.connectors().get(connector)
+        if entry is None or not self._is_part:
+            return
+        for unit, status in self._statuses.statuses().items():
+            is_left = unit.connector == connector and unit.is_task and unit.task >= len(entry.task_configs)
+            is_to_remove = self._membership.is_leader or self.is_ours(status)
+            if is_left and is_to_remove and unit not in running:
+                self._statuses.remove(unit)
+
+    def at_rest(self, running: Collection[Unit]) -> dict[Unit, State]:
+        """The connectors of this worker that rest and whose statuses do not tell so yet."""
+        connectors = self._configs.connectors()
+        resting = {Unit(name): AT_REST[entry.target] for name, entry in connectors.items() if entry.target in AT_REST}
+        assigned = self._membership.assigned(resting).difference(running)
+        statuses = self._statuses.statuses()
+        return {
+            unit: resting[unit]
+            for unit in assigned
+            if unit not in statuses or statuses[unit].state is not resting[unit]
+        }
+
+    def _may_write(self) -> bool:
+        return self._is_part and not (self._lease is not None and self._lease.is_over())
