@@ -148,7 +148,7 @@ class Assembly:
         return SourceConnectorConfig.parse(self.props)
 
     @property
-    def own_offsets_topic(self) -> str | None:
+    def dedicated_offsets_topic(self) -> str | None:
         """The topic in which the connector keeps its offsets itself, and not the worker for all.
 
         In a transaction offsets are on the cluster of the records, where the worker's topic is another of that name.
@@ -165,7 +165,7 @@ class Assembly:
     def transaction_offsets_topic(self) -> str:
         """The topic that holds the offsets of an exactly-once connector."""
         assert self.distributed is not None
-        return self.own_offsets_topic or self.distributed.offset_storage_topic
+        return self.dedicated_offsets_topic or self.distributed.offset_storage_topic
 
     @cached_property
     def connector_config(self) -> Config:

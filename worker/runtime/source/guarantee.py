@@ -76,7 +76,7 @@ class AtLeastOnceGuarantee:
         return AtLeastOnce(self._assembly.config.name, task, delivery, submitted, committer, patience=patience)
 
     def _writer(self) -> OffsetWriter:
-        topic = self._assembly.own_offsets_topic
+        topic = self._assembly.dedicated_offsets_topic
         if topic is None:
             return WorkerOffsetWriter(self._control)
         return TopicOffsetWriter(topic, self._assembly.config.name, self.producer, WorkerOffsetCopy(self._control).keep)
@@ -131,7 +131,7 @@ class ExactlyOnceGuarantee:
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:
         """The worker's copy is made after the commit: it may not be ahead of what is kept."""
-        return WorkerOffsetCopy(self._control).keep if self._assembly.own_offsets_topic else lambda _: None
+        return WorkerOffsetCopy(self._control).keep if self._assembly.dedicated_offsets_topic else lambda _: None
 
 
 Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
@@ -151,7 +151,7 @@ def offset_reader(
     assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
 ) -> OffsetReader:
     """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
-    own = assembly.own_offsets_topic
+    own = assembly.dedicated_offsets_topic
     if own is not None:
         create_offsets_topic(assembly, own, task)
         return MergedOffsetReader(_topic_reader(assembly, own, task, end_lost), WorkerOffsetReader(control))
