@@ -1,4 +1,4 @@
-"""What a child process answers of offsets: a connector's opinion of them, and a consumer group's own."""
+"""Inquiries about offsets: whether a connector agrees to them, and those of its consumer group."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ResetTo: TypeAlias = Literal["earliest", "latest", "current", "offset", "shift",
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffsets:
-    """One topic partition: its first offset, the offset after its last record, and the group's.
+    """The offsets of one topic partition: its first, the one after its last record, and the group's.
 
-    ``entry`` is where the group begins if it has committed nothing. ``at`` is where the first record of the
-    timestamp that was asked for is, if there is one.
+    ``entry`` is where the group begins if it has committed nothing. ``at`` is the offset of the first record of the
+    timestamp that was asked for, if there is one.
     """
 
     begin: int
@@ -156,7 +156,7 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
 
 
 def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.SinkLag:
-    """How far a group is behind, in all it consumes now."""
+    """The lag of a group, in all it consumes now."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
     log = LogOffsets(admin)

@@ -44,13 +44,13 @@ _FIRST: Final = 0
 def answer_of_source_offsets(
     inquiry: messages.ReadOwnOffsets | messages.WriteSourceOffsets, redaction: Redaction
 ) -> messages.OwnOffsets | messages.SourceOffsetsWritten:
-    """What the topic has, or that it has all that was to be written."""
+    """The offsets in the topic, or the confirmation that all are written."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     return _read(assembly) if isinstance(inquiry, messages.ReadOwnOffsets) else _write(assembly, inquiry.offsets)
 
 
 def _read(assembly: Assembly) -> messages.OwnOffsets:
-    """What is in the connector's own topic, if it has one and that is there."""
+    """The offsets in the connector's dedicated topic, if it has one and that exists."""
     topic = assembly.dedicated_offsets_topic
     if topic is None or not _is_there(assembly, topic):
         return messages.OwnOffsets([])

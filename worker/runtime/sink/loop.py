@@ -57,7 +57,7 @@ class _Pending:
     offsets: Mapping[TopicPartition, int]
 
     def without(self, partitions: Collection[TopicPartition]) -> _Pending:
-        """What remains when these partitions are not to be put any more."""
+        """The rest of it when these partitions are not to be put any more."""
         offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
         if self.batch is None:
             return replace(self, offsets=offsets)
@@ -190,7 +190,7 @@ class SinkLoop:
         return True
 
     def _put_nothing(self) -> None:
-        """Only time has passed: that is an empty batch, of one of the topics the task has."""
+        """Put an empty batch, of one of the task's topics, because the timeout it asked for has passed."""
         self._context.consumed = None
         topic = min(self._context.assignment, default=None)
         if topic is not None:
@@ -274,7 +274,7 @@ class SinkLoop:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
-            logger.warning("Offsets were not committed and will be with the next: %s", error)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
             return False
         for partition, offset in offsets.items():
             self._progress[partition].committed = offset
@@ -283,7 +283,7 @@ class SinkLoop:
     # -- told by the subscription ------------------------------------------------------------------------------------
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions; where the task wants to begin in them."""
+        """Open partitions, and return where the task wants to begin in them."""
         self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
         self._task.open(partitions)
@@ -303,7 +303,7 @@ class SinkLoop:
         self._drop(partitions)
 
     def held(self) -> Collection[TopicPartition]:
-        """Everything while a batch waits to be put again or the task is paused or done, else what the task paused."""
+        """All partitions while a batch waits to be put again, or the task is paused or done; else those it paused."""
         everything = self._pending or self._control.paused or self._is_done
         return self._context.assignment if everything else self._context.paused
 

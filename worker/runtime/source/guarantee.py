@@ -1,4 +1,4 @@
-"""What a source task promises, at least once or exactly once, and what it needs for it: producer, offsets, commits."""
+"""The guarantee of a source task, at least once or exactly once, with the producer, offsets and commits it needs."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ class ExactlyOnceGuarantee:
 
 
 Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
-"""What a source task is built on. Used by the task's thread alone.
+"""The guarantee that a source task is built on. Used by the task's thread alone.
 
-``commits`` gives what keeps the offsets of what a delivery sends for a task; reports are made durable before that.
+``commits`` gives the keeper of the offsets of what a delivery sends; reports are made durable before that.
 """
 
 
 def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: int) -> Guarantee:
-    """What the worker's ``exactly.once.source.support`` says for its source tasks."""
+    """The guarantee that the worker's ``exactly.once.source.support`` gives its source tasks."""
     kind = ExactlyOnceGuarantee if assembly.supports_exactly_once else AtLeastOnceGuarantee
     return kind(assembly, control, clients, task)
 
@@ -172,7 +172,7 @@ def _topic_reader(
 
 
 def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:
-    """Make a connector's own offsets topic if it is missing; one that is not compacted is refused."""
+    """Create a connector's dedicated offsets topic if it is missing; one that is not compacted is refused."""
     distributed = assembly.distributed
     new_topic = NewTopic(topic)
     if distributed is not None:
