@@ -1,4 +1,4 @@
-"""What the sources of modules say of a class, read without running any of it, nor of the packages around it.
+"""The outline of a class: what it inherits, read from the source of its module without running any code.
 
 A configuration may come from anybody who reaches the REST API. Whether what it names is a plugin has to be known before
 anything is imported, for importing a module runs it.

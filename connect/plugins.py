@@ -1,4 +1,4 @@
-"""The registry of plugins: what there is and under which names, without importing any of it.
+"""The registry of plugins: which there are and under which names, without importing any of them.
 
 Plugins are listed in files called ``plugins.toml``: the one that comes with Sluice, one in each folder of
 ``plugin.path`` (or in folders directly below it), and one in each package that the entry point group
@@ -46,12 +46,12 @@ class PluginKind(enum.Enum):
 
     @property
     def suffix(self) -> str:
-        """What may be left out at the end of a simple name."""
+        """The part that may be left out at the end of a simple name."""
         return "".join(part.capitalize() for part in self.value.split("_"))
 
 
 class UnlistedPluginError(PluginError):
-    """A class that no ``plugins.toml`` lists is not allowed, or is not what it was named for."""
+    """A class that no ``plugins.toml`` lists is not allowed, or is not of the kind it was named for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def halves_single(value: float) -> bool:
 
 
 def double_text(value: float) -> str:
-    """What Java's ``Double.toString`` says: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
+    """The text of Java's ``Double.toString``: ``1.0``, ``1.0E10``, ``NaN``, ``-Infinity``."""
     if _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
         return repr(value)
     if math.isfinite(value):
@@ -134,7 +134,7 @@ def double_text(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """What Java's ``Float.toString`` says of ``value`` in single precision."""
+    """The text of Java's ``Float.toString`` for ``value`` in single precision."""
     rounded = single(value)
     if _PLAIN_FROM <= abs(rounded) < _PLAIN_BELOW:
         return repr(float(_shortest_single(rounded)))
@@ -144,7 +144,7 @@ def float_text(value: float) -> str:
 
 
 def integer_text(value: int) -> str:
-    """The digits of a whole number, be they a million."""
+    """The digits of a whole number, even if there are a million."""
     return str(value) if value.bit_length() <= _SHORT_BITS else str(decimal_from_integer(value))
 
 

@@ -1,4 +1,4 @@
-"""How Kafka Connect writes dates and times that are cast to strings."""
+"""The text of dates and times that Kafka Connect casts to strings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def milliseconds_of(value: dt.date | dt.time) -> int:
 
 
 def date_text(value: dt.date | dt.time) -> str:
-    """What Kafka Connect writes for a date: a time before the second day, a date at midnight, else both.
+    """The text of a date in Kafka Connect: a time before the second day, a date at midnight, else both.
 
     It goes by the instant, not by the type, so a date in 1969 is written as a time of day.
     """

@@ -44,7 +44,7 @@ _TOLD: Final = 10
 
 @dataclass(slots=True)
 class Staged:
-    """What a load of one topic has staged, and the schemas its tables have with it."""
+    """The files that a load of one topic has staged, and the schemas its tables have with them."""
 
     moves: list[Move] = field(default_factory=list)
     tables: dict[str, Schema] = field(default_factory=dict)

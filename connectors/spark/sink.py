@@ -40,7 +40,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._loader: Loader | None = None
 
     def start(self) -> None:
-        """Start Spark, then take the ledger over from whoever had it."""
+        """Start Spark, then take the ledger over from its former owner."""
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.loader import Loader  # noqa: PLC0415
         from connectors.spark.session import start_session  # noqa: PLC0415
@@ -79,7 +79,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             self._spark.stop()
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
-        """See that the ledger's offsets are of these topics: those of a former one of that name mean nothing here."""
+        """Refuse a topic that was made again since it was loaded: the offsets in the ledger mean nothing for it."""
         for item in ranges:
             if item.topic_id is not None and self._ledger.topics.get(item.topic, item.topic_id) != item.topic_id:
                 raise ConnectError(
@@ -89,7 +89,7 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
                 )
 
     def _not_loaded(self, item: OffsetRange) -> OffsetRange:
-        """What of a range the ledger does not have yet."""
+        """The part of a range that the ledger does not have yet."""
         first = max(item.first, min(item.end, self._ledger.offsets.get(item.topic_partition, 0)))
         if first > item.first:
             logger.info("Offsets %d to %d of %s are loaded already.", item.first, first - 1, item.topic_partition)

@@ -1,4 +1,4 @@
-"""The configuration every connector has, whatever its class: what the framework itself reads of it."""
+"""The configuration that every connector has, whatever its class: the keys of the framework."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EXACTLY_ONCE: Final = "Exactly Once Support"
 
 
 class ConnectorConfig(RestartConfig):
-    """What source and sink connectors have in common."""
+    """The keys that source and sink connectors have in common."""
 
     name: str = option(
         importance=HIGH,
@@ -119,9 +119,8 @@ class ConnectorConfig(RestartConfig):
         group=_COMMON,
         width=Width.MEDIUM,
         display_name="Reload Action",
-        doc="What becomes of the connector and its tasks when what a config provider gave them holds no longer, as the "
-        "provider's ttl says: restart starts each of them again, so that it looks the values up anew; none leaves them "
-        "as they are.",
+        doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
+        "connector or task that has them, so that it looks them up again; none leaves it as it is.",
     )
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
@@ -267,7 +266,7 @@ class ConnectorConfig(RestartConfig):
 
 
 class SourceConnectorConfig(ConnectorConfig):
-    """What every source connector has."""
+    """The keys of every source connector."""
 
     topic_creation_groups: tuple[str, ...] = option(
         default=(),
@@ -332,7 +331,7 @@ class SourceConnectorConfig(ConnectorConfig):
 
 
 class SinkConnectorConfig(ConnectorConfig):
-    """What every sink connector has."""
+    """The keys of every sink connector."""
 
     topics: tuple[str, ...] = option(
         default=(),

@@ -1,4 +1,4 @@
-"""Making the plugins of a task from its configurations: classes by name, configs by class, secrets filled in."""
+"""Assembly of a task's plugins from its configurations: classes by name, configs by class, secrets filled in."""
 
 from __future__ import annotations
 
@@ -138,18 +138,18 @@ class Assembly:
 
     @cached_property
     def config(self) -> ConnectorConfig:
-        """What the framework reads of the connector's configuration."""
+        """The framework's own part of the connector's configuration."""
         kind = SourceConnectorConfig if self.is_source else SinkConnectorConfig
         return kind.parse(self.props)
 
     @cached_property
     def source_config(self) -> SourceConnectorConfig:
-        """What the framework reads of a source connector's configuration."""
+        """The framework's own part of a source connector's configuration."""
         return SourceConnectorConfig.parse(self.props)
 
     @property
-    def own_offsets_topic(self) -> str | None:
-        """The topic in which the connector keeps its offsets itself, and not the worker for all.
+    def dedicated_offsets_topic(self) -> str | None:
+        """The topic that holds the offsets of this connector alone; ``None`` if they are with those of all connectors.
 
         In a transaction offsets are on the cluster of the records, where the worker's topic is another of that name.
         """
@@ -165,11 +165,11 @@ class Assembly:
     def transaction_offsets_topic(self) -> str:
         """The topic that holds the offsets of an exactly-once connector."""
         assert self.distributed is not None
-        return self.own_offsets_topic or self.distributed.offset_storage_topic
+        return self.dedicated_offsets_topic or self.distributed.offset_storage_topic
 
     @cached_property
     def connector_config(self) -> Config:
-        """What the connector itself reads of it."""
+        """The connector's part of its configuration."""
         return self.connector_class.config_class.parse(self.props)
 
     def effective_props(self) -> dict[str, str]:

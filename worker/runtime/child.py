@@ -1,4 +1,4 @@
-"""What runs in a child process: one connector, one task, or one inquiry, as its first command says."""
+"""The work of a child process: one connector, one task, or one inquiry, as its first command says."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
 
 
 def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, counts: ErrorCounts) -> list[Reporter]:
-    """Who is told of records that are given up: the log, and the dead letter queue if there is one."""
+    """The reporters of records that are given up: the log, and the dead letter queue if there is one."""
     config = assembly.config
     reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
@@ -155,5 +155,5 @@ def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance) -> None:
         # What was reported last: the record that the task fails with, or one that it gave up while it closed.
         tolerance.flush()
     except Exception as error:
-        logger.warning("The last reports may be lost: %s", error)
+        logger.warning("The reports of the last records that were given up may be lost: %s", error)
     loop.close()

@@ -83,12 +83,12 @@ class Clients:
         return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
 
     def topic_creator(self) -> TopicCreator:
-        """What creates the topics of a source task, by ``topic.creation.*``."""
+        """The creator of a source task's topics, by ``topic.creation.*``."""
         groups = TopicCreationGroups.parse(self._props) if self._creates_topics else None
         return TopicCreator(self.admin, groups)
 
     def batch_limits(self) -> BatchLimits:
-        """What knows which topics take less at once than a source's producer sends."""
+        """The limits of topics that take smaller batches than a source's producer sends."""
         producer = roles.source_producer_properties(self._worker, self._props, self._task)
         return BatchLimits(self.admin, int(producer.properties.get("batch.size", _BATCH_SIZE)))
 
@@ -107,7 +107,7 @@ class Clients:
 
     @property
     def offset_reset(self) -> str:
-        """Where a sink begins without an offset, or with one that is gone: ``earliest``, ``latest`` or ``none``."""
+        """The beginning of a sink without an offset, or with one that is gone: ``earliest``, ``latest`` or ``none``."""
         reset = str(self._sink_consumer_properties.properties["auto.offset.reset"])
         return _RESETS.get(reset, reset)
 

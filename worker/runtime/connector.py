@@ -1,4 +1,4 @@
-"""What runs in the process of a connector: it is started, publishes its task configs, and waits for what comes."""
+"""The work of a connector's process: start the connector, publish its task configs, wait for what comes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONNECTOR: Final = "Connector"
 
 
 class ConnectorRuntimeContext:
-    """What a connector is given of the runtime; see :class:`connect.connector.ConnectorContext`.
+    """Gives a connector its part of the runtime; see :class:`connect.connector.ConnectorContext`.
 
     All but the offset reader may be used from threads of the connector's own.
     """
@@ -80,7 +80,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
 
 
 def _unresolved(assembly: Assembly, written: Mapping[str, str]) -> Iterator[str]:
-    """What to say of references that no config provider has a value for: as in Kafka Connect they stay as written."""
+    """The warning about references without a value in any config provider: as in Kafka Connect they stay as written."""
     for key, value in written.items():
         if has_reference(value) and assembly.props.get(key) == value:
             # I8: what is written may be a password that only looks so.

@@ -1,4 +1,4 @@
-"""The end of the pipe in a child process: commands in, reports out, and where the task stands between them.
+"""The end of the pipe in a child process: commands in, reports out, and the state the worker wants its task in.
 
 Commands arrive in one inbox, which the task's thread empties between two pieces of work and while it waits. So
 pausing, stopping and waiting are one thing, and no flag is shared between threads.
@@ -90,7 +90,7 @@ class Link:
 
 
 class Control:
-    """What the worker wants of this task. Used by the task's thread alone."""
+    """Knows what the worker wants of this task. Used by the task's thread alone."""
 
     def __init__(self, link: Link, *, paused: bool = False) -> None:
         self.stopping = False

@@ -1,4 +1,4 @@
-"""Where a child process begins. The worker itself names this function, and imports nothing of what runs in children."""
+"""The entry of a child process. The worker itself names this function, and imports nothing of what runs in children."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class LogReporter:
             logger.error("%s", self.text(failure), exc_info=failure.error)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no line is held back."""
 
     def text(self, failure: Failure) -> str:
         """The line for a failure, in Kafka Connect's form."""

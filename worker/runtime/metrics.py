@@ -1,4 +1,4 @@
-"""What a task counts, under the names of Kafka Connect's task metrics, and the topics it uses (KIP-158)."""
+"""Counters and gauges of a task, under Kafka Connect's names, and the topics that it uses (KIP-158)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ActiveTopics:
         self._told: set[str] = set()
 
     def see(self, topics: Iterable[str]) -> None:
-        """Records of these topics have passed."""
+        """Note that records of these topics have passed."""
         if self._enabled and (new := set(topics) - self._told):
             self._told |= new
             self._send(messages.ActiveTopics(sorted(new)))
@@ -107,7 +107,7 @@ class TaskMetrics:
 
 
 def remaining_gauges(task: SourceTask[Any]) -> dict[str, float]:
-    """What a source task says is left to read, as gauges. One that cannot tell goes on all the same."""
+    """The gauges of what a source task has left to read. A task that cannot tell goes on all the same."""
     try:
         return {f"source-remaining-{unit}": float(amount) for unit, amount in task.remaining().items()}
     except Exception as error:

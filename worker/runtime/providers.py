@@ -32,7 +32,7 @@ _RELOAD_ACTION: Final = "config.action.reload"
 
 
 class _Remembered(ConfigProvider):
-    """Has everything hidden that a provider gives away (invariant I8)."""
+    """A provider whose every value is hidden (invariant I8)."""
 
     def __init__(self, provider: ConfigProvider, redaction: Redaction) -> None:
         self._provider = provider
@@ -100,7 +100,7 @@ def provider_of(
 
 
 def reload_after_ttl(link: Link, connector: Mapping[str, str]) -> OnTtl:
-    """Has this process restarted when its values hold no longer, unless its ``connector`` does not want that.
+    """The callback that restarts this process when its values expire, unless its ``connector`` does not want that.
 
     As in Kafka Connect the key is read as it is written, without references.
     """

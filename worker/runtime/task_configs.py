@@ -1,4 +1,4 @@
-"""What a connector gives as the configurations of its tasks, looked at before it leaves the process.
+"""The check of the task configurations that a connector returns, before they leave its process.
 
 What is no text would be refused by the leader again and again, or be written and read by nobody.
 """
@@ -16,7 +16,7 @@ TaskConfigs: TypeAlias = Sequence[Mapping[str, str | None]]
 
 
 def checked_task_configs(connector: str, given: object) -> TaskConfigs:
-    """What ``task_configs`` of a connector returned; :class:`~connect.errors.ConnectError` names what is wrong with it.
+    """The result of a connector's ``task_configs``; a :class:`~connect.errors.ConnectError` names a mistake in it.
 
     Values are not shown: what a plugin confuses may be a password (invariant I8).
     """

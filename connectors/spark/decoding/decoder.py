@@ -1,4 +1,4 @@
-"""What runs in the executors: from the raw rows of a topic to the rows of a table.
+"""The work of an executor: from the raw rows of a topic to the rows of a table.
 
 The chain of the worker's sinks does the work, unless a reader of columns can stand for it. The driver decides what
 becomes of a load with bad records, as ``errors.tolerance`` says.
@@ -27,7 +27,7 @@ __all__ = ["DecodePlan", "Decoder", "Mode"]
 
 
 class Mode(enum.Enum):
-    """What a pass over the records is for."""
+    """The purpose of a pass over the records."""
 
     SURVEY = "survey"
     """To see what their schemas are; nothing is written."""
@@ -39,7 +39,7 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True)
 class DecodePlan:
-    """All that an executor has to know; plain data, for it is sent there.
+    """The orders for an executor; plain data, for they are sent there.
 
     ``tables`` are those that the records of ``topic`` are known to go to, ``table`` the one to write, of
     ``schema``. Of several passes over the same records only the one that ``accounts`` for records tells which

@@ -60,5 +60,5 @@ def _decode_partition(
 
 @cache
 def _spare_the_collector() -> None:
-    """See to the collector of this process of Spark, once, when the plugins are imported."""
+    """Let this process of Spark collect garbage seldom, once the plugins are imported."""
     collect_seldom()

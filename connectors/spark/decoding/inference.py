@@ -1,4 +1,4 @@
-"""The schema of values that have none, such as those of JSON.
+"""Schemas inferred from values that come without one, such as those of JSON.
 
 Unlike columns in memory, the columns of a table stay. So a field gets a type only when a value shows it. Null,
 an empty array and an empty object show none: the type of such a field is unknown, which is ``None`` here.

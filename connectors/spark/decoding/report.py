@@ -30,7 +30,7 @@ class Rejection:
 
 @dataclass(slots=True)
 class Report:
-    """What became of the records of one Spark partition, all of one topic partition."""
+    """The account of the records of one Spark partition, all of one topic partition."""
 
     topic: str
     partition: int = -1

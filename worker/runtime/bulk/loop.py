@@ -50,7 +50,7 @@ _MADE_AGAIN: Final = (
 
 
 class BulkTaskRuntimeContext:
-    """What a bulk sink task is given of the runtime; see :class:`connect.bulk.BulkSinkTaskContext`."""
+    """Gives a bulk sink task its part of the runtime; see :class:`connect.bulk.BulkSinkTaskContext`."""
 
     def __init__(self, control: Control, assembly: Assembly, clients: Clients) -> None:
         self._control = control
@@ -133,7 +133,7 @@ class BulkLoop:
             marks = {tp: self._watermarks(tp) for tp in self._partitions}
             self._enter({tp: low_high for tp, low_high in marks.items() if tp not in self._positions})
         except KafkaException as error:
-            logger.warning("The ends of the topics cannot be looked up and will be again: %s", error)
+            logger.warning("The ends of the topics cannot be looked up yet; trying again: %s", error)
             self._refresh_due = 0.0
             return {}
         for tp, (low, high) in marks.items():
@@ -150,7 +150,7 @@ class BulkLoop:
             partitions = self._consumer.list_topics(name, timeout=_TIMEOUT).topics[name].partitions
             found |= {TopicPartition(name, partition) for partition in partitions}
         for gone in sorted(set(self._partitions) - found):
-            logger.warning("%s is gone; what was not loaded of it cannot be any more.", gone)
+            logger.warning("%s no longer exists; those of its records that were not loaded are lost.", gone)
             self._gone.add(gone)
         if back := found & self._gone:
             raise ConnectError(_MADE_AGAIN.format(min(back)))
@@ -162,7 +162,7 @@ class BulkLoop:
         self._refresh_due = time.monotonic() + (_REFRESH_TOPICS if is_complete else soon)
 
     def _check_topics(self, names: Sequence[str]) -> None:
-        """See that they are the topics of these names that were there before."""
+        """Refuse topics that were deleted and made again under the same names."""
         for name, topic_id in topic_ids(self._admin, names).items():
             if self._topic_ids.setdefault(name, topic_id) != topic_id:
                 raise ConnectError(_MADE_AGAIN.format(name))
@@ -178,7 +178,7 @@ class BulkLoop:
             self._positions[tp] = committed.offset if committed.offset >= 0 else self._reset(tp, *marks[tp])
 
     def _reset(self, tp: TopicPartition, low: int, high: int) -> int:
-        """Where to begin without an offset, as ``auto.offset.reset`` says."""
+        """The offsets to begin at without a commit, as ``auto.offset.reset`` says."""
         if self._offset_reset == "none":
             raise ConnectError(
                 f"There is no offset for {tp} and consumer.override.auto.offset.reset is none: set the connector's "
@@ -248,7 +248,7 @@ class BulkLoop:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Until then a target without offsets may load twice.
-            logger.warning("Offsets were not committed and will be with the next: %s", error)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
         else:
             self._uncommitted = {}
 

@@ -1,6 +1,4 @@
-"""Which offset ranges a bulk sink loads next: a function of what is loaded, what there is and how long
-it has waited.
-"""
+"""The plan of a bulk sink's next load: offset ranges, by what is loaded, what there is and how long it has waited."""
 
 from __future__ import annotations
 

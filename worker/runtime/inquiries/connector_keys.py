@@ -25,12 +25,12 @@ _CONVERTERS: Final = {
 
 
 def framework_of(connector: type[Connector[Any]]) -> type[ConnectorConfig]:
-    """What the framework reads of the configuration of such a connector."""
+    """The framework's configuration class for such a connector."""
     return SourceConnectorConfig if issubclass(connector, SourceConnector) else SinkConnectorConfig
 
 
 def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Iterator[ConfigKey]:
-    """The framework's keys; converters show the worker's as their default, and which there are."""
+    """The framework's keys; those of converters default to the worker's and recommend the ones there are."""
     for key in framework_of(connector).definitions():
         if kind := _CONVERTERS.get(key.name):
             names = [entry.class_name for entry in assembly.registry.entries(kind)]

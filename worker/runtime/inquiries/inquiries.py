@@ -1,4 +1,4 @@
-"""What a child process answers once and then ends: what plugins are asked without a connector or task running."""
+"""Inquiries: questions to plugins that a child process answers once, without a connector or task running, and ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["answer"]
 
 
 def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
-    """The answer to ``inquiry``; what is wrong with it, without secrets, as :class:`~messages.Refused`."""
+    """The answer to ``inquiry``; a mistake in it, told without secrets, is :class:`~messages.Refused`."""
     try:
         return _answer(inquiry, link, redaction)
     except (ConfigError, NotFoundError, PluginError, BadRequestError) as error:

@@ -1,4 +1,4 @@
-"""What a child process answers of offsets: a connector's opinion of them, and a consumer group's own."""
+"""Inquiries about offsets: whether a connector agrees to them, and those of its consumer group."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.inquiries.task_offsets import answer_of_own_offsets
+from worker.runtime.inquiries.source_offsets import answer_of_source_offsets
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["OffsetInquiry", "ResetTo", "Spot", "answer_of_offsets", "reset_offset"]
+__all__ = ["OffsetInquiry", "PartitionOffsets", "ResetTo", "answer_of_offsets", "reset_offset"]
 
 ResetTo: TypeAlias = Literal["earliest", "latest", "current", "offset", "shift", "timestamp"]
 """The ways of a reset. Date-times and durations are timestamps by the time they come here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """One topic partition: its first offset, the offset after its last record, and the group's.
+class PartitionOffsets:
+    """The offsets of one topic partition: its first, the one after its last record, and the group's.
 
-    ``entry`` is where the group begins if it has committed nothing. ``at`` is where the first record of the
-    timestamp that was asked for is, if there is one.
+    ``entry`` is where the group begins if it has committed nothing. ``at`` is the offset of the first record of the
+    timestamp that was asked for, if there is one.
     """
 
     begin: int
@@ -45,28 +45,28 @@ class Spot:
     at: int | None = None
 
 
-def reset_offset(to: ResetTo, number: int, spot: Spot) -> int:
+def reset_offset(to: ResetTo, number: int, offsets: PartitionOffsets) -> int:
     """The next offset to consume after the reset, which is always one that is there, or the end.
 
     ``number`` is the offset of ``offset`` and how far ``shift`` goes, and means nothing to the others.
     """
-    stands = spot.entry if spot.committed is None else spot.committed
+    position = offsets.entry if offsets.committed is None else offsets.committed
     match to:
         case "earliest":
-            return spot.begin
+            return offsets.begin
         case "latest":
-            return spot.end
+            return offsets.end
         case "current":
-            wanted = stands
+            wanted = position
         case "offset":
             wanted = number
         case "shift":
-            wanted = stands + number
+            wanted = position + number
         case "timestamp":
-            wanted = spot.end if spot.at is None else spot.at
+            wanted = offsets.end if offsets.at is None else offsets.at
         case _:
             assert_never(to)
-    return max(spot.begin, min(wanted, spot.end))
+    return max(offsets.begin, min(wanted, offsets.end))
 
 
 OffsetInquiry: TypeAlias = (
@@ -84,7 +84,7 @@ def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.
     """The answer to an inquiry of offsets."""
     match inquiry:
         case messages.ReadOwnOffsets() | messages.WriteSourceOffsets():
-            return answer_of_own_offsets(inquiry, redaction)
+            return answer_of_source_offsets(inquiry, redaction)
         case messages.AlterSourceOffsets():
             return _alter_source(inquiry, redaction)
         case messages.AlterSinkOffsets():
@@ -101,7 +101,7 @@ def _alter_source(inquiry: messages.AlterSourceOffsets, redaction: Redaction) ->
     """Whether a source agrees to offsets that are to be set, and who is to write them."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     offsets = {json.dumps(partition): offset for partition, offset in inquiry.offsets}
-    has_own, transactional = assembly.own_offsets_topic is not None, assembly.supports_exactly_once
+    has_own, transactional = assembly.dedicated_offsets_topic is not None, assembly.supports_exactly_once
     return messages.SourceOffsetsAllowed(_agreed(assembly, offsets), has_own, transactional)
 
 
@@ -137,11 +137,15 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
     places = _chosen(log.partitions(_topics(assembly, admin)), inquiry.topics)
     committed = group.offsets()
     at = log.at(places, inquiry.number) if inquiry.to == "timestamp" else {}
-    spots = _spots(assembly, log, places, committed)
+    found = _partition_offsets(assembly, log, places, committed)
     to = cast(ResetTo, inquiry.to)
     after = {
-        place: reset_offset(to, inquiry.number, Spot(spot.begin, spot.end, spot.committed, spot.entry, at.get(place)))
-        for place, spot in spots.items()
+        place: reset_offset(
+            to,
+            inquiry.number,
+            PartitionOffsets(offsets.begin, offsets.end, offsets.committed, offsets.entry, at.get(place)),
+        )
+        for place, offsets in found.items()
     }
     if after and not inquiry.dry_run:
         _agreed(assembly, _partitions(after))
@@ -152,27 +156,31 @@ def _reset_sink(inquiry: messages.ResetSinkOffsets, redaction: Redaction) -> mes
 
 
 def _sink_lag(inquiry: messages.ReadSinkLag, redaction: Redaction) -> messages.SinkLag:
-    """How far a group is behind, in all it consumes now."""
+    """The lag of a group, in all it consumes now."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     admin = _admin(assembly)
     log = LogOffsets(admin)
     places = log.partitions(_topics(assembly, admin))
-    spots = _spots(assembly, log, places, _group(assembly, admin).offsets())
-    return messages.SinkLag([(*place, spot.committed, spot.end, _behind(spot)) for place, spot in spots.items()])
+    found = _partition_offsets(assembly, log, places, _group(assembly, admin).offsets())
+    return messages.SinkLag(
+        [(*place, offsets.committed, offsets.end, _behind(offsets)) for place, offsets in found.items()]
+    )
 
 
-def _behind(spot: Spot) -> int:
+def _behind(offsets: PartitionOffsets) -> int:
     # What was deleted before it was consumed is not there to consume any more.
-    stands = spot.entry if spot.committed is None else max(spot.committed, spot.begin)
-    return max(0, spot.end - stands)
+    position = offsets.entry if offsets.committed is None else max(offsets.committed, offsets.begin)
+    return max(0, offsets.end - position)
 
 
-def _spots(
+def _partition_offsets(
     assembly: Assembly, log: LogOffsets, places: list[Place], committed: Mapping[Place, int]
-) -> dict[Place, Spot]:
+) -> dict[Place, PartitionOffsets]:
     begins, ends = log.earliest(places), log.latest(places)
     entries = ends if Clients(assembly, 0).offset_reset == "latest" else begins
-    return {place: Spot(begins[place], ends[place], committed.get(place), entries[place]) for place in places}
+    return {
+        place: PartitionOffsets(begins[place], ends[place], committed.get(place), entries[place]) for place in places
+    }
 
 
 def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a source connector is asked before it may be exactly once with its configuration (KIP-618)."""
+"""The questions to a source connector before it may be exactly once with its configuration (KIP-618)."""
 
 from __future__ import annotations
 

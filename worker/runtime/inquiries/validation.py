@@ -1,4 +1,4 @@
-"""Checking a connector's configuration, in a process of its own because it runs the plugins' code."""
+"""Validation of a connector's configuration, in a process of its own because it runs the plugins' code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pairs: TypeAlias = dict[str, tuple[ConfigKey | None, ConfigValue]]
 
 
 def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages.Validated:
-    """Everything there is to say of every key, in the form of Kafka Connect's ``ConfigInfos``.
+    """The definition, the value and the errors of every key, in the form of Kafka Connect's ``ConfigInfos``.
 
     Raises :class:`~connect.errors.PluginError` when ``connector.class`` names no connector.
     """
@@ -81,7 +81,7 @@ def _merged(*several: Pairs) -> Pairs:
 
 
 def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[ConfigKey]) -> Iterator[ConfigValue]:
-    """What the framework says, with what holds where the connector names no converter."""
+    """The framework's values, with the worker's converters where the connector names none."""
     converters = {key.name: key for key in keys if key.name.endswith(".converter")}
     for value in values:
         if (key := converters.get(value.name)) is not None:
@@ -93,7 +93,7 @@ def _with_worker_converters(values: Iterable[ConfigValue], keys: Iterable[Config
 
 
 def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly, redaction: Redaction) -> ConfigValue:
-    """What came from a config provider is shown as the reference that it was written as (invariant I8)."""
+    """The value as it is shown: one from a config provider as the reference it was written as (invariant I8)."""
     errors = tuple(redaction.told(error) for error in value.errors)
     recommended = tuple(redaction.hide(item) if isinstance(item, str) else item for item in value.recommended_values)
     value = replace(value, errors=errors, recommended_values=recommended)
@@ -136,7 +136,7 @@ def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
-    """What a connector overrides of its clients and no client can be made of: else its tasks would find it."""
+    """Errors of client overrides that no client can be made of, which would otherwise only fail the tasks."""
     worker, props = assembly.worker_props, {"name": "", **assembly.props}
     own = roles.source_producer_properties if assembly.is_source else roles.sink_consumer_properties
     for settle in (own, roles.admin_properties):
@@ -147,7 +147,7 @@ def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 
 def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What the worker itself reads has to be there as it is: only processes of plugins ask config providers."""
+    """Errors of keys that the worker itself reads and that refer to a provider: only child processes ask providers."""
     for key in (*(definition.name for definition in RestartConfig.definitions()), "run.until"):
         if key in given and given[key] != assembly.props.get(key):
             yield key, str(ConfigError(key, given[key], "This key may not refer to a config provider; write its value"))
@@ -172,7 +172,7 @@ def _converter_pairs(assembly: Assembly) -> Pairs:
 
 
 def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]:
-    """What is wrong with the plugins a connector names: with their names, or with their own keys."""
+    """Errors of the plugins a connector names: of their names, or of their own keys."""
     for role, kind in _converters(assembly):
         own = props_below(assembly.props, f"{role}.") | {"converter.type": role.partition(".")[0]}
         yield from _errors_of(assembly, kind, role, own, said)

@@ -42,7 +42,10 @@ class WorkerOffsetReader:
         self._control.send(messages.ReadOffsets(request, [dict(partition) for partition in partitions]))
         answer = self._control.await_reply(request, _READ_TIMEOUT)
         if not isinstance(answer, messages.OffsetsRead):
-            raise ConnectError(f"The worker did not answer within {_READ_TIMEOUT:.0f} s where the source offsets are.")
+            raise ConnectError(
+                f"The worker did not send the source offsets within {_READ_TIMEOUT:.0f} s; restart the task when the "
+                "worker is less busy."
+            )
         if answer.error is not None:
             raise ConnectError(f"The source offsets cannot be read: {answer.error}")
         return answer.offsets
@@ -69,7 +72,7 @@ class OffsetWriter(Protocol):
         """Begin to write; never blocks for long."""
 
     def outcome(self) -> Written | None:
-        """What became of the write, once that is known."""
+        """The outcome of the write, once it is known."""
 
     def wait(self, seconds: float) -> None:
         """Wait for the outcome, or for so long, or until something else happens."""
@@ -88,7 +91,7 @@ class WorkerOffsetWriter:
         self._control.send(messages.CommitOffsets(self._request, pairs))
 
     def outcome(self) -> Written | None:
-        """What the worker has answered."""
+        """The worker's answer."""
         answer = self._control.reply(self._request)
         return Written(answer.error) if isinstance(answer, messages.OffsetsCommitted) else None
 
@@ -205,7 +208,7 @@ class OffsetCommitter:
         return True
 
     def _put_off(self, reason: str) -> bool:
-        logger.warning("Offsets were not committed and will be with the next: %s", reason)
+        logger.warning("Offsets were not committed; the next commit will include them: %s", reason)
         return False
 
     def _tell_committed(self) -> None:

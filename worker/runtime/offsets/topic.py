@@ -90,7 +90,7 @@ class TopicOffsetReader:
 
 
 class MergedOffsetReader:
-    """What ``first`` has of a source partition, else what ``second`` has."""
+    """Reads the offset of a source partition from ``first``, or else from ``second``."""
 
     def __init__(self, first: OffsetReader, second: OffsetReader) -> None:
         self._first = first
@@ -140,7 +140,7 @@ class TopicOffsetWriter:
         self._produce()
 
     def outcome(self) -> Written | None:
-        """What became of them, once every one is acknowledged or refused."""
+        """The outcome, once every one is acknowledged or refused."""
         self._producer.poll(0)
         self._produce()
         if len(self._errors) < len(self._pairs):

@@ -1,4 +1,4 @@
-"""What a sink task is given of the runtime."""
+"""The runtime as a sink task sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SinkTaskRuntimeContext"]
 
 
 class SinkTaskRuntimeContext:
-    """What a sink task is given of the runtime; see :class:`connect.sink.SinkTaskContext`.
+    """Gives a sink task its part of the runtime; see :class:`connect.sink.SinkTaskContext`.
 
     The task asks, and the loop does it when it comes to it: ``rewinds``, ``paused`` and
     ``commit_requested`` are what was asked for.
@@ -43,7 +43,7 @@ class SinkTaskRuntimeContext:
         self._put_after = seconds
 
     def asked_timeout(self) -> float | None:
-        """What :meth:`timeout` was asked for last, once."""
+        """The timeout that the task asked for last, told once."""
         seconds, self._put_after = self._put_after, None
         return seconds
 

@@ -1,4 +1,4 @@
-"""Where the topic partitions of a task end: for draining them, and for the lag."""
+"""The ends of a task's topic partitions: for draining them, and for the lag."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EndOffsets:
                     low, high = _watermarks(self._consumer, partition, cached=False)
                     self._ends[partition] = high if high > low else 0
         except KafkaException as error:
-            logger.warning("The ends of the partitions cannot be looked up and will be again: %s", error)
+            logger.warning("The ends of the partitions cannot be looked up yet; trying again: %s", error)
             return False
         return all(positions.get(partition, 0) >= self._ends[partition] for partition in partitions)
 

@@ -35,7 +35,7 @@ from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.sink.consume import Message, by_topic, first_offsets, next_offsets
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.ends import EndOffsets, lag
-from worker.runtime.sink.standings import Standing, Standings
+from worker.runtime.sink.progress import PartitionProgress, SinkProgress
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
 from worker.supervisor.messages import messages
@@ -57,7 +57,7 @@ class _Pending:
     offsets: Mapping[TopicPartition, int]
 
     def without(self, partitions: Collection[TopicPartition]) -> _Pending:
-        """What remains when these partitions are not to be put any more."""
+        """The rest of it when these partitions are not to be put any more."""
         offsets = {partition: offset for partition, offset in self.offsets.items() if partition not in partitions}
         if self.batch is None:
             return replace(self, offsets=offsets)
@@ -92,7 +92,7 @@ class SinkLoop:
         self._only_topic = choice.only_topic
         self._interval = assembly.worker.offset_flush_interval_ms / 1000
         self._commit_due = time.monotonic() + self._interval
-        self._standings = Standings()
+        self._progress = SinkProgress()
         self._pending: list[_Pending] = []
         self._retry_due = 0.0
         self._put_due: float | None = None
@@ -135,7 +135,7 @@ class SinkLoop:
 
     def _finish(self) -> None:
         self._commit(closing=True)
-        self._drop(list(self._standings))
+        self._drop(list(self._progress))
 
     def _finish_after_failure(self) -> None:
         """Commit what the task says is durable in spite of the failure; the rest is consumed again."""
@@ -152,8 +152,8 @@ class SinkLoop:
 
     def _take(self, found: Sequence[Message]) -> None:
         for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
-            if any(standing.entered is None for standing in self._standings.values()):
-                self._standings.enter(first_offsets(consumed))
+            if any(partition.entered is None for partition in self._progress.values()):
+                self._progress.enter(first_offsets(consumed))
             self._active.see((consumed.topic,))
             self._metrics.count("sink-record-read-total", len(consumed))
             offsets = next_offsets(consumed)
@@ -173,7 +173,7 @@ class SinkLoop:
             self._context.consumed = pending.consumed
             if pending.batch is not None and not self._put(pending.batch):
                 return
-            self._standings.deliver(pending.offsets)
+            self._progress.deliver(pending.offsets)
             del self._pending[0]
 
     def _put(self, batch: SinkBatch) -> bool:
@@ -190,7 +190,7 @@ class SinkLoop:
         return True
 
     def _put_nothing(self) -> None:
-        """Only time has passed: that is an empty batch, of one of the topics the task has."""
+        """Put an empty batch, of one of the task's topics, because the timeout it asked for has passed."""
         self._context.consumed = None
         topic = min(self._context.assignment, default=None)
         if topic is not None:
@@ -203,10 +203,10 @@ class SinkLoop:
     def _rewind(self) -> None:
         """Go where the task asked to go. A partition that has only just come is rewound at the next look."""
         rewinds, self._context.rewinds = self._context.rewinds, {}
-        known = {partition: offset for partition, offset in rewinds.items() if partition in self._standings}
+        known = {partition: offset for partition, offset in rewinds.items() if partition in self._progress}
         self._forget(known)
         for partition, offset in known.items():
-            self._standings[partition].rewind(offset)
+            self._progress[partition].rewind(offset)
             if not self._subscription.seek(partition, offset):
                 self._context.rewinds.setdefault(partition, offset)
 
@@ -226,7 +226,7 @@ class SinkLoop:
         if partitions is None:
             self._commit_due = time.monotonic() + self._interval
             self._context.commit_requested = False
-        current = self._standings.delivered(partitions)
+        current = self._progress.delivered(partitions)
         if not current:
             return True
         try:
@@ -238,7 +238,7 @@ class SinkLoop:
                 exc_info=True,
             )
             if not closing:
-                self._context.rewinds = {**self._standings.resumptions(), **self._context.rewinds}
+                self._context.rewinds = {**self._progress.resumptions(), **self._context.rewinds}
                 self._pending.clear()
                 self._rewind()
             return False
@@ -262,7 +262,7 @@ class SinkLoop:
         for partition, offset in (wanted or {}).items():
             if partition not in current or offset > current[partition]:
                 logger.warning("The sink wants to commit %s at %d, which it was not given; ignored", partition, offset)
-            elif self._standings[partition].committed != offset:
+            elif self._progress[partition].committed != offset:
                 checked[partition] = offset
         return checked
 
@@ -274,23 +274,23 @@ class SinkLoop:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
-            logger.warning("Offsets were not committed and will be with the next: %s", error)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
             return False
         for partition, offset in offsets.items():
-            self._standings[partition].committed = offset
+            self._progress[partition].committed = offset
         return True
 
     # -- told by the subscription ------------------------------------------------------------------------------------
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions; where the task wants to begin in them."""
-        self._standings.update({partition: Standing() for partition in partitions})
+        """Open partitions, and return where the task wants to begin in them."""
+        self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
         self._task.open(partitions)
         rewinds = self._context.rewinds
         starts = {partition: rewinds.pop(partition) for partition in partitions if partition in rewinds}
         for partition, offset in starts.items():
-            self._standings[partition].rewind(offset)
+            self._progress[partition].rewind(offset)
         return starts
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
@@ -303,24 +303,24 @@ class SinkLoop:
         self._drop(partitions)
 
     def held(self) -> Collection[TopicPartition]:
-        """Everything while a batch waits to be put again or the task is paused or done, else what the task paused."""
+        """All partitions while a batch waits to be put again, or the task is paused or done; else those it paused."""
         everything = self._pending or self._control.paused or self._is_done
         return self._context.assignment if everything else self._context.paused
 
     def at_end(self, partition: TopicPartition, offset: int) -> None:
         """Remember where a partition ends."""
-        if partition in self._standings:
-            self._standings[partition].at_end = offset
+        if partition in self._progress:
+            self._progress[partition].at_end = offset
 
     def _drop(self, partitions: Collection[TopicPartition]) -> None:
-        gone = sorted(self._standings.keys() & set(partitions))
+        gone = sorted(self._progress.keys() & set(partitions))
         if not gone:
             return
         self._forget(gone)
         self._context.assignment -= set(gone)
         self._context.paused -= set(gone)
         for partition in gone:
-            del self._standings[partition]
+            del self._progress[partition]
             self._context.rewinds.pop(partition, None)
         self._task.close(gone)
 
@@ -344,7 +344,7 @@ class SinkLoop:
             self._ends = EndOffsets(self._consumer)
         if not self._subscription.settled() or self._pending:
             return False
-        return self._ends.reached(self._context.assignment, self._standings.positions())
+        return self._ends.reached(self._context.assignment, self._progress.positions())
 
     def _drain(self) -> bool:
         """Commit everything, say so, and wait for the end; ``False`` if that failed and records come again."""
@@ -360,7 +360,7 @@ class SinkLoop:
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._standings.positions()))
+        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._progress.positions()))
         self._metrics.gauge("partition-count", len(self._context.assignment))
         self._metrics.report()
 

@@ -35,22 +35,22 @@ _FATAL: Final = frozenset(
 
 
 class Assigned(Protocol):
-    """Who is told of the partitions; called from within :meth:`Subscription.consume`, and when the group is left."""
+    """The listener for partitions; called from within :meth:`Subscription.consume`, and when the group is left."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Partitions have come; where to begin in those that are not to begin at the committed offset."""
+        """Take new partitions, and return where to begin in those that do not begin at the committed offset."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are about to go; their offsets may be committed for the last time."""
+        """Give partitions up; their offsets may be committed for the last time."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are gone: another task may have them already, so nothing may be committed (invariant I6)."""
+        """Drop partitions that are gone: another task may have them, so nothing may be committed (invariant I6)."""
 
     def held(self) -> Collection[TopicPartition]:
         """The partitions to consume nothing from now."""
 
     def at_end(self, partition: TopicPartition, offset: int) -> None:
-        """Everything there was in a partition has been consumed."""
+        """Note that everything there was in a partition has been consumed."""
 
 
 class Subscription:
@@ -133,7 +133,7 @@ class Subscription:
         try:
             topics = self._choice.present(self._consumer)
         except KafkaException as error:
-            logger.warning("The topics cannot be listed and will be again: %s", error)
+            logger.warning("The topics cannot be listed yet; trying again: %s", error)
             return
         if topics != self._topics:
             self._subscribe(topics)
@@ -161,7 +161,7 @@ class Subscription:
             self._consumer.unsubscribe()
 
     def _hold(self) -> None:
-        """Pause what is to be held, and resume what was and is not any more."""
+        """Pause the partitions that are to be held, and resume those that no longer are."""
         held = self._assignment.intersection(self._listener.held())
         if newly := held - self._paused:
             self._consumer.pause(_client_partitions(newly))
@@ -170,7 +170,7 @@ class Subscription:
         self._paused = held
 
     def _hear(self, message: Message, error: KafkaError) -> None:
-        """What the client says beside records. It retries by itself; only what it cannot get over fails the task."""
+        """Heed the client's errors. It retries by itself; only an error that it cannot get over fails the task."""
         if error.code() == KafkaError._PARTITION_EOF:
             self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
         elif error.fatal() or error.code() in _FATAL:
@@ -220,7 +220,7 @@ class Subscription:
         self._paused -= set(gone)
 
     def _attempt(self, call: Callable[[], None]) -> None:
-        """An error cannot be raised through the client: it waits until the client is left."""
+        """Keep an error until the client has returned: it cannot be raised through the client."""
         try:
             call()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Which topics a sink connector consumes: those it names, or those its pattern matches."""
+"""The topics that a sink connector consumes: those it names, or those its pattern matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the offsets of what a source task has sent are kept: after the acknowledgements, at least once.
+"""Commits of source offsets after the records are acknowledged: at least once.
 
 The other way, in one transaction with the records, is :mod:`worker.runtime.source.exactly_once`.
 """
@@ -25,44 +25,44 @@ logger = logging.getLogger(__name__)
 
 
 class SourceCommits(Protocol):
-    """What is done of records and their offsets beside sending them. Used by the task's thread alone."""
+    """Keeps the offsets of records that a delivery sends. Used by the task's thread alone."""
 
     @property
     def boundary(self) -> Boundary:
-        """Where a transaction ends within a batch."""
+        """The place where a transaction ends within a batch."""
 
     def begin(self, submission: Submission, topics: Iterable[str]) -> None:
-        """Records, to these topics, are about to be sent."""
+        """Prepare for records, to these topics, that are about to be sent."""
 
     def sent(self, submission: Submission) -> None:
-        """They are all handed to the producer."""
+        """Note that all of them are handed to the producer."""
 
     def end(self, ending: Ending) -> None:
-        """A transaction ends here, within a batch."""
+        """End the transaction, within a batch."""
 
     def batch_sent(self) -> None:
-        """All records of a poll are sent."""
+        """Note that all records of a poll are sent."""
 
     def serve(self) -> None:
-        """See to what is due, between two polls."""
+        """Do whatever is due between two polls."""
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """Why the task must fail because a record was refused, after it was ``sent`` or before.
+        """The error, if any, that fails the task because a record was refused, after it was ``sent`` or before.
 
         ``of_record`` says whether that record alone is at fault; ``None`` leaves it to the task's tolerance.
         """
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """What it means that the producer has failed for good."""
+        """The error that fails the task because the producer has failed for good."""
 
     def finish(self) -> bool:
-        """Commit what can be, because the task stops; whether nothing is left behind."""
+        """Commit what can be, because the task stops, and return whether nothing is left behind."""
 
     def pause(self) -> bool:
-        """Commit what can be, because the task pauses; whether nothing is left behind."""
+        """Commit what can be, because the task pauses, and return whether nothing is left behind."""
 
     def fail(self) -> None:
-        """Do what is left to be done after a failure."""
+        """Clean up after a failure."""
 
 
 class AtLeastOnce:
@@ -136,7 +136,7 @@ class AtLeastOnce:
             try:
                 step()
             except Exception as error:
-                logger.warning("After the failure: %s", error)
+                logger.warning("The last offsets could not be committed after the failure: %s", error)
 
     def _commit_last(self) -> bool:
         self._tell_records()

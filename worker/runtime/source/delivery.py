@@ -1,4 +1,4 @@
-"""Sending records to Kafka, and hearing what became of each.
+"""The delivery of records to Kafka, and the outcome of each.
 
 Every record carries its callback: a callback on the last of a batch alone would miss a record in its middle that the
 broker refuses. The producer's queue is bounded (``buffer.memory``); when it is full, sending waits (invariant I9).
@@ -104,7 +104,7 @@ class Delivery:
         self._raise_refused()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything sent is acknowledged or refused; whether that came about in time."""
+        """Wait until everything sent is acknowledged or refused, and return whether it was in time."""
         left = self._producer.flush(seconds)
         self._raise_refused()
         return not left

@@ -59,7 +59,7 @@ class TransactionSizes:
         self._sizes: list[int] = []
 
     def add(self, size: int) -> None:
-        """One more was committed, of so many records."""
+        """Count one more, of so many records."""
         count, total, least, most = self._sizes or (0, 0, size, size)
         self._sizes = [count + 1, total + size, min(least, size), max(most, size)]
         count, total, least, most = self._sizes
@@ -159,7 +159,7 @@ class ExactlyOnce:
         crash_point("before-produce")
 
     def sent(self, submission: Submission) -> None:
-        """Their offset goes with them."""
+        """Let the offset of these records go with them."""
         self._torn = False
         self._offsets.add(submission)
         if submission.records:
@@ -180,7 +180,7 @@ class ExactlyOnce:
         self._end(self.boundary.while_idle(time.monotonic()))
 
     def refusal(self, error: KafkaError, *, sent: bool, of_record: bool) -> ConnectError | None:
-        """A record that a broker refuses spoils its transaction, whatever ``errors.tolerance`` says, as in Java."""
+        """The error after a broker refused a record of a transaction, as in Java whatever ``errors.tolerance`` is."""
         if not of_record:
             return self._producer.failure(error)
         if not sent:
@@ -192,7 +192,7 @@ class ExactlyOnce:
         )
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """A younger process has fenced this one, or the transaction took too long."""
+        """The error after a younger process has fenced this one, or the transaction took too long."""
         return self._producer.failure(error)
 
     def finish(self) -> bool:
@@ -254,7 +254,7 @@ class ExactlyOnce:
         self._tell_committed()
 
     def _flush_reports(self) -> None:
-        """I4: what was left out is reported before its offset is passed."""
+        """Report the records that were left out before their offsets are passed (invariant I4)."""
         while True:
             try:
                 self._before_commit()

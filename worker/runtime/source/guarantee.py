@@ -1,4 +1,4 @@
-"""What a source task promises, at least once or exactly once, and what it needs for it: producer, offsets, commits."""
+"""The guarantee of a source task, at least once or exactly once, with the producer, offsets and commits it needs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class AtLeastOnceGuarantee:
         return AtLeastOnce(self._assembly.config.name, task, delivery, submitted, committer, patience=patience)
 
     def _writer(self) -> OffsetWriter:
-        topic = self._assembly.own_offsets_topic
+        topic = self._assembly.dedicated_offsets_topic
         if topic is None:
             return WorkerOffsetWriter(self._control)
         return TopicOffsetWriter(topic, self._assembly.config.name, self.producer, WorkerOffsetCopy(self._control).keep)
@@ -131,18 +131,18 @@ class ExactlyOnceGuarantee:
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:
         """The worker's copy is made after the commit: it may not be ahead of what is kept."""
-        return WorkerOffsetCopy(self._control).keep if self._assembly.own_offsets_topic else lambda _: None
+        return WorkerOffsetCopy(self._control).keep if self._assembly.dedicated_offsets_topic else lambda _: None
 
 
 Guarantee: TypeAlias = AtLeastOnceGuarantee | ExactlyOnceGuarantee
-"""What a source task is built on. Used by the task's thread alone.
+"""The guarantee that a source task is built on. Used by the task's thread alone.
 
-``commits`` gives what keeps the offsets of what a delivery sends for a task; reports are made durable before that.
+``commits`` gives the keeper of the offsets of what a delivery sends; reports are made durable before that.
 """
 
 
 def guarantee_of(assembly: Assembly, control: Control, clients: Clients, task: int) -> Guarantee:
-    """What the worker's ``exactly.once.source.support`` says for its source tasks."""
+    """The guarantee that the worker's ``exactly.once.source.support`` gives its source tasks."""
     kind = ExactlyOnceGuarantee if assembly.supports_exactly_once else AtLeastOnceGuarantee
     return kind(assembly, control, clients, task)
 
@@ -151,7 +151,7 @@ def offset_reader(
     assembly: Assembly, control: Control, task: int | None, end_lost: Callable[[Sequence[int]], None] | None = None
 ) -> OffsetReader:
     """Reads where the connector's offsets are, for one of its tasks or for itself; makes its own topic if missing."""
-    own = assembly.own_offsets_topic
+    own = assembly.dedicated_offsets_topic
     if own is not None:
         create_offsets_topic(assembly, own, task)
         return MergedOffsetReader(_topic_reader(assembly, own, task, end_lost), WorkerOffsetReader(control))
@@ -172,7 +172,7 @@ def _topic_reader(
 
 
 def create_offsets_topic(assembly: Assembly, topic: str, task: int | None) -> None:
-    """Make a connector's own offsets topic if it is missing; one that is not compacted is refused."""
+    """Create a connector's dedicated offsets topic if it is missing; one that is not compacted is refused."""
     distributed = assembly.distributed
     new_topic = NewTopic(topic)
     if distributed is not None:

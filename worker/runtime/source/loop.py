@@ -63,7 +63,7 @@ _OF_THE_RECORD: Final = frozenset(
 
 
 class SourceTaskRuntimeContext:
-    """What a source task is given of the runtime; see :class:`connect.source.SourceTaskContext`."""
+    """Gives a source task its part of the runtime; see :class:`connect.source.SourceTaskContext`."""
 
     def __init__(self, control: Control, tolerance: Tolerance, task_class: str, guarantee: Guarantee) -> None:
         self._control = control
@@ -128,7 +128,7 @@ class SourceLoop:
         self._telling(self._finish)
 
     def _telling(self, step: Callable[[], None]) -> None:
-        """Say, of a producer that has failed for good, what that means."""
+        """Turn the failure of the producer for good into the error that tells what it means."""
         try:
             step()
         except PRODUCER_FAILURES as error:
@@ -161,7 +161,7 @@ class SourceLoop:
             self._serve()
 
     def _serve(self) -> None:
-        """What is to be done between two polls, and while there are none."""
+        """Do whatever is due between two polls, and while there are none."""
         self._delivery.serve()
         self._commits.serve()
         if self._metrics.due():
@@ -217,7 +217,7 @@ class SourceLoop:
             try:
                 self._topics.ensure(topic)
             except RetriableError as error:
-                logger.warning("Topic %s cannot be looked up and will be again: %s", topic, error)
+                logger.warning("Topic %s cannot be looked up yet; trying again: %s", topic, error)
                 if not self._control.wait_unless_stopped(error.retry_after or _RETRY):
                     raise StopRequested from error
             else:

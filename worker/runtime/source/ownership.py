@@ -1,4 +1,4 @@
-"""Asking the worker, before anything is sent, whether this process is still the one that is to run its task (KIP-618).
+"""The question to the worker, before anything is sent, whether this process still owns its task (KIP-618).
 
 A process that is slow to start may begin a new epoch of its transactional id after the leader has fenced the tasks of
 its configuration, so that nothing fences it any more. Crash point: it has sent nothing yet; killed here, it leaves an

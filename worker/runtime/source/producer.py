@@ -1,4 +1,4 @@
-"""The transactions of one producer: begun, committed, aborted, and what is to be said when that fails."""
+"""The transactions of one producer: begun, committed, aborted, and the errors when that fails."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NOT_AUTHORIZED: Final = frozenset(
 
 
 def kafka_error(error: BaseException) -> KafkaError:
-    """What Kafka's client told with this error; raises the error again if it is not the client's."""
+    """The error of Kafka's client within this one; raises it again if it is not the client's."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KafkaException):
         cause = cause.__cause__ or cause.__context__
@@ -127,7 +127,7 @@ class TransactionalProducer:
             logger.warning("The transaction could not be aborted; Kafka does it: %s", kafka_error(error).str())
 
     def failure(self, error: KafkaError) -> ConnectError:
-        """What ``error`` means for the task."""
+        """The error of the task that ``error`` of the producer stands for."""
         cause = self._cause(error)
         self._failed = self._failed or cause.fatal()
         code, lasted = cause.code(), time.monotonic() - self._began
@@ -154,7 +154,7 @@ class TransactionalProducer:
         )
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """Why the producer failed for good, if it did: calls after that tell only that it did."""
+        """The reason why the producer failed for good, if it did: calls after that tell only that it did."""
         try:
             self._producer.poll(0)
         except PRODUCER_FAILURES as fatal:
@@ -162,7 +162,7 @@ class TransactionalProducer:
         return error
 
     def _call(self, call: Callable[[float], Any]) -> None:
-        """Make a call again and again while it may still succeed."""
+        """Repeat a call while it may still succeed."""
         patience: float | None = None
         while True:
             try:

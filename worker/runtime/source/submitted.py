@@ -1,4 +1,4 @@
-"""Which source offsets may be committed: those whose records, and all before them, Kafka has acknowledged.
+"""The source offsets that may be committed: those whose records, and all before them, Kafka has acknowledged.
 
 Submissions wait in one queue a source partition, so that one that is stuck holds back the offsets of its own
 partition only (invariant I1).
@@ -74,7 +74,7 @@ class SubmittedRecords:
 
 
 class SentRecords:
-    """How many records of a task Kafka has acknowledged, and how many are under way. Used by the task's thread alone.
+    """Counts the records of a task that Kafka has acknowledged, and those under way. Used by the task's thread alone.
 
     What is acknowledged is counted down in each submission, so nothing is to be done here for each record.
     """
@@ -86,7 +86,7 @@ class SentRecords:
         self._until_tidy = _TIDY
 
     def begin(self, submission: Submission) -> None:
-        """Its records are about to be sent."""
+        """Note that its records are about to be sent."""
         self._handed_over += submission.remaining
         self._open.append(submission)
         self._until_tidy -= 1
@@ -94,11 +94,11 @@ class SentRecords:
             self._tidy()
 
     def give_up(self) -> None:
-        """A record is left out that Kafka did not take; its submission does not wait for it any more."""
+        """Wait no more for a record that Kafka did not take and that is left out."""
         self._given_up += 1
 
     def discard(self) -> None:
-        """Nothing is under way any more: what was not acknowledged is discarded with its transaction."""
+        """Forget the records under way, which are discarded with their transaction."""
         self._given_up += self.under_way()
         self._open.clear()
 

@@ -1,4 +1,4 @@
-"""Where the transactions of an exactly-once source end (KIP-618): the decisions, without a producer.
+"""The boundaries of an exactly-once source's transactions (KIP-618): the decisions, without a producer.
 
 ======================  ==========================================================================================
 ``transaction.boundary``  a transaction ends
@@ -129,7 +129,7 @@ class TransactionRequests:
         return bool(self._records)
 
     def take_record(self, record: SourceRecord) -> Ending | None:
-        """What was asked for after this record; it is then forgotten."""
+        """The ending asked for after this record, which is then forgotten."""
         asked = self._records.pop(_place(record), [])
         endings = {ending for other, ending in asked if other is record or other == record}
         if left := [item for item in asked if not (item[0] is record or item[0] == record)]:
@@ -137,7 +137,7 @@ class TransactionRequests:
         return _only(endings, "record")
 
     def take_batch(self) -> Ending | None:
-        """What was asked for after the batch; it is then forgotten."""
+        """The ending asked for after the batch, which is then forgotten."""
         endings, self._batch = self._batch, set()
         return _only(endings, "batch")
 

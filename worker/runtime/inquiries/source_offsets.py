@@ -34,24 +34,24 @@ from worker.stores.offset.kafka import TopicOffsetStore
 from worker.stores.offset.store import OffsetKey, offset_key, offset_value, parse_offset, parse_offset_key
 from worker.supervisor.messages import messages
 
-__all__ = ["answer_of_own_offsets"]
+__all__ = ["answer_of_source_offsets"]
 
 # The worker waits 90 s for an answer.
 _PATIENCE: Final = 60.0
 _FIRST: Final = 0
 
 
-def answer_of_own_offsets(
+def answer_of_source_offsets(
     inquiry: messages.ReadOwnOffsets | messages.WriteSourceOffsets, redaction: Redaction
 ) -> messages.OwnOffsets | messages.SourceOffsetsWritten:
-    """What the topic has, or that it has all that was to be written."""
+    """The offsets in the topic, or the confirmation that all are written."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
     return _read(assembly) if isinstance(inquiry, messages.ReadOwnOffsets) else _write(assembly, inquiry.offsets)
 
 
 def _read(assembly: Assembly) -> messages.OwnOffsets:
-    """What is in the connector's own topic, if it has one and that is there."""
-    topic = assembly.own_offsets_topic
+    """The offsets in the connector's dedicated topic, if it has one and that exists."""
+    topic = assembly.dedicated_offsets_topic
     if topic is None or not _is_there(assembly, topic):
         return messages.OwnOffsets([])
     with _opened(assembly, topic) as store:
@@ -62,7 +62,7 @@ def _read(assembly: Assembly) -> messages.OwnOffsets:
 
 def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.SourceOffsetsWritten:
     """Write offsets to where the tasks write them; in a transaction all of them count, or none."""
-    name, own = assembly.config.name, assembly.own_offsets_topic
+    name, own = assembly.config.name, assembly.dedicated_offsets_topic
     values = {offset_key(name, partition): offset_value(offset) for partition, offset in offsets}
     if own is not None:
         create_offsets_topic(assembly, own, None)

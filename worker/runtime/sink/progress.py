@@ -1,4 +1,4 @@
-"""Where a sink task stands in each of its topic partitions."""
+"""The progress of a sink task in its topic partitions: entered, delivered, committed, at the end."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from connect.data import TopicPartition
 
-__all__ = ["Standing", "Standings"]
+__all__ = ["PartitionProgress", "SinkProgress"]
 
 
 @dataclass(slots=True)
-class Standing:
-    """One topic partition. Offsets are the next ones: ``delivered`` is that after the last record put."""
+class PartitionProgress:
+    """The progress in one topic partition. Offsets are the next ones: ``delivered`` follows the last record put."""
 
     entered: int | None = None
     delivered: int | None = None
@@ -21,7 +21,7 @@ class Standing:
 
     @property
     def resume(self) -> int | None:
-        """Where what was put and is not durable begins: after the last commit, or where the partition was entered."""
+        """The first offset that may not be durable: after the last commit, or where the partition was entered."""
         return self.entered if self.committed is None else self.committed
 
     @property
@@ -36,34 +36,34 @@ class Standing:
         self.committed = self.at_end = None
 
 
-class Standings(dict[TopicPartition, Standing]):
-    """All topic partitions of a task."""
+class SinkProgress(dict[TopicPartition, PartitionProgress]):
+    """The progress of a task in each of its topic partitions."""
 
     def enter(self, first_offsets: Mapping[TopicPartition, int]) -> None:
-        """Records were consumed; of a partition that had none yet, this is where it was entered."""
+        """Note where partitions were entered, by the first records consumed of them; later ones change nothing."""
         for partition, offset in first_offsets.items():
-            standing = self[partition]
-            if standing.entered is None:
-                standing.entered = offset
+            progress = self[partition]
+            if progress.entered is None:
+                progress.entered = offset
 
     def deliver(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Everything before ``offsets`` was put."""
+        """Note that everything before ``offsets`` was put."""
         for partition, offset in offsets.items():
             if partition in self:
                 self[partition].delivered = offset
 
     def delivered(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """What may be committed if it is durable, of these partitions or all."""
+        """The offsets, of these partitions or all, that may be committed once they are durable."""
         return {
-            partition: standing.delivered
-            for partition, standing in self.items()
-            if standing.delivered is not None and (partitions is None or partition in partitions)
+            partition: progress.delivered
+            for partition, progress in self.items()
+            if progress.delivered is not None and (partitions is None or partition in partitions)
         }
 
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition that has one yet."""
-        return {partition: at for partition, standing in self.items() if (at := standing.position) is not None}
+        return {partition: at for partition, progress in self.items() if (at := progress.position) is not None}
 
     def resumptions(self) -> dict[TopicPartition, int]:
-        """Where to go back to when what was put cannot be made durable."""
-        return {partition: at for partition, standing in self.items() if (at := standing.resume) is not None}
+        """The offsets to go back to when records that were put cannot be made durable."""
+        return {partition: at for partition, progress in self.items() if (at := progress.resume) is not None}
