@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
@@ -20,6 +21,10 @@ from worker.embedded.broker.broker import BrokerConfig, BrokerInfo, EmbeddedBrok
 from worker.embedded.registry.application import application_jar
 from worker.embedded.registry.launch import LEAST_JAVA
 from worker.embedded.registry.registry import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
+
+# A busy machine makes an example slow, which is no defect; in CI a property that fails does so again.
+settings.register_profile("sluice", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("sluice")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

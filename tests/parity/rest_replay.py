@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import pytest
 import requests
 from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, MISSING_KEYS, Difference
 
@@ -106,10 +107,15 @@ class Replay:
         }
         self._known = {(alias, entry.kind.value) for entry in self._registry.entries() for alias in entry.aliases}
 
-    @property
-    def url(self) -> str:
-        """Where the worker's REST API is."""
-        return self._url
+    def check(self, calls: Sequence[Call], subtests: pytest.Subtests) -> None:
+        """Make the calls one after the other, and compare each answer with what is expected.
+
+        Each is a subtest of one test: they depend on each other, and no second process of a test run repeats them.
+        """
+        for call in calls:
+            with subtests.test(f"{call.number}-{call.name}"):
+                answer = self.make(call)
+                assert self.told(call, answer) == self.expected(call)
 
     def make(self, call: Call) -> Answer:
         """Our answer to a call; where what is asked for takes a moment to come about, once it has."""
