@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -35,6 +36,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return float(limit.args[0]) if limit is not None else 0.0
 
     items.sort(key=seconds, reverse=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """Escape lone surrogates, such as in a failing example: no process of pytest-xdist survives to send them."""
+    return _sendable((yield))
+
+
+def _sendable(part: Any) -> Any:
+    match part:
+        case str():
+            return part.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_sendable(key): _sendable(value) for key, value in part.items()}
+        case list() | tuple():
+            return type(part)(map(_sendable, part))
+    return part
 
 
 @pytest.fixture(scope="session")

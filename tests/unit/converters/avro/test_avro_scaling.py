@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from unit.converters.avro.scaling import growth
 
 from connect.data import Schema
 from connect.errors import DataError, SchemaError
@@ -21,7 +22,6 @@ from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
 from converters.avro.to_connect import connect_from_avro
 from unit.converters.avro.codecs_of import reader_of, writer_of
-from unit.converters.avro.scaling import growth
 
 PLAIN = AvroDataConfig()
 ENHANCED = AvroDataConfig(enhanced_avro_schema_support=True)
