@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
@@ -21,6 +23,10 @@ from worker.embedded.registry.application import application_jar
 from worker.embedded.registry.launch import LEAST_JAVA
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
+# A busy machine makes an example slow, which is no defect; in CI a property that fails does so again.
+settings.register_profile("sluice", deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.load_profile("sluice")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those first that may take longest, so that they do not begin when all the others are done."""
@@ -30,6 +36,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return float(limit.args[0]) if limit is not None else 0.0
 
     items.sort(key=seconds, reverse=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, dict[str, Any] | None]:
+    """Escape lone surrogates, such as in a failing example: no process of pytest-xdist survives to send them."""
+    return _sendable((yield))
+
+
+def _sendable(part: Any) -> Any:
+    match part:
+        case str():
+            return part.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_sendable(key): _sendable(value) for key, value in part.items()}
+        case list() | tuple():
+            return type(part)(map(_sendable, part))
+    return part
 
 
 @pytest.fixture(scope="session")

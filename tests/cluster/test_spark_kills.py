@@ -25,11 +25,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.ledger.manifest import Manifest
 from equipment.waiting import wait_until
+from equipment.workers.small_spark import DRIVER, sink_props
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
 
-DRIVER = Path(__file__).with_name("spark_driver.py")
 PARTITIONS = 2
 FLUSH = 20
 RANDOM_KILLS = 8
@@ -43,22 +43,17 @@ POINTS = (
     "before-offset-commit:2",
 )
 IDS = pa.schema([("id", pa.int64())])
-# A small JVM that starts quickly: it is started for every kill.
-SMALL_SPARK = {
-    "spark.master": "local[2]",
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
 
 
 class Target:
     """A topic, a store, and what a reader sees of it."""
 
-    def __init__(self, bootstrap: str, topic: str, store: Path, records: int) -> None:
+    def __init__(self, bootstrap: str, topic: str, store: Path, records: int, spark: Mapping[str, str]) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.store = store
         self.records = records
+        self.props = sink_props(store, spark)
         self.table = store / "topics" / topic
         self._fill()
 
@@ -75,16 +70,6 @@ class Target:
                 producer.flush()
         assert producer.flush(30) == 0
 
-    def props(self) -> dict[str, str]:
-        """The configuration of the connector."""
-        return {
-            "store.url": str(self.store),
-            "key.converter": "converters.byte_array.ByteArrayConverter",
-            "value.converter": "converters.json.JsonConverter",
-            "value.converter.schemas.enable": "false",
-            **SMALL_SPARK,
-        }
-
     @contextmanager
     def driver(self, flush: int = FLUSH, crash: str | None = None) -> Iterator[subprocess.Popen[str]]:
         """A driver that has its task started, or has died of it."""
@@ -93,7 +78,7 @@ class Target:
             "topic": self.topic,
             "bootstrap": self.bootstrap,
             "flush": flush,
-            "props": self.props(),
+            "props": self.props,
         }
         environ = {**os.environ, **({CRASH_POINT_VARIABLE: crash} if crash else {})}
         process = subprocess.Popen(
@@ -248,8 +233,8 @@ def victim(driver: int, kind: str) -> int | None:
     return found[-1] if found else None
 
 
-def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path) -> None:
-    target = Target(bootstrap, topic, tmp_path, 40 * FLUSH)
+def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]) -> None:
+    target = Target(bootstrap, topic, tmp_path, 40 * FLUSH, small_spark)
     phases: dict[str, str] = {}
     with watched(target):
         for point in POINTS:
@@ -267,9 +252,9 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path) 
     assert phases["before-offset-commit:2"] == "before the offset commit"
 
 
-def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]) -> None:
     moments = seeded()
-    target = Target(bootstrap, topic, tmp_path, 12_000)
+    target = Target(bootstrap, topic, tmp_path, 12_000, small_spark)
     phases: Counter[str] = Counter()
     with watched(target):
         for number in range(RANDOM_KILLS):
@@ -290,8 +275,10 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> 
         print(f"{count:3} kills of {phase}")
 
 
-def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
-    target = Target(bootstrap, topic, tmp_path / "store", 600)
+def test_kills_of_a_real_worker_and_of_its_task(
+    bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]
+) -> None:
+    target = Target(bootstrap, topic, tmp_path / "store", 600, small_spark)
     moments = seeded()
     # The options of Spark's JVM, which make it small, are the operator's to allow.
     worker = StandaloneWorker(tmp_path / "worker", bootstrap, connector_spark_config_override_policy="All")
@@ -301,7 +288,7 @@ def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_
         "flush.size": str(FLUSH),
         "rotate.interval.ms": "0",
         "run.until": "drained",
-        **target.props(),
+        **target.props,
     }
     worker.connector("kills", **props)
     try:

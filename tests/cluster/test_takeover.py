@@ -5,9 +5,6 @@ Connectors, target states and offsets come over: no line is lost, none comes twi
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,53 +14,13 @@ import requests
 
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
 from equipment.workers.java_connect import JavaConnect
-from worker.embedded.ports import HOST, any_port
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 
-COMMAND = Path(sys.executable).parent / "sluice"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-
-
-class DistributedWorker:
-    """A ``sluice distributed`` process."""
-
-    def __init__(self, folder: Path, props: dict[str, str]) -> None:
-        folder.mkdir()
-        self.url = f"http://{HOST}:{any_port(taken=0)}/"
-        self._file, self._log = folder / "worker.properties", folder / "worker.log"
-        with_listener = {**props, "listeners": self.url.rstrip("/")}
-        self._file.write_text("".join(f"{key}={value}\n" for key, value in with_listener.items()))
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> DistributedWorker:
-        """Start it and wait until its REST API answers."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen([COMMAND, "distributed", self._file], stdout=log, stderr=log)
-        wait_until("our worker is up", self._answers, seconds=60)
-        return self
-
-    def stop(self) -> None:
-        """Stop it with SIGTERM, as an operator does."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(60) == 0, self._log.read_text()
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait(30)
-
-    def _answers(self) -> bool:
-        assert self._process is not None
-        assert self._process.poll() is None, f"our worker ended while it started:\n{self._log.read_text()}"
-        try:
-            return requests.get(self.url, timeout=5).ok
-        except requests.RequestException:
-            return False
 
 
 class Pipeline:
@@ -129,9 +86,9 @@ def props(bootstrap: str, topic: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def ours(tmp_path: Path, props: dict[str, str]) -> Iterator[DistributedWorker]:
+def ours(tmp_path: Path, bootstrap: str, props: dict[str, str]) -> Iterator[DistributedWorker]:
     """Our worker, not started."""
-    worker = DistributedWorker(tmp_path / "ours", props)
+    worker = DistributedWorker(tmp_path / "ours", bootstrap, **props)
     yield worker
     worker.close()
 
@@ -161,24 +118,24 @@ def test_ours_continues_a_stopped_java_cluster_and_java_continues_ours(
 
     for name in ("running", "paused", "stopped"):
         pipeline.append(name)
-    ours.start()
-    wait_for_states(ours.url, "running", "RUNNING", "RUNNING")
-    wait_for_states(ours.url, "sink", "RUNNING", "RUNNING")
-    wait_for_states(ours.url, "paused", "PAUSED", "PAUSED")
-    wait_for_states(ours.url, "stopped", "STOPPED")
-    assert {name: ask("GET", ours.url, f"connectors/{name}") for name in configs} == configs
+    url = ours.start().url()
+    wait_for_states(url, "running", "RUNNING", "RUNNING")
+    wait_for_states(url, "sink", "RUNNING", "RUNNING")
+    wait_for_states(url, "paused", "PAUSED", "PAUSED")
+    wait_for_states(url, "stopped", "STOPPED")
+    assert {name: ask("GET", url, f"connectors/{name}") for name in configs} == configs
     pipeline.wait_for_all()
     pipeline.append("running")
     pipeline.wait_for_all()
     assert pipeline.topic("paused") == pipeline.all_lines("paused")[:100]
     assert pipeline.topic("stopped") == pipeline.all_lines("stopped")[:100]
-    assert positions(ours.url, "stopped") == [len("\n".join([*pipeline.all_lines("stopped")[:100], ""]))]
-    ask("PUT", ours.url, "connectors/paused/resume")
+    assert positions(url, "stopped") == [len("\n".join([*pipeline.all_lines("stopped")[:100], ""]))]
+    ask("PUT", url, "connectors/paused/resume")
     wait_until("ours has read what was paused", lambda: len(pipeline.topic("paused")) >= 200)
     assert pipeline.topic("paused") == pipeline.all_lines("paused")
-    ask("PUT", ours.url, "connectors/running/pause")
-    wait_for_states(ours.url, "running", "PAUSED", "PAUSED")
-    ours.stop()
+    ask("PUT", url, "connectors/running/pause")
+    wait_for_states(url, "running", "PAUSED", "PAUSED")
+    assert ours.terminate() == 0, ours.log()
 
     for name in ("running", "paused", "stopped"):
         pipeline.append(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from connect.data import Field, Schema, Type
-from parity.vectors import schema_of
+from equipment.vectors import schema_of
 
 
 def schema_or_none(document: dict[str, Any] | None) -> Schema | None:

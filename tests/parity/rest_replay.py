@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import pytest
 import requests
 from rest_differences import EXTRA_GROUPS, EXTRA_KEYS, MISSING_KEYS, Difference
 
@@ -106,10 +107,15 @@ class Replay:
         }
         self._known = {(alias, entry.kind.value) for entry in self._registry.entries() for alias in entry.aliases}
 
-    @property
-    def url(self) -> str:
-        """Where the worker's REST API is."""
-        return self._url
+    def check(self, calls: Sequence[Call], subtests: pytest.Subtests) -> None:
+        """Make the calls one after the other, and compare each answer with what is expected.
+
+        Each is a subtest of one test: they depend on each other, and no second process of a test run repeats them.
+        """
+        for call in calls:
+            with subtests.test(f"{call.number}-{call.name}"):
+                answer = self.make(call)
+                assert self.told(call, answer) == self.expected(call)
 
     def make(self, call: Call) -> Answer:
         """Our answer to a call; where what is asked for takes a moment to come about, once it has."""
@@ -126,7 +132,8 @@ class Replay:
         connector = call.path.split("/restart")[0].split("/tasks")[0] if "/restart" in call.path else None
         if connector is not None and "nobody" not in connector:
             wait_until(f"{connector} has restarted", lambda: "RESTARTING" not in self._text(f"{connector}/status"))
-        if call.name == "stop":
+        if call.name in ("topics_reset", "stop"):
+            # A sink tells of its topic with the first records it puts: what is reset is what it told before.
             wait_until("the sink has committed", lambda: "kafka_offset" in self._text("/connectors/src-a/offsets"))
 
     def _text(self, path: str) -> str:

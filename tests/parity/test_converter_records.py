@@ -19,8 +19,8 @@ from connect.data.numerals import double_text, float_text, single
 from connect.errors import DataError
 from connect.java.value_text import value_text
 from converters.simple_header import SimpleHeaderConverter
+from equipment.vectors import DATA
 from parity.test_converters import CONVERTERS
-from parity.vectors import DATA
 
 ROW = Schema.struct(
     {

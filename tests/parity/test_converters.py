@@ -21,7 +21,7 @@ from converters.numbers import (
 )
 from converters.string import StringConverter
 from converters.universal import UniversalConverter
-from parity.vectors import canonical, cases, encoded, schema_and_value_of, schema_of
+from equipment.vectors import canonical, cases, encoded, schema_and_value_of, schema_of
 
 CONVERTERS: dict[str, type[UniversalConverter[Any]]] = {
     kind.__name__: kind

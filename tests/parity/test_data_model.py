@@ -9,7 +9,7 @@ from data_vectors import built
 
 from connect.data import validate
 from connect.errors import DataError, SchemaError
-from parity.vectors import UnrepresentableError, canonical, cases, encoded, value_of
+from equipment.vectors import UnrepresentableError, canonical, cases, encoded, value_of
 
 WIDTHS = "Python's numbers have no width: the value fits the type, so it is one of it."
 ACCEPTED = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parity.vectors import DATA
+from equipment.vectors import DATA
 from worker.membership.assignor import AssignorState, assign, units_of
 from worker.unit import Unit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parity.vectors import DATA, cases
+from equipment.vectors import DATA, cases
 from worker.kafka.topics.compacted import TopicRecord
 from worker.stores.config import records as config_records
 from worker.stores.config.state import ConfigState

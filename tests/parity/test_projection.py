@@ -8,7 +8,7 @@ import pytest
 
 from connect.data.projection import project
 from connect.errors import SchemaError
-from parity.vectors import canonical, cases, encoded, schema_of, value_of
+from equipment.vectors import canonical, cases, encoded, schema_of, value_of
 
 
 @pytest.mark.parametrize("case", cases("schema_projector"), ids=lambda case: case["name"])

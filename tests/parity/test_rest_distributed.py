@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 import pytest
 import requests
 from rest_differences import BY_CALL, DISTRIBUTED_BY_CALL
-from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
+from rest_replay import JAVA, Replay, calls, prepare
 
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
@@ -21,20 +20,16 @@ CALLS: Final = calls("distributed.jsonl", "distributed-more.jsonl", differences=
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def answers(
-    broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Replay, list[Answer]]]:
-    """Our answers to all the calls, made one after the other as they were recorded.
+def test_the_answers_are_as_recorded(broker_jars: tuple[Path, ...], tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """All the calls, made one after the other as they were recorded, and then those that were made at once.
 
     The broker is this worker's own: names of topics and connectors are the recorded ones, which others use as well.
     """
-    folder = tmp_path_factory.mktemp("rest-distributed")
-    data = folder / "data"
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+    data = tmp_path / "data"
+    with EmbeddedBroker(BrokerConfig(folder=tmp_path / "broker", port=0)).lease() as broker:
         prepare(broker.bootstrap_servers, data)
         worker = DistributedWorker(
-            folder / "worker",
+            tmp_path / "worker",
             broker.bootstrap_servers,
             key_converter=f"{JAVA}connect.json.JsonConverter",
             value_converter=f"{JAVA}connect.json.JsonConverter",
@@ -42,20 +37,15 @@ def answers(
         ).start()
         try:
             wait_until("the worker answers", lambda: worker.get("health").status_code == 200, 60)
-            replay = Replay(worker, data)
-            yield replay, [replay.make(call) for call in CALLS]
+            Replay(worker, data).check(CALLS, subtests)
+            with subtests.test("connectors are created at once"):
+                assert created_at_once(worker.url()) == [201] * 8, "as recorded: none is refused for another"
         finally:
             worker.close()
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.number}-{call.name}")
-def test_the_answer_is_as_recorded(call: Call, answers: tuple[Replay, list[Answer]]) -> None:
-    replay, made = answers
-    assert replay.told(call, made[call.number]) == replay.expected(call)
-
-
-def test_connectors_are_created_at_once(answers: tuple[Replay, list[Answer]]) -> None:
-    url = answers[0].url
+def created_at_once(url: str) -> list[int]:
+    """The statuses that answer the creation of 8 connectors at the same time."""
 
     def create(number: int) -> int:
         config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "truth-p"}
@@ -63,7 +53,7 @@ def test_connectors_are_created_at_once(answers: tuple[Replay, list[Answer]]) ->
         return requests.post(f"{url}connectors", json=body, timeout=60).status_code
 
     with ThreadPoolExecutor(8) as clients:
-        assert list(clients.map(create, range(8))) == [201] * 8, "as recorded: none is refused for another"
+        return list(clients.map(create, range(8)))
 
 
 def test_every_difference_is_of_a_call() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 from rest_differences import BY_CALL
-from rest_replay import JAVA, Answer, Call, Replay, calls, prepare
+from rest_replay import JAVA, Replay, calls, prepare
 
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
@@ -19,21 +18,16 @@ CALLS: Final = calls("standalone.jsonl", differences=BY_CALL)
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def answers(
-    broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Replay, list[Answer]]]:
-    """Our answers to all the calls, made one after the other as they were recorded.
+def test_the_answers_are_as_recorded(broker_jars: tuple[Path, ...], tmp_path: Path, subtests: pytest.Subtests) -> None:
+    """All the calls, made one after the other as they were recorded.
 
-    The broker is this worker's own: the names of topics are the recorded ones, and another process of the test run may
-    make the same calls.
+    The broker is this worker's own: the names of topics are the recorded ones, which others use as well.
     """
-    folder = tmp_path_factory.mktemp("rest")
-    data = folder / "data"
-    with EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker:
+    data = tmp_path / "data"
+    with EmbeddedBroker(BrokerConfig(folder=tmp_path / "broker", port=0)).lease() as broker:
         prepare(broker.bootstrap_servers, data)
         worker = StandaloneWorker(
-            folder / "worker",
+            tmp_path / "worker",
             broker.bootstrap_servers,
             key_converter=f"{JAVA}connect.json.JsonConverter",
             value_converter=f"{JAVA}connect.json.JsonConverter",
@@ -41,16 +35,9 @@ def answers(
         ).start()
         try:
             wait_until("the worker answers", lambda: worker.get("health").status_code == 200, 60)
-            replay = Replay(worker, data)
-            yield replay, [replay.make(call) for call in CALLS]
+            Replay(worker, data).check(CALLS, subtests)
         finally:
             worker.close()
-
-
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.number}-{call.name}")
-def test_the_answer_is_as_recorded(call: Call, answers: tuple[Replay, list[Answer]]) -> None:
-    replay, made = answers
-    assert replay.told(call, made[call.number]) == replay.expected(call)
 
 
 def test_every_difference_is_of_a_call() -> None:

@@ -9,7 +9,7 @@ import pytest
 from data_vectors import schema_or_none
 
 from converters.simple_header import SimpleHeaderConverter
-from parity.vectors import canonical, cases, encoded, value_of
+from equipment.vectors import canonical, cases, encoded, value_of
 
 
 @pytest.fixture

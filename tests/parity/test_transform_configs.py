@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from connect.config import parse_value
+from equipment.vectors import DATA
 from parity.test_transforms import PLUGINS
-from parity.vectors import DATA
 
 FOLDER = DATA / "configdefs"
 # Field paths are taken in all transformations that read or change fields, not in ExtractField alone.

@@ -49,7 +49,7 @@ from connect.transforms.set_schema_metadata import SetSchemaMetadata
 from connect.transforms.timestamp_converter import TimestampConverter
 from connect.transforms.timestamp_router import TimestampRouter
 from connect.transforms.value_to_key import ValueToKey
-from parity.vectors import (
+from equipment.vectors import (
     DATA,
     UnrepresentableError,
     canonical,

@@ -15,7 +15,7 @@ from connect.data import values as v
 from connect.data.numerals import single
 from connect.errors import DataError
 from connect.testing.exactness import exact
-from parity.vectors import canonical, cases, encoded, value_of
+from equipment.vectors import canonical, cases, encoded, value_of
 
 CONVERT: dict[str, Callable[..., Any]] = {
     "convertToBoolean": v.convert_to_boolean,

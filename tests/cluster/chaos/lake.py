@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,22 +24,17 @@ _TOPIC: Final = "flights"
 _PARTITIONS: Final = 2
 _LOADED: Final = 120.0
 _IDS: Final = pa.schema([("id", pa.int64())])
-# A small JVM that starts quickly: it is started for nearly every kill.
-_SMALL_SPARK: Final = {
-    "spark.master": "local[1]",
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
 
 
 class Lake:
     """``records`` records on a topic, and the Spark sink that loads them."""
 
-    def __init__(self, folder: Path, bootstrap: str, cluster: Cluster, records: int) -> None:
+    def __init__(self, folder: Path, bootstrap: str, cluster: Cluster, records: int, spark: Mapping[str, str]) -> None:
         self._store = folder
         self._bootstrap = bootstrap
         self._cluster = cluster
         self._records = records
+        self._spark = spark
         self._few = itertools.cycle(("20", "30"))
 
     def create(self) -> None:
@@ -84,7 +80,8 @@ class Lake:
             "key_converter": "ByteArrayConverter",
             "value_converter": "JsonConverter",
             "value_converter_schemas_enable": "false",
-            **_SMALL_SPARK,
+            **self._spark,
+            "spark.master": "local[1]",
             **RESTARTS,
         }
 

@@ -16,9 +16,14 @@ from worker.runtime.control import Link
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode
 
-__all__ = ["RunningTask"]
+__all__ = ["RunningTask", "class_name"]
 
 R = TypeVar("R")
+
+
+def class_name(plugin: type) -> str:
+    """How a configuration names a class."""
+    return f"{plugin.__module__}.{plugin.__qualname__}"
 
 
 class RunningTask:
@@ -44,8 +49,8 @@ class RunningTask:
             "offset.flush.interval.ms": "50",
             "consumer.session.timeout.ms": "6000",
             "consumer.heartbeat.interval.ms": "200",
-            # The connectors of tests are classes of their own modules.
-            "plugin.import.allowlist": "test_*",
+            # The connectors of tests are classes of their own modules and of the equipment.
+            "plugin.import.allowlist": "test_*,equipment.scripts.*",
             **(worker or {}),
         }
         self._ours, theirs = Pipe()

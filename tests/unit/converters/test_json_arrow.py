@@ -14,7 +14,7 @@ from connect.data import ArrowColumn, Column, Schema, ValueColumn, date_schema, 
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.strategies.schemas import schemas, structs, values_of
-from parity.vectors import encoded
+from equipment.vectors import encoded
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 

@@ -26,7 +26,7 @@ from connect.data import (
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.strategies.schemas import schemaless_values, schemas, schemas_and_values, values_of
-from parity.vectors import encoded
+from equipment.vectors import encoded
 
 Outcome = list[tuple[Schema | None, Any]] | type[DataError]
 

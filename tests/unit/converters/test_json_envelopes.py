@@ -16,7 +16,7 @@ from connect.data import Schema, ValueColumn, decimal_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
 from equipment.strategies.schemas import schemas, values_of
-from parity.vectors import encoded
+from equipment.vectors import encoded
 
 ORDER = Schema.struct(
     {

@@ -13,12 +13,9 @@ import pytest
 from connect.data import Schema, StructColumn, ValueColumn
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.growth import assert_grows_evenly
 
 TRIES = 6
-MOST_GROWTH = 3
-"""How much more twice the input may cost."""
-UNMEASURED = 0.001
-"""Seconds that say nothing: what is over so soon does not grow fast."""
 ORDER = Schema.struct({"id": Schema.int64(), "tags": Schema.array(Schema.string(), optional=True)})
 ORDER_JSON = (
     '{"type":"struct","fields":[{"type":"int64","field":"id"},'
@@ -30,28 +27,22 @@ def converter(**options: Any) -> JsonConverter:
     return JsonConverter(JsonConverterConfig(**options))
 
 
+def attempt(work: Callable[[], object]) -> None:
+    """Do something; that it is refused is an answer, too."""
+    with suppress(DataError):
+        work()
+
+
 def seconds(work: Callable[[], object]) -> float:
     """CPU time."""
     start = time.process_time()
-    with suppress(DataError):
-        work()
+    attempt(work)
     return time.process_time() - start
 
 
 def best(work: Callable[[], object]) -> float:
     """CPU time, the best of some tries."""
     return min(seconds(work) for _ in range(TRIES))
-
-
-def check_growth(work_of: Callable[[int], Callable[[], object]], size: int) -> None:
-    """Compare the best times of both sizes. The more tries, the closer they come to what the work takes alone."""
-    once, twice = work_of(size), work_of(2 * size)
-    least = most = float("inf")
-    for _ in range(TRIES):
-        least, most = min(least, seconds(once)), min(most, seconds(twice))
-        if most < MOST_GROWTH * least + UNMEASURED:
-            return
-    raise AssertionError(f"{size} take {least:.6f} s, twice as many {most:.6f} s")
 
 
 def truncated_json_in_json(size: int) -> str:
@@ -107,7 +98,7 @@ def test_hostile_text_is_read_in_linear_time(kind: str, form: str, by: str) -> N
             return lambda: json_converter.to_connect("t", message)
         return lambda: json_converter.to_connect_column("t", [message] * 4)
 
-    check_growth(reading, 2000)
+    assert_grows_evenly(attempt, reading, 2000)
 
 
 @pytest.mark.parametrize("enveloped", [True, False])
@@ -129,7 +120,7 @@ def test_schemas_that_differ_in_every_message_are_read_in_linear_time() -> None:
         data = messages(size)
         return lambda: converter(schemas_cache_size=8).to_connect_column("t", data)
 
-    check_growth(reading, 50)
+    assert_grows_evenly(attempt, reading, 50)
 
 
 def deep(size: int) -> Any:
@@ -165,7 +156,7 @@ def test_odd_values_are_written_in_linear_time(kind: str, by: str) -> None:
         column = ValueColumn([value] * 3)
         return lambda: json_converter.from_connect_column("t", column)
 
-    check_growth(writing, 2000)
+    assert_grows_evenly(attempt, writing, 2000)
 
 
 @pytest.mark.parametrize("text", ["\U0001f600", "\x01", '",\n  "', "\\", "},{"])
@@ -188,7 +179,7 @@ def test_odd_text_of_a_schema_is_written_in_linear_time(text: str) -> None:
         return lambda: json_converter.from_connect_column("t", column)
 
     for work_of in (by_row, by_column, by_field):
-        check_growth(work_of, 1000)
+        assert_grows_evenly(attempt, work_of, 1000)
 
 
 def test_a_schema_that_uses_its_parts_twice_a_level_is_refused_before_it_fills_the_memory() -> None:

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from connect.errors import ConfigError, ConnectError
+from equipment.waiting import wait_until
 from worker.cli.broker import broker as broker_command
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 
@@ -27,13 +28,6 @@ with EmbeddedBroker(BrokerConfig(folder=Path(sys.argv[1]), port=0)).lease() as i
     print(info.pid, info.bootstrap_servers, flush=True)
     sys.stdin.read()
 """
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.02)
 
 
 def produce(bootstrap: str, topic: str, *values: str, **settings: object) -> None:
@@ -192,7 +186,7 @@ def test_a_holder_that_was_killed_keeps_nothing_running(
         other.stdout.readline()
         other.kill()
         other.wait()
-        wait_until(lambda: _running(own).leases == 1)
+        wait_until("one lease is left", lambda: _running(own).leases == 1)
     assert own.status() is None
 
 

@@ -5,63 +5,25 @@ from __future__ import annotations
 import json
 import random
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from connect.config import Config
 from connect.data import SourceRecord
 from connect.errors import DataError
-from connect.source import SourceConnector, SourceTask, TransactionContext
+from connect.source import TransactionContext
 from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.task_processes import TaskProcess
-from equipment.scripts.tasks import RunningTask
+from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
 StartProcess = Callable[..., TaskProcess]
-Polled = Iterable[SourceRecord] | None
 LINES = 6_000
-
-
-class Script:
-    """What the task of one test does, and what it was told."""
-
-    def __init__(self) -> None:
-        self.polls: list[Callable[[ScriptedTask], Polled]] = []
-        self.told: list[Any] = []
-        self.commits = 0
-        self.found: list[Any] = []
-
-
-class ScriptedTask(SourceTask[Config]):
-    """Polls as the script says, once each, and then gives nothing any more."""
-
-    script: ClassVar[Script]
-
-    def start(self) -> None:
-        self.script.found.append(self.context.offset_storage_reader.offset({"p": "p"}))
-
-    def poll(self) -> Polled:
-        if not self.script.polls:
-            self.context.wait(0.01)
-            return None
-        return self.script.polls.pop(0)(self)
-
-    def commit_record(self, record: SourceRecord) -> None:
-        self.script.told.append(record.value)
-
-    def commit(self) -> None:
-        self.script.commits += 1
-
-
-class ScriptedConnector(SourceConnector[Config]):
-    """Its task follows the script."""
-
-    task_class = ScriptedTask
 
 
 @pytest.fixture
@@ -101,7 +63,7 @@ def start(bootstrap: str, topic: str, worker: dict[str, str], script: Script) ->
     def start_task(*, worker_props: Mapping[str, str] | None = None, **props: str) -> RunningTask:
         connector = {
             "name": topic,
-            "connector.class": f"{__name__}.ScriptedConnector",
+            "connector.class": class_name(ScriptedConnector),
             **{key.replace("_", "."): value for key, value in props.items()},
         }
         running.append(RunningTask(bootstrap, connector, worker={**worker, **(worker_props or {})}))

@@ -13,79 +13,14 @@ from confluent_kafka import Producer
 from connect.config import Config
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
-from connect.sink import SinkConnector, SinkTask
 from connect.transformation import Transformation
 from equipment.brokers.topics import committed, create_topic, produce, read_topic
-from equipment.scripts.tasks import RunningTask
+from equipment.scripts.sink_script import Script, ScriptedConnector, ScriptedTask
+from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
-
-
-class Script:
-    """What the tasks of one test do, and what they were told."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, Any]] = []
-        self.put: Callable[[ScriptedTask, SinkBatch], None] = lambda task, records: None
-        self.open: Callable[[ScriptedTask, Collection[TopicPartition]], None] = lambda task, partitions: None
-        self.flush: Callable[[ScriptedTask, Mapping[TopicPartition, int]], None] = lambda task, offsets: None
-
-    def note(self, task: ScriptedTask, call: str, what: Any = None) -> None:
-        self.calls.append((task.label, call, what))
-
-    def values(self, label: str | None = None) -> list[Any]:
-        """The values that were put and kept, in order."""
-        return [
-            value
-            for who, call, values in list(self.calls)
-            if call == "kept" and label in (None, who)
-            for value in values
-        ]
-
-    def names(self) -> list[str]:
-        return [call for _, call, _ in list(self.calls)]
-
-
-class ScriptedConfig(Config):
-    """Nothing of its own."""
-
-
-class ScriptedTask(SinkTask[ScriptedConfig]):
-    """Notes every call, and does what the script says."""
-
-    script: ClassVar[Script]
-    label: str
-
-    def start(self) -> None:
-        self.label = str(self.config.originals["label"])
-
-    def open(self, partitions: Collection[TopicPartition]) -> None:
-        self.script.note(self, "open", sorted(partitions))
-        self.script.open(self, partitions)
-
-    def put(self, records: SinkBatch) -> None:
-        values = list(records.value)
-        self.script.note(self, "put", values)
-        self.script.put(self, records)
-        self.script.note(self, "kept", values)
-
-    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self.script.note(self, "flush", dict(offsets))
-        self.script.flush(self, offsets)
-
-    def close(self, partitions: Collection[TopicPartition]) -> None:
-        self.script.note(self, "close", sorted(partitions))
-
-    def stop(self) -> None:
-        self.script.note(self, "stop")
-
-
-class ScriptedConnector(SinkConnector[ScriptedConfig]):
-    """Its tasks follow the script."""
-
-    task_class = ScriptedTask
 
 
 class AlwaysLater(Transformation[Config]):
@@ -113,7 +48,7 @@ def start(bootstrap: str, topic: str, script: Script) -> Iterator[Start]:
     ) -> RunningTask:
         connector = {
             "name": topic,
-            "connector.class": f"{__name__}.ScriptedConnector",
+            "connector.class": class_name(ScriptedConnector),
             "label": label,
             **{key.replace("_", "."): value for key, value in props.items()},
         }
@@ -276,7 +211,7 @@ def test_what_could_not_be_flushed_is_put_again_from_where_it_was_entered(
     fail = once(OSError("the disk is full"))
 
     def flush(task: ScriptedTask, offsets: Mapping[TopicPartition, int]) -> None:
-        # The first commit may come before the records.
+        # The first commit may come before the first records.
         if script.values():
             fail()
 
@@ -520,7 +455,7 @@ def test_a_record_that_the_task_reports_goes_to_the_dead_letter_queue(
         "connector.name": topic,
         "task.id": "0",
         "stage": "TASK_PUT",
-        "class.name": f"{__name__}.ScriptedTask",
+        "class.name": class_name(ScriptedTask),
         "exception.class.name": "connect.errors.DataError",
         "exception.message": "not fit",
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -16,60 +16,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,
 )
 
-from connect.config import Config
-from connect.data import Headers, SourceBatch, SourceRecord
+from connect.data import Headers, SourceRecord
 from connect.errors import DataError, RetriableError
-from connect.source import SourceConnector, SourceTask
 from equipment.brokers.topics import create_topic, read_topic
-from equipment.scripts.tasks import RunningTask
+from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
+from equipment.scripts.tasks import RunningTask, class_name
 from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
-Polled = Iterable[SourceRecord] | SourceBatch | None
-
-
-class Script:
-    """What the task of one test does, and what it was told."""
-
-    def __init__(self) -> None:
-        self.polls: list[Callable[[ScriptedTask], Polled]] = []
-        self.told: list[Any] = []
-        self.commits = 0
-        self.on_commit: Callable[[], None] = lambda: None
-        self.stopped = 0
-        self.done = True
-
-
-class ScriptedTask(SourceTask[Config]):
-    """Polls as the script says, once each, and then gives nothing any more."""
-
-    script: ClassVar[Script]
-
-    def poll(self) -> Polled:
-        if not self.script.polls:
-            self.context.wait(0.01)
-            return None
-        return self.script.polls.pop(0)(self)
-
-    def drained(self) -> bool:
-        return self.script.done
-
-    def commit_record(self, record: SourceRecord) -> None:
-        self.script.told.append(record.value)
-
-    def commit(self) -> None:
-        self.script.commits += 1
-        self.script.on_commit()
-
-    def stop(self) -> None:
-        self.script.stopped += 1
-
-
-class ScriptedConnector(SourceConnector[Config]):
-    """Its task follows the script."""
-
-    task_class = ScriptedTask
 
 
 @pytest.fixture
@@ -87,7 +42,7 @@ def start(bootstrap: str, topic: str, script: Script) -> Iterator[Start]:
     ) -> RunningTask:
         connector = {
             "name": topic,
-            "connector.class": f"{__name__}.ScriptedConnector",
+            "connector.class": class_name(ScriptedConnector),
             **{key.replace("_", "."): value for key, value in props.items()},
         }
         running.append(RunningTask(bootstrap, connector, worker=worker, commit_error=commit_error))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transform_strategies import OPTIONS, PREDICATES, nested, runs, transformations
 
 from connect.data import Batch, Headers, Record, Schema, SinkBatch, SinkRecord, SourceBatch
 from connect.errors import DataError
+from equipment.strategies.transforms import OPTIONS, PREDICATES, nested, runs, transformations
 
 PROPERTY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -13,7 +13,7 @@ from connect.data import Schema, SchemaAndValue, ValueColumn, timestamp_schema
 from connect.errors import DataError, RetriableError, SchemaError
 from converters.avro import AvroConverter, AvroConverterConfig
 from equipment.fakes.schema_registry import MemoryRegistry, serving
-from parity.vectors import encoded
+from equipment.vectors import encoded
 from unit.converters.avro.codecs_of import mutated
 
 Make = Callable[..., AvroConverter]

@@ -19,7 +19,7 @@ from connect.data import Schema, SchemaAndValue, Type, decimal_schema
 from connect.errors import DataError
 from converters.avro.avro_schema import parse_avro
 from equipment.strategies.schemas import schemaless_values, schemas, schemas_and_values, values_of
-from parity.vectors import encoded
+from equipment.vectors import encoded
 from unit.converters.avro.codecs_of import avro_of, mutated, reader_of, text_of, writer_of
 
 SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

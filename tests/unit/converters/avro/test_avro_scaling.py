@@ -20,8 +20,8 @@ from converters.avro.decode import decoder
 from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
 from converters.avro.to_connect import connect_from_avro
+from equipment.growth import assert_grows_evenly
 from unit.converters.avro.codecs_of import reader_of, writer_of
-from unit.converters.avro.scaling import growth
 
 PLAIN = AvroDataConfig()
 ENHANCED = AvroDataConfig(enhanced_avro_schema_support=True)
@@ -125,7 +125,7 @@ def read(text: str, config: AvroDataConfig) -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_to_read_in(name: str, config: AvroDataConfig) -> None:
     make, size = SCHEMAS[name]
-    assert growth(lambda size: json.dumps(make(size)), lambda text: read(text, config), size) < 3
+    assert_grows_evenly(lambda text: read(text, config), lambda size: json.dumps(make(size)), size)
 
 
 @pytest.mark.parametrize("config", [PLAIN, ENHANCED, BARE], ids=["plain", "enhanced", "bare"])
@@ -144,7 +144,7 @@ def test_schemas_to_write_in(name: str, config: AvroDataConfig) -> None:
         avro = avro_from_connect(schema, config)
         encoder(schema, parse_avro(avro_text(avro)), 1, config)
 
-    assert growth(connect, write, size) < 3
+    assert_grows_evenly(write, connect, size)
 
 
 def evolving(text: str, other: str) -> None:
@@ -163,7 +163,7 @@ def test_schemas_that_differ(name: str) -> None:
         text = json.dumps(make(size))
         return text, json.dumps(json.loads(text) | {"doc": "another"})
 
-    assert growth(pair, lambda texts: evolving(*texts), size) < 3
+    assert_grows_evenly(lambda texts: evolving(*texts), pair, size)
 
 
 def test_fields_that_the_message_lacks_and_the_schema_lacks() -> None:
@@ -179,7 +179,7 @@ def test_fields_that_the_message_lacks_and_the_schema_lacks() -> None:
         decoder(more, less, connect_from_avro(less, PLAIN), PLAIN)
         encoder(connect_from_avro(less, PLAIN), more, 1, PLAIN)
 
-    assert growth(pair, work, 100) < 3
+    assert_grows_evenly(work, pair, 100)
 
 
 def test_structs_of_one_name_that_are_the_same_in_avro() -> None:
@@ -193,7 +193,7 @@ def test_structs_of_one_name_that_are_the_same_in_avro() -> None:
             )
         return Schema.struct({"one": one, "other": other}, name="Top")
 
-    assert growth(twins, lambda schema: avro_text(avro_from_connect(schema, BARE)), 30) < 3
+    assert_grows_evenly(lambda schema: avro_text(avro_from_connect(schema, BARE)), twins, 30)
 
 
 def test_a_schema_that_avro_can_only_write_out_is_refused() -> None:
@@ -307,7 +307,7 @@ BODIES: dict[str, tuple[str | None, Callable[[int], bytes]]] = {
 def test_messages(name: str) -> None:
     text, make = BODIES[name]
     decode = reader_of(avro_from_connect(None, PLAIN) if text is None else parse_avro(text))[1]
-    assert growth(lambda size: HEADER + make(size), lambda message: decode([message]), 10_000) < 3
+    assert_grows_evenly(lambda message: decode([message]), lambda size: HEADER + make(size), 10_000)
 
 
 def test_keys_chosen_to_have_one_hash_are_refused() -> None:
@@ -323,7 +323,7 @@ def test_keys_chosen_to_have_one_hash_are_refused() -> None:
 def test_values_to_write() -> None:
     flat = Schema.map(Schema.string(), Schema.array(Schema.string(optional=True)))
     write = writer_of(flat)
-    assert growth(lambda size: {str(n): ["a", None] for n in range(size)}, lambda value: write([value]), 20_000) < 3
+    assert_grows_evenly(lambda value: write([value]), lambda size: {str(n): ["a", None] for n in range(size)}, 20_000)
     anything = writer_of(None)
 
     def nested(size: int) -> Any:
@@ -332,7 +332,7 @@ def test_values_to_write() -> None:
             value = [value]
         return value
 
-    assert growth(nested, lambda value: anything([value]), 120) < 3
+    assert_grows_evenly(lambda value: anything([value]), nested, 120)
 
 
 def test_a_wrong_value_among_many_is_found_in_its_time() -> None:
@@ -343,4 +343,4 @@ def test_a_wrong_value_among_many_is_found_in_its_time() -> None:
         with pytest.raises(DataError, match=r"a\["):
             write([value])
 
-    assert growth(lambda size: {"a": [1] * size + ["x"]}, refused, 20_000) < 3
+    assert_grows_evenly(refused, lambda size: {"a": [1] * size + ["x"]}, 20_000)

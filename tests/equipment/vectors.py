@@ -29,7 +29,7 @@ from connect.data import (
     logical,
 )
 
-DATA = Path(__file__).with_name("data")
+DATA = Path(__file__).parents[1] / "parity" / "data"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
 MILLISECOND = dt.timedelta(milliseconds=1)

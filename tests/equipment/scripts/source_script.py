@@ -1,0 +1,62 @@
+"""A source task that does as a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+from connect.config import Config
+from connect.data import SourceBatch, SourceRecord
+from connect.source import SourceConnector, SourceTask
+
+__all__ = ["Polled", "Script", "ScriptedConnector", "ScriptedTask"]
+
+Polled = Iterable[SourceRecord] | SourceBatch | None
+
+
+class Script:
+    """What the task of one test does, and what it was told."""
+
+    def __init__(self) -> None:
+        self.polls: list[Callable[[ScriptedTask], Polled]] = []
+        self.found: list[Any] = []
+        """The offset of the partition ``p`` at each start."""
+        self.told: list[Any] = []
+        self.commits = 0
+        self.on_commit: Callable[[], None] = lambda: None
+        self.stopped = 0
+        self.done = True
+
+
+class ScriptedTask(SourceTask[Config]):
+    """Polls as the script says, once each, and then gives nothing any more."""
+
+    script: ClassVar[Script]
+
+    def start(self) -> None:
+        self.script.found.append(self.context.offset_storage_reader.offset({"p": "p"}))
+
+    def poll(self) -> Polled:
+        if not self.script.polls:
+            self.context.wait(0.01)
+            return None
+        return self.script.polls.pop(0)(self)
+
+    def drained(self) -> bool:
+        return self.script.done
+
+    def commit_record(self, record: SourceRecord) -> None:
+        self.script.told.append(record.value)
+
+    def commit(self) -> None:
+        self.script.commits += 1
+        self.script.on_commit()
+
+    def stop(self) -> None:
+        self.script.stopped += 1
+
+
+class ScriptedConnector(SourceConnector[Config]):
+    """Its task follows the script."""
+
+    task_class = ScriptedTask
