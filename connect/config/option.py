@@ -354,7 +354,10 @@ def _declared_options(cls: type, hints: dict[str, Any]) -> dict[str, Option]:
             if isinstance(value, Option):
                 options[name] = value
             elif not name.startswith("_") and hints[name] is not ClassVar:
-                raise TypeError(f"{cls.__name__}.{name}: declare it with option(...), or make it a ClassVar")
+                raise TypeError(
+                    f"{cls.__name__}.{name} has an annotation but is no option: declare it with option(...), or make "
+                    "it a ClassVar"
+                )
         if unannotated := named.difference(annotated):
             raise TypeError(f"{cls.__name__}.{min(unannotated)}: annotate the option with its type")
     return options

@@ -33,5 +33,7 @@ def task_props(connector: Connector[Any], max_tasks: int) -> list[dict[str, str]
     for config in configs:
         wrong = [key for key, value in config.items() if not isinstance(value, str | None)]
         if wrong:
-            raise ConnectError(f"The task config of {type(connector).__name__} has a {wrong[0]} that is no string.")
+            raise ConnectError(
+                f"The task config of {type(connector).__name__} has a value that is not a string, at key {wrong[0]!r}."
+            )
     return [{key: value for key, value in config.items() if value is not None} for config in configs]

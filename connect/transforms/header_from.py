@@ -40,7 +40,7 @@ class HeaderFromConfig(Config):
     field_syntax_version: FieldSyntax = field_syntax_version()
 
     def check(self) -> list[ConfigError]:
-        """Refuse lists of fields and headers that differ in length."""
+        """Refuse lists of fields and headers that differ in length, and unreadable field paths."""
         if len(self.fields) != len(self.headers):
             text = "'fields' config must have the same number of elements as 'headers' config."
             return [ConfigRuleError(text, "fields", "headers")]

@@ -67,7 +67,10 @@ class FieldPartitioner:
                     "a folder: choose another, or derive one with a transformation."
                 )
         if set(table.field_names) <= set(self.columns):
-            raise SchemaError("partition.field.name names all fields of the records; leave one for the files.")
+            raise SchemaError(
+                "partition.field.name names every field of the records, so that the files would have no columns: take "
+                "at least one out."
+            )
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
         """The folder that Spark has made of the values."""

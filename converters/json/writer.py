@@ -57,7 +57,10 @@ class Writer:
         return self._prefix + dump(self._encode(value)) + self._suffix
 
     def write_column(self, column: Column) -> Sequence[bytes | None]:
-        """The messages of many values; ``DoubtError`` and orjson's error ask for them one by one."""
+        """The messages of many values.
+
+        Raises ``DoubtError`` or orjson's error if they cannot be written at once; the caller then writes one by one.
+        """
         if isinstance(column, StructColumn) and self._structs is not None:
             return self._structs.write(column)
         values = column.values()

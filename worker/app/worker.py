@@ -128,7 +128,7 @@ def start_herder(herder: Herder, offsets: OffsetService, stack: ExitStack) -> No
 
 
 def end_with(herder: Herder, stop: Future[int]) -> None:
-    """End the worker once its herder has ended, with the exit status that this makes."""
+    """Set ``stop`` to the exit status of the herder's outcome once the herder has ended."""
     herder.drained.add_done_callback(lambda done: None if stop.done() else stop.set_result(_status(done)))
 
 

@@ -52,7 +52,10 @@ def _json_object(file: Path, text: str) -> dict[str, Any] | None:
     try:
         document: dict[str, Any] = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise ConnectError(f"{file} begins like JSON and is not: {error}. Correct it, or write properties.") from error
+        raise ConnectError(
+            f"{file} starts with a brace but is not valid JSON: {error}. Correct it, or write "
+            "it as key=value properties."
+        ) from error
     return document
 
 

@@ -58,9 +58,9 @@ class Turns:
         return any(turn.exclusive for turn in self._lines.get(connector, ()))
 
     def take(self, connector: str, request: Request[Any], begin: Action, *, exclusive: bool = False) -> None:
-        """Begin as soon as all that came before is done; what follows waits until ``request`` is answered.
+        """Call ``begin`` once every earlier turn of the connector is over; later ones wait for ``request`` to end.
 
-        What ``begin`` raises fails the request, as does another worker's lead.
+        The request fails if ``begin`` raises, or if another worker becomes the leader.
         """
         turn = _Turn(request, begin, exclusive)
         line = self._lines.setdefault(connector, deque())

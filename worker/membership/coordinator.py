@@ -125,7 +125,7 @@ class Coordinator:
             self._client.close()
 
     def wake(self) -> None:
-        """End :meth:`wait`; from any thread."""
+        """Make :meth:`wait` return. May be called from any thread."""
         try:
             self._wakeup.notify()
         except RuntimeError:

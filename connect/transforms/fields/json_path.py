@@ -63,7 +63,7 @@ class JsonPath:
             for stage in stages:
                 nodes = [found for node in nodes for found in stage.select(node)]
         except Exception as error:
-            raise DataError(f"JSON path {self.text} cannot be applied: {error}") from error
+            raise DataError(f"JSON path {self.text} cannot be applied: {type(error).__name__}: {error}") from error
         return nodes
 
 

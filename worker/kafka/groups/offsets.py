@@ -60,7 +60,7 @@ class ConsumerGroup:
         if wanted := {place: offset for place, offset in offsets.items() if offset is not None}:
             self._set(wanted)
 
-    def reset(self) -> None:
+    def delete(self) -> None:
         """Forget every offset, by deleting the group."""
         try:
             _settled(lambda: self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group])

@@ -116,7 +116,7 @@ def _alter_sink(inquiry: messages.AlterSinkOffsets, redaction: Redaction) -> mes
         offsets = {(topic, partition): offset for topic, partition, offset in inquiry.offsets}
     managed = _agreed(assembly, _partitions(offsets))
     if inquiry.offsets is None:
-        group.reset()
+        group.delete()
     else:
         group.alter(offsets)
     return messages.OffsetsAltered(managed)

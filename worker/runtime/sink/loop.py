@@ -303,7 +303,10 @@ class SinkLoop:
         self._drop(partitions)
 
     def held(self) -> Collection[TopicPartition]:
-        """All partitions while a batch waits to be put again, or the task is paused or done; else those it paused."""
+        """The partitions the consumer must not fetch.
+
+        All of them while a batch waits for a retry, or the task is paused or done; otherwise those the task has paused.
+        """
         everything = self._pending or self._control.paused or self._is_done
         return self._context.assignment if everything else self._context.paused
 

@@ -39,7 +39,7 @@ def test_a_default_that_would_be_refused(default: Any, rule: Any, message: str) 
 
 
 def test_an_annotated_attribute_that_is_no_option() -> None:
-    with pytest.raises(TypeError, match=r"Sample.batch_size: declare it with option\(...\)"):
+    with pytest.raises(TypeError, match=r"batch_size has an annotation .*: declare it with option\(...\)"):
         declare(int, 5)
 
 

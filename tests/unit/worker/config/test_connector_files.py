@@ -76,9 +76,9 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
         ('{"name": "a", "config": {"name": "b"}}', "is not the name beside it"),
         ('{"name": "a", "config": {}, "initial_state": "FLYING"}', "'FLYING' is none of RUNNING, PAUSED, STOPPED"),
         ('{"name": "a", "config": {}, "initial_state": {}}', "is none of RUNNING, PAUSED, STOPPED"),
-        ('{"name": "a", "file": "s3cret",}', "begins like JSON and is not: .*line 1 column 32"),
+        ('{"name": "a", "file": "s3cret",}', "starts with a brace but is not valid JSON: .*line 1 column 32"),
         ('{"name": "a", "rate": NaN}', "NaN is not a JSON number"),
-        ("{" * 100_000, "begins like JSON and is not"),
+        ("{" * 100_000, "starts with a brace but is not valid JSON"),
         ("name=a\nfile=\\u12", "connector: "),
     ],
 )
