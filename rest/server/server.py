@@ -66,6 +66,7 @@ class RestServer:
         self._app: Any = _starting
         self._listeners = parse_listeners(key, listeners)
         self._stage = _Stage.SERVING
+        self._waking = threading.Lock()
         wants_tls = any(listener.scheme == "https" for listener in self._listeners)
         context = (tls or TlsSettings({})).server_context() if wants_tls else None
         bound = _bound(self._listeners, key)
@@ -119,8 +120,10 @@ class RestServer:
         self._thread.join(_FLUSH_SECONDS)
 
     def _enter(self, stage: _Stage) -> None:
-        self._stage = stage
-        self._servers[0].pull_trigger()
+        # A thread that sees the last stage must not close the trigger before it is pulled.
+        with self._waking:
+            self._stage = stage
+            self._servers[0].pull_trigger()
 
     def _serve(self) -> None:
         """Read requests and write answers until the server is closed."""
@@ -132,7 +135,8 @@ class RestServer:
             self._turn()
         while any(server.is_busy() for server in self._servers):
             self._turn()
-        wasyncore.close_all(self._map, ignore_all=True)
+        with self._waking:
+            wasyncore.close_all(self._map, ignore_all=True)
 
     def _turn(self) -> None:
         try:

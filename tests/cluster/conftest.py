@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from equipment.workers import small_spark as spark
 from equipment.workers.cluster import Cluster
 
 
@@ -39,12 +38,3 @@ def cluster(tmp_path: Path, bootstrap: str) -> Iterator[Callable[..., Cluster]]:
     yield make
     for each in made:
         each.close()
-
-
-@pytest.fixture(scope="session")
-def small_spark(
-    pytestconfig: pytest.Config, bootstrap: str, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
-    """The settings of a Spark that is started again and again."""
-    assert pytestconfig.cache is not None
-    return spark.small_spark(pytestconfig.cache.mkdir("spark"), bootstrap, tmp_path_factory.mktemp("spark"))

@@ -136,14 +136,14 @@ def test_the_leader_is_killed(lines: Lines) -> None:
 def test_a_frozen_owner_comes_back_and_writes_nothing(lines: Lines) -> None:
     cluster, owner = lines.cluster, lines.owner()
     children = descendants(owner.pid)
-    before = owner.log().count("stops everything")
+    before = owner.log().count("stops all connectors and tasks")
     cluster.freeze(owner)
     wait_until("another runs the task", lambda: elsewhere(lines, owner), 60)
     lines.wait_for_more()
     new = cluster.holders()[f"{lines.name}-0"]
     assert new not in children
     cluster.thaw(owner)
-    wait_until("it knows what it missed", lambda: owner.log().count("stops everything") > before)
+    wait_until("it knows what it missed", lambda: owner.log().count("stops all connectors and tasks") > before)
     cluster.wait_until_all_run()
     lines.wait_for_more()
     lines.check()

@@ -87,7 +87,7 @@ def test_a_frozen_worker_loses_its_children_before_others_run_its_tasks(load: Lo
     assert not tasks & {unit for unit, pid in cluster.holders().items() if pid in children}
     frozen_log = len(frozen.log())
     cluster.thaw(frozen)
-    wait_until("the worker knows what it missed", lambda: "stops everything" in frozen.log()[frozen_log:])
+    wait_until("the worker knows what it missed", lambda: "stops all connectors and tasks" in frozen.log()[frozen_log:])
     cluster.wait_until_balanced()
     load.pipelines.check()
 

@@ -48,12 +48,12 @@ IDS = pa.schema([("id", pa.int64())])
 class Target:
     """A topic, a store, and what a reader sees of it."""
 
-    def __init__(self, bootstrap: str, topic: str, store: Path, records: int, spark: Mapping[str, str]) -> None:
+    def __init__(self, bootstrap: str, topic: str, store: Path, records: int) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.store = store
         self.records = records
-        self.props = sink_props(store, spark)
+        self.props = sink_props(store)
         self.table = store / "topics" / topic
         self._fill()
 
@@ -233,8 +233,8 @@ def victim(driver: int, kind: str) -> int | None:
     return found[-1] if found else None
 
 
-def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]) -> None:
-    target = Target(bootstrap, topic, tmp_path, 40 * FLUSH, small_spark)
+def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    target = Target(bootstrap, topic, tmp_path, 40 * FLUSH)
     phases: dict[str, str] = {}
     with watched(target):
         for point in POINTS:
@@ -252,9 +252,9 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path, 
     assert phases["before-offset-commit:2"] == "before the offset commit"
 
 
-def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]) -> None:
+def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path) -> None:
     moments = seeded()
-    target = Target(bootstrap, topic, tmp_path, 12_000, small_spark)
+    target = Target(bootstrap, topic, tmp_path, 12_000)
     phases: Counter[str] = Counter()
     with watched(target):
         for number in range(RANDOM_KILLS):
@@ -275,10 +275,8 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, tmp_path: Path, sma
         print(f"{count:3} kills of {phase}")
 
 
-def test_kills_of_a_real_worker_and_of_its_task(
-    bootstrap: str, topic: str, tmp_path: Path, small_spark: dict[str, str]
-) -> None:
-    target = Target(bootstrap, topic, tmp_path / "store", 600, small_spark)
+def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    target = Target(bootstrap, topic, tmp_path / "store", 600)
     moments = seeded()
     # The options of Spark's JVM, which make it small, are the operator's to allow.
     worker = StandaloneWorker(tmp_path / "worker", bootstrap, connector_spark_config_override_policy="All")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from cluster.chaos.requests_in_outages import put_config
 from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
+from equipment.workers.small_spark import SMALL_SPARK
 
 __all__ = ["Lake"]
 
@@ -29,12 +29,11 @@ _IDS: Final = pa.schema([("id", pa.int64())])
 class Lake:
     """``records`` records on a topic, and the Spark sink that loads them."""
 
-    def __init__(self, folder: Path, bootstrap: str, cluster: Cluster, records: int, spark: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, bootstrap: str, cluster: Cluster, records: int) -> None:
         self._store = folder
         self._bootstrap = bootstrap
         self._cluster = cluster
         self._records = records
-        self._spark = spark
         self._few = itertools.cycle(("20", "30"))
 
     def create(self) -> None:
@@ -80,7 +79,7 @@ class Lake:
             "key_converter": "ByteArrayConverter",
             "value_converter": "JsonConverter",
             "value_converter_schemas_enable": "false",
-            **self._spark,
+            **SMALL_SPARK,
             "spark.master": "local[1]",
             **RESTARTS,
         }

@@ -59,7 +59,7 @@ PLACES: Final[Mapping[str, Phase]] = {
     "worker.runtime.sink.loop:SinkLoop._put": Phase.PUT,
     "connectors.spark.loader:Loader.stage": Phase.PUT,
     "worker.runtime.source.delivery:Delivery.flush": Phase.FLUSH,
-    "worker.runtime.source.exactly_once:ExactlyOnce._write": Phase.FLUSH,
+    "worker.runtime.source.exactly_once:ExactlyOnce._write_offsets": Phase.FLUSH,
     "connect.chain.tolerance:Tolerance.flush": Phase.FLUSH,
     "worker.runtime.sink.loop:SinkLoop._commit": Phase.FLUSH,
     "connectors.spark.ledger.filesystem:LocalFileSystem.sync_files": Phase.FLUSH,

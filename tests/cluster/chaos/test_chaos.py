@@ -124,12 +124,10 @@ def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed:
 
 @pytest.mark.spark
 @pytest.mark.timeout(LONGEST)
-def test_spark_loads_everything_once(
-    mortal: ProxiedBroker, tmp_path: Path, seed: int, small_spark: dict[str, str]
-) -> None:
+def test_spark_loads_everything_once(mortal: ProxiedBroker, tmp_path: Path, seed: int) -> None:
     allowed = {"connector.spark.config.override.allowlist": "spark.driver.extraJavaOptions"}
     cluster = Cluster(tmp_path / "lake", mortal.bootstrap, 2, **SHORT, **allowed)
-    lake = Lake(tmp_path / "store", mortal.bootstrap, cluster, RECORDS, small_spark)
+    lake = Lake(tmp_path / "store", mortal.bootstrap, cluster, RECORDS)
     conductor = Conductor(mortal, {"lake": cluster}, lake.reconfigure)
     try:
         cluster.start()

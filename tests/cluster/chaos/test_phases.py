@@ -41,7 +41,7 @@ def test_a_process_can_be_looked_at() -> None:
 def test_the_innermost_place_tells() -> None:
     stack = [
         "select:poll",
-        "worker.runtime.source.exactly_once:ExactlyOnce._write",
+        "worker.runtime.source.exactly_once:ExactlyOnce._write_offsets",
         "worker.runtime.source.exactly_once:ExactlyOnce._commit",
     ]
     assert phase_of([["threading:wait"], stack]) is Phase.FLUSH

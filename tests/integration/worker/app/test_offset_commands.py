@@ -184,7 +184,7 @@ def test_a_reset_on_the_command_line(sink: StandaloneWorker, topic: str, bootstr
     assert nobody.exit_code == 1
     assert "No worker answers at http://127.0.0.1:1" in nobody.output
     bare = CliRunner().invoke(main, ["offsets", "show", topic, "--url", "127.0.0.1:1"])
-    assert "with --url, as in http://localhost:8083." in bare.output
+    assert "with --url, for example http://localhost:8083." in bare.output
 
 
 def test_the_offsets_of_a_sink_are_exported_and_imported(
