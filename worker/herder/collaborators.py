@@ -56,12 +56,16 @@ class Collaborators:
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, callbacks.follow_configs, worker.lease)
         self.turns = Turns(self.leadership, inbox.post)
+        self.writes = Writes(
+            props, configs, membership, self.connectors, self.leadership, self.inquiries, inbox, self.turns
+        )
         publishing = Publishing(
             configs,
             membership,
             self.leadership,
             inbox,
             worker.leader,
+            self.writes.put_task_configs,
             lambda name, reason: supervisor.command(Unit(name), messages.Fail(reason)),
         )
         self.fencing = Fencing(worker, configs, membership, self.leadership, self.inquiries, inbox, is_sink)
@@ -76,9 +80,6 @@ class Collaborators:
         self.stopped = StoppedConnectors(configs, self.units, membership, self.turns, inbox, callbacks.reconcile)
         self.ownership = Ownership(configs, self.units, inbox, is_sink)
         self.restarts = Restarts(stores, membership, self.connectors, self.leadership, self.units, inbox)
-        self.writes = Writes(
-            props, configs, membership, self.connectors, self.leadership, self.inquiries, inbox, self.turns
-        )
         self.offsets = ConnectorOffsets(
             props,
             self.connectors,

@@ -19,10 +19,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from worker.errors import BadRequestError, RebalanceInProgressError
+from connect.errors import ConnectError
+from worker.errors import BadRequestError, ConflictError, RebalanceInProgressError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication
-from worker.herder.inbox import Inbox, Later
+from worker.herder.inbox import Inbox, Later, Request
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigStore, ConnectorEntry, SessionKey, TargetState
 
@@ -31,11 +32,12 @@ __all__ = ["Leader", "Publishing"]
 logger = logging.getLogger(__name__)
 _FIRST_BACKOFF: Final = 0.25
 _LONGEST_BACKOFF: Final = 60.0
-# Long enough for a connector that is being stopped to be so: its task configs go first.
+# A connector that is being stopped, whose task configs go first, is mostly so by then.
 _LOOK_AGAIN: Final = 1.0
 _PROCESS_BYTES: Final = 8
 
 TaskConfigs: TypeAlias = tuple[Mapping[str, str], ...]
+Keep: TypeAlias = Callable[[Request[None], str, Sequence[Mapping[str, str]], Publication | None], None]
 
 
 class Leader(Protocol):
@@ -66,7 +68,9 @@ class _Wanted:
 class Publishing:
     """Has task configs kept, and tries again until they are or the connector wants others.
 
-    ``fail`` has a connector fail, with a reason, whose task configs cannot be kept however often that is tried.
+    ``keep`` writes them when this worker leads, in a turn of the connector: they never come between the two writes
+    that stop it. ``fail`` has a connector fail, with a reason, whose task configs cannot be kept however often that is
+    tried.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Publishing:
         leadership: Leadership,
         inbox: Inbox,
         leader: Leader | None,
+        keep: Keep,
         fail: Callable[[str, str], None],
     ) -> None:
         self._configs = configs
@@ -83,6 +88,7 @@ class Publishing:
         self._leadership = leadership
         self._inbox = inbox
         self._leader = leader
+        self._keep = keep
         self._fail = fail
         self._process = secrets.token_hex(_PROCESS_BYTES)
         self._numbers = itertools.count(1)
@@ -141,7 +147,7 @@ class Publishing:
 
     def _kept(self, connector: str, configs: TaskConfigs, publication: Publication) -> Future[None]:
         if self._leadership.is_ready:
-            return self._configs.put_task_configs(connector, configs)
+            return self._in_turn(connector, configs, publication)
         url = self._membership.leader_url
         if self._leader is None or url is None or self._membership.is_leader:
             nobody: Future[None] = Future()
@@ -150,6 +156,14 @@ class Publishing:
         return self._then_read(
             self._leader.post_task_configs(url, connector, configs, publication, self._configs.session_key())
         )
+
+    def _in_turn(self, connector: str, configs: TaskConfigs, publication: Publication) -> Future[None]:
+        kept: Request[None] = Request()
+        try:
+            self._keep(kept, connector, configs, publication)
+        except ConnectError as error:
+            kept.set_exception(error)
+        return kept
 
     def _then_read(self, posted: Future[None]) -> Future[None]:
         """A future that is done when this worker's own view has what the leader has written."""
@@ -178,8 +192,9 @@ class Publishing:
             self.forget(connector)
             self._fail(connector, f"Its task configs cannot be kept: {error}")
         elif error is not None or not self._is_kept(connector, published):
-            # Between two leaders this is how it goes; more is worth a line.
-            level = logging.DEBUG if isinstance(error, RebalanceInProgressError) else logging.WARNING
+            # Between two leaders, and while it is being stopped, this is how it goes; more is worth a line.
+            expected = isinstance(error, RebalanceInProgressError | ConflictError)
+            level = logging.DEBUG if expected else logging.WARNING
             reason = error or "another worker has written others meanwhile"
             logger.log(level, "The task configs of connector %s are not stored yet: %s", connector, reason)
             self._attempt_in(backoff, connector, min(backoff * 2, _LONGEST_BACKOFF))

@@ -38,6 +38,10 @@ class Processes:
         self.told.append((unit, command))
 
 
+def _nobody(*_: object) -> None:
+    raise AssertionError("no task configs are published here")
+
+
 class Worker:
     """The units of a worker with one task, whose process the worker turns away before it runs."""
 
@@ -46,7 +50,7 @@ class Worker:
         self.place = place = Place()
         self.statuses = MemoryStatusStore()
         leadership = Leadership(place, self.store, self.inbox)
-        publishing = Publishing(self.store, place, leadership, self.inbox, None, lambda *_: None)
+        publishing = Publishing(self.store, place, leadership, self.inbox, None, _nobody, _nobody)
         place.held = frozenset({TASK})
         self.units = Units(
             WorkerSettings({}, "here:1"),

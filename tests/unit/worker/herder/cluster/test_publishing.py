@@ -32,8 +32,7 @@ class FarLeader:
         self.inbox, self.place = inbox, Place()
         leadership = Leadership(self.place, store, inbox)
         leadership.changed()
-        turns, nothing = Turns(leadership, inbox.post), None
-        self.writes = Writes({}, store, self.place, _Known(store), leadership, nothing, inbox, turns)  # type: ignore[arg-type]
+        self.writes = writes(store, self.place, leadership, inbox)
 
     def post_task_configs(
         self,
@@ -72,11 +71,18 @@ class FarLeader:
         return error
 
 
+def writes(store: MemoryConfigStore, place: Place, leadership: Leadership, inbox: WorkedInbox) -> Writes:
+    """The writes of a leader that validates nothing."""
+    turns, nothing = Turns(leadership, inbox.post), None
+    return Writes({}, store, place, _Known(store), leadership, nothing, inbox, turns)  # type: ignore[arg-type]
+
+
 class _Known:
     """The connectors that there are, as far as task configs are concerned."""
 
     def __init__(self, store: MemoryConfigStore) -> None:
         self.entry = lambda name: store.connectors()[name]
+        self.exists = lambda name: name in store.connectors()
 
 
 class Worker:
@@ -89,12 +95,14 @@ class Worker:
         self.place = Place(is_leader=is_leader)
         self.failed: list[tuple[str, str]] = []
         leadership = Leadership(self.place, self.store, self.inbox)
+        self.writes = writes(self.store, self.place, leadership, self.inbox)
         self.publishing = Publishing(
             self.store,
             self.place,
             leadership,
             self.inbox,
             self.far,
+            self.writes.put_task_configs,
             lambda name, reason: self.failed.append((name, reason)),
         )
         leadership.changed()
@@ -124,6 +132,19 @@ def test_the_leader_keeps_them_itself() -> None:
     worker.inbox.work()
     assert worker.kept == CONFIGS
     assert not worker.far.posted
+
+
+def test_the_leader_does_not_keep_them_in_the_midst_of_a_stop() -> None:
+    """The task configs go first, and the connector, which still runs here, wants them again."""
+    worker = Worker(is_leader=True)
+    worker.publish(CONFIGS)
+    worker.inbox.work()
+    worker.writes.set_target_state(Request(), "source", TargetState.STOPPED)
+    assert worker.kept == ()
+    worker.publish(CONFIGS)
+    worker.inbox.work(seconds=10)
+    assert worker.store.connectors()["source"].target is TargetState.STOPPED
+    assert worker.kept == ()
 
 
 def test_another_worker_has_the_leader_keep_them() -> None:
