@@ -22,10 +22,10 @@ from worker.supervisor.messages.dead_letters import (
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
+    DedicatedOffsets,
     OffsetPairs,
     OffsetsAltered,
-    OwnOffsets,
-    ReadOwnOffsets,
+    ReadDedicatedOffsets,
     ReadSinkLag,
     ReadSinkOffsets,
     ResetSinkOffsets,
@@ -48,6 +48,7 @@ __all__ = [
     "DeadLetterSelection",
     "DeadLettersListed",
     "DeadLettersReplayed",
+    "DedicatedOffsets",
     "DescribePlugin",
     "Drain",
     "Drained",
@@ -64,13 +65,12 @@ __all__ = [
     "OffsetsAltered",
     "OffsetsCommitted",
     "OffsetsRead",
-    "OwnOffsets",
     "OwnershipConfirmed",
     "Pause",
     "Paused",
     "PluginDescribed",
+    "ReadDedicatedOffsets",
     "ReadOffsets",
-    "ReadOwnOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
@@ -232,7 +232,7 @@ Inquiry: TypeAlias = (
     | DescribePlugin
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -251,7 +251,7 @@ Command: TypeAlias = (
     | DescribePlugin
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -418,7 +418,7 @@ Report: TypeAlias = (
     | OffsetsAltered
     | SourceOffsetsAllowed
     | SourceOffsetsWritten
-    | OwnOffsets
+    | DedicatedOffsets
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag
