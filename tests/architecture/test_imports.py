@@ -40,6 +40,7 @@ DOORS: Final = {
     "sqlalchemy": ["connectors/jdbc"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
+    "yaml": ["worker/cli"],
 }
 """Where each library may be imported: folders and files. A module elsewhere asks those that are here."""
 
