@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 import requests
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, os_reason
 from rest.http.paths import escaped
 
 __all__ = ["RestClient", "RestError"]
@@ -72,8 +72,8 @@ class RestClient:
             )
         except requests.RequestException as error:
             raise RestError(
-                f"No worker answers at {self.url}: {_reason(error)}. Is one running? Give the address of its REST API "
-                "with --url or SLUICE_URL, for example http://localhost:8083.",
+                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? Give the address of its "
+                "REST API with --url or SLUICE_URL, for example http://localhost:8083.",
                 None,
             ) from error
         if answer.ok and not answer.content:
@@ -92,19 +92,3 @@ class RestClient:
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
                 message += ". Set SLUICE_USER and SLUICE_PASSWORD, if it asks for a user."
             raise RestError(message, answer.status_code) from error
-
-
-def _reason(error: requests.RequestException) -> str:
-    """What the operating system said of it, if it did: the library's own text is about its pools and retries."""
-    return next(
-        (cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), str(error)
-    )
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    while True:
-        yield error
-        following = error.__cause__ or error.__context__
-        if following is None:
-            return
-        error = following

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -12,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ["Output", "columns", "output_option", "print_document", "state"]
+__all__ = ["Output", "columns", "output_option", "print_document", "print_progress", "state"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -58,6 +59,15 @@ def print_document(document: Any, output: Output, table: Callable[[], str]) -> N
         click.echo(text.removesuffix("...\n"), nl=False)
     else:
         click.echo(table())
+
+
+def print_progress() -> None:
+    """Print what the embedded servers log of their start to standard error, as it comes."""
+    handler = logging.StreamHandler()
+    for name in ("connect.jvm", "worker.embedded"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.handlers[:] = [handler]
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[object]], *, cut: bool = False) -> str:
