@@ -41,7 +41,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sluice")
+@click.version_option(package_name="sluice-connect", prog_name="sluice")
 def main() -> None:
     """Kafka Connect for people who live in Python and Spark."""
 
