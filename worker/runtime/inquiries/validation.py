@@ -13,11 +13,12 @@ from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind, UnlistedPluginError
 from worker.config.restarts import RestartConfig
 from worker.config.spark_policy import refused_spark_keys
+from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
 from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.runtime.assembly import Assembly
-from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
+from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of, known_keys
 from worker.runtime.inquiries.preflight import exactly_once_errors
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -63,7 +64,8 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],
     }
-    return messages.Validated(infos, "source" if assembly.is_source else "sink")
+    warnings = [redaction.told(warning) for warning in suggest_known_keys(assembly.props, known_keys(assembly))]
+    return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
 
 
 def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> Pairs:
