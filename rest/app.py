@@ -46,7 +46,7 @@ def create_app(
     ``hide`` takes the worker's secrets out of errors.
     """
     patience = Patience(request_timeout)
-    version = importlib.metadata.version("sluice")
+    version = importlib.metadata.version("sluice-connect")
     resources = [
         root(herder.ping, version, cluster_id, with_admin=with_admin),
         connectors(herder.connectors, patience),

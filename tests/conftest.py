@@ -60,7 +60,8 @@ def broker_jars() -> tuple[Path, ...]:
     """The class path of the embedded broker. Where it cannot be had the test is skipped, in CI it fails."""
     lock = Path(broker_module.__file__).with_name("broker.jars")
     try:
-        return resolve_jars(read_lock(lock), java=find_java(), home=sluice_home())
+        find_java()
+        return resolve_jars(read_lock(lock), home=sluice_home())
     except ConnectError as error:
         if os.environ.get("CI") == "true":
             raise
@@ -86,7 +87,8 @@ def bootstrap(broker: BrokerInfo) -> str:
 def registry_application() -> Path:
     """The application of the embedded schema registry. Where it cannot be had the test is skipped, in CI it fails."""
     try:
-        return application_jar(find_java(LEAST_JAVA), sluice_home())
+        find_java(LEAST_JAVA)
+        return application_jar(sluice_home())
     except ConnectError as error:
         if os.environ.get("CI") == "true":
             raise

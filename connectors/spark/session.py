@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError, ConnectError
+from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
@@ -78,12 +79,12 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
     except ImportError as error:
-        raise ConnectError("The Spark sink needs pyspark: run `pip install sluice[spark]`.") from error
+        raise ConnectError(f"The Spark sink needs pyspark: {how_to_install('spark')}") from error
     # py4j logs every connection it closes, one for each job.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     home = sluice_home()
     java = check_java(find_java(minimum=17))
-    jars = resolve_jars(read_lock(_HERE / "spark.jars"), java=java, home=home)
+    jars = resolve_jars(read_lock(_HERE / "spark.jars"), home=home)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():

@@ -36,10 +36,17 @@ DOORS: Final = {
     "pyarrow": ["connect/data", "connectors", "converters"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
-    "requests": ["connectors/http", "converters/registry/client.py", "rest/client.py", "rest/peers/forwarding.py"],
+    "requests": [
+        "connect/jvm/download.py",
+        "connectors/http",
+        "converters/registry/client.py",
+        "rest/client.py",
+        "rest/peers/forwarding.py",
+    ],
     "sqlalchemy": ["connectors/jdbc"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
+    "yaml": ["worker/cli"],
 }
 """Where each library may be imported: folders and files. A module elsewhere asks those that are here."""
 

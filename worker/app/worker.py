@@ -99,6 +99,8 @@ def cluster_id_of(props: Mapping[str, str]) -> str:
 def plugins_of(config: WorkerConfig) -> PluginRegistry:
     """The plugins of a worker; :class:`~connect.errors.ConfigError` if its converters are not among them."""
     registry = PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist)
+    for broken in registry.broken:
+        logger.warning("%s", broken)
     for key, kind, name in (
         ("key.converter", PluginKind.CONVERTER, config.key_converter),
         ("value.converter", PluginKind.CONVERTER, config.value_converter),

@@ -19,11 +19,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs four for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
+    "apply": "worker.cli.apply",
     "broker": "worker.cli.broker",
     "dlq": "worker.cli.dead_letters",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
+    "run": "worker.cli.run",
+    "validate": "worker.cli.validate",
 }
 
 
@@ -41,7 +44,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sluice")
+@click.version_option(package_name="sluice-connect", prog_name="sluice")
 def main() -> None:
     """Kafka Connect for people who live in Python and Spark."""
 

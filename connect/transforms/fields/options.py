@@ -17,6 +17,7 @@ from connect.config import (
     unique_list,
     validator,
 )
+from connect.extras import how_to_install
 from connect.transforms.fields.field_path import FieldSyntax
 
 __all__ = [
@@ -80,5 +81,5 @@ def optional_library(module: str, extra: str, key: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        text = f"{key} needs the Python module {module}, which is not installed: pip install 'sluice[{extra}]'"
+        text = f"{key} needs the Python module {module}, which is not installed: {how_to_install(extra)}"
         raise ConfigRuleError(text, key) from error

@@ -273,4 +273,4 @@ def test_clients_that_look_at_the_version_find_that_of_the_api(client: FlaskClie
     told = client.get("/").get_json()
     assert told["version"] == "4.3.1"
     assert told["commit"] == f"sluice-{importlib.metadata.version('sluice')}"
-    assert client.get("/openapi.json").get_json()["info"]["version"] == importlib.metadata.version("sluice")
+    assert client.get("/openapi.json").get_json()["info"]["version"] == importlib.metadata.version("sluice-connect")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import struct
@@ -21,6 +22,8 @@ from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["DEFAULT_PORT", "becomes_ready", "choose_ports", "is_ready", "launch_broker"]
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9092
 
@@ -92,7 +95,7 @@ def _launch(
     home = sluice_home(environ).absolute()
     java = find_java(environ=environ)
     jars = read_lock(_JARS)
-    class_path = os.pathsep.join(map(str, resolve_jars(jars, java=java, home=home, environ=environ)))
+    class_path = os.pathsep.join(map(str, resolve_jars(jars, home=home, environ=environ)))
     ports = choose_ports(config.port, None if last is None else last.ports)
     properties = server_properties(ports, folder.data, config.properties)
     folder.properties.write_text(render_properties(properties), encoding="ascii")
@@ -104,8 +107,9 @@ def _launch(
         *(server_mark("broker", folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
         *("-cp", class_path, "kafka.Kafka", str(folder.properties)),
     ]
-    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     version = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    logger.info("Starting Apache Kafka %s on port %d.", version, ports.broker)
+    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     state = BrokerState(pid, ports, version, properties=dict(config.properties))
     if archive.partial is not None:
         state = replace(state, archive=str(archive.path), partial_archive=str(archive.partial))

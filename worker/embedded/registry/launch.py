@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 from collections.abc import Mapping
 
 from connect.errors import ConnectError
@@ -16,6 +17,8 @@ from worker.embedded.registry.settings import RegistryServerConfig, system_prope
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["API_PATH", "DEFAULT_PORT", "LEAST_JAVA", "becomes_ready", "launch_registry"]
+
+logger = logging.getLogger(__name__)
 
 API_PATH = "/apis/ccompat/v7"
 """The path at which the registry serves Confluent's API."""
@@ -58,7 +61,7 @@ def _launch(
     config: RegistryServerConfig, folder: RegistryFolder, last: RegistryState | None, environ: Mapping[str, str]
 ) -> RegistryState:
     java = find_java(LEAST_JAVA, environ=environ)
-    application = application_jar(java, sluice_home(environ).absolute(), environ)
+    application = application_jar(sluice_home(environ).absolute(), environ)
     port = choose_port(config.port, None if last is None else last.port, DEFAULT_PORT)
     folder.data.mkdir(parents=True, exist_ok=True)
     folder.rotate_log()
@@ -67,6 +70,7 @@ def _launch(
         *system_properties(config, port, any_port(taken=port), folder.data),
         *("-jar", str(application)),
     ]
+    logger.info("Starting Apicurio Registry %s on port %d.", registry_archive().version, port)
     pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     state = RegistryState(pid, port, registry_archive().version, config.storage)
     folder.write_state(state)

@@ -69,6 +69,9 @@ __all__ = [
     "Pause",
     "Paused",
     "PluginDescribed",
+    "PreviewConnector",
+    "PreviewEnded",
+    "Previewed",
     "ReadDedicatedOffsets",
     "ReadOffsets",
     "ReadSinkLag",
@@ -140,6 +143,22 @@ class DescribePlugin:
     name: str
     version: str
     worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewConnector:
+    """Show what a connector would do with its next ``records``, within ``seconds``, and change nothing.
+
+    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those of the worker's
+    offsets file; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    records: int
+    seconds: float
+    from_beginning: bool
+    offsets: OffsetPairs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +249,7 @@ class OwnershipConfirmed:
 Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
+    | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
     | ReadDedicatedOffsets
@@ -249,6 +269,7 @@ Command: TypeAlias = (
     | RunTask
     | ValidateConfig
     | DescribePlugin
+    | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
     | ReadDedicatedOffsets
@@ -327,6 +348,23 @@ class Validated:
 
     infos: dict[str, Any]
     type: str
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """One record of a preview, with all that became of it, as a document."""
+
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewEnded:
+    """The end of a preview: why there are no more records; if that is a failure, ``trace`` may tell more of it."""
+
+    reason: str
+    trace: str | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +451,8 @@ Report: TypeAlias = (
     | ConfigExpires
     | TaskConfigs
     | Validated
+    | Previewed
+    | PreviewEnded
     | PluginDescribed
     | ValuesFound
     | OffsetsAltered
