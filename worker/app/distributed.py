@@ -13,14 +13,16 @@ from rest.app import REQUEST_TIMEOUT
 from rest.peers.forwarding import Forwarding, Peers
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
+from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
     COULD_NOT_START,
     OK,
     WorkerProperties,
-    cluster_id_of,
     end_with,
+    log_end,
+    log_start,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -56,10 +58,15 @@ def run_distributed(worker_file: Path) -> int:
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
+    return log_end(_run_worker(worker_file))
+
+
+def _run_worker(worker_file: Path) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = DistributedConfig.parse(props.resolved)
+            log_start(f"a worker of the cluster {config.group_id}", props)
             warn_of_unknown_keys(config)
             servers = RestServers(config, props.resolved, props.redaction, stack)
             cluster_id = cluster_id_of(props.resolved)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from connect.errors import ConnectError
 from rest.app import REQUEST_TIMEOUT
+from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
@@ -16,8 +17,9 @@ from worker.app.worker import (
     FAILED,
     OK,
     WorkerProperties,
-    cluster_id_of,
     end_with,
+    log_end,
+    log_start,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -48,10 +50,15 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
     0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
     3: a connector could not be created, or failed before it was drained.
     """
+    return log_end(_run_worker(worker_file, connector_files))
+
+
+def _run_worker(worker_file: Path, connector_files: Sequence[Path]) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = StandaloneConfig.parse(props.resolved)
+            log_start(f"a standalone worker with {_listed(connector_files)}", props)
             warn_of_unknown_keys(config)
             cluster_id = cluster_id_of(props.resolved)
             store = FileOffsetStore(config.offset_file)
@@ -82,6 +89,10 @@ def _standalone_herder(
     )
     start_herder(herder, offsets, stack)
     return herder
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return ", ".join(file.name for file in files) or "connectors to come over REST"
 
 
 def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:

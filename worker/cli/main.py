@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import resource
+import signal
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
@@ -84,7 +85,9 @@ def distributed(worker_properties: Path) -> None:
 
 
 def _begin() -> None:
-    """Start what takes long and can run beside the imports."""
+    """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
@@ -94,6 +97,12 @@ def _begin() -> None:
         remedy = "Is the machine out of memory, or at its limit of processes?"
         click.echo(f"The worker could not start its first process: {error}. {remedy}", err=True)
         sys.exit(2)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(0)
 
 
 def _allow_open_files() -> None:
