@@ -6,6 +6,7 @@ import logging
 import os
 from typing import Final
 
+from worker.recent_log import RecentLog
 from worker.security.redaction import Redaction
 
 __all__ = ["configure_logging", "hide_in_log"]
@@ -50,14 +51,20 @@ def hide_in_log(redaction: Redaction) -> None:
         handler.setFormatter(_Hiding(handler.formatter or logging.Formatter(), redaction))
 
 
-def configure_logging(level: int = logging.INFO) -> None:
-    """Write the log to standard error, in colours if that is a terminal and ``NO_COLOR`` is not set."""
+def configure_logging(level: int = logging.INFO) -> RecentLog:
+    """Write the log to standard error, in colours if that is a terminal and ``NO_COLOR`` is not set.
+
+    What is logged for connectors is kept in memory, too, and returned.
+    """
     handler = logging.StreamHandler()
     in_colours = handler.stream.isatty() and not os.environ.get("NO_COLOR")
     handler.setFormatter(_Coloured(_FORMAT) if in_colours else logging.Formatter(_FORMAT))
     handler.addFilter(_Context())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    recent = RecentLog()
+    recent.setFormatter(logging.Formatter(_FORMAT))
+    root.handlers[:] = [handler, recent]
     root.setLevel(level)
     # A line for each request is for a proxy in front to log.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    return recent

@@ -36,6 +36,7 @@ from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
+from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
 from worker.stores.config.kafka import KafkaConfigStore
 from worker.stores.offset.kafka import KafkaOffsetStore
@@ -53,15 +54,15 @@ _WRITING: Final = 0.5
 """Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
 
 
-def run_distributed(worker_file: Path) -> int:
+def run_distributed(worker_file: Path, recent: RecentLog) -> int:
     """Be a worker of a cluster until a signal comes; the exit status.
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
-    return log_end(_run_worker(worker_file))
+    return log_end(_run_worker(worker_file, recent))
 
 
-def _run_worker(worker_file: Path) -> int:
+def _run_worker(worker_file: Path, recent: RecentLog) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
@@ -78,7 +79,7 @@ def _run_worker(worker_file: Path) -> int:
             return COULD_NOT_START
         stop.started()
         stack.callback(servers.close)
-        servers.serve(herder, cluster_id, Forwarding(peers))
+        servers.serve(herder, cluster_id, Forwarding(peers), recent)
         end_with(herder, stop.status)
         return stop.status.result()
     return OK

@@ -31,6 +31,7 @@ from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.offset.file import FileOffsetStore
@@ -44,16 +45,16 @@ __all__ = ["run_standalone"]
 logger = logging.getLogger(__name__)
 
 
-def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
+def run_standalone(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
     """Run connectors in this process's children until all are drained or a signal comes; the exit status.
 
     0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
     3: a connector could not be created, or failed before it was drained.
     """
-    return log_end(_run_worker(worker_file, connector_files))
+    return log_end(_run_worker(worker_file, connector_files, recent))
 
 
-def _run_worker(worker_file: Path, connector_files: Sequence[Path]) -> int:
+def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
@@ -69,7 +70,7 @@ def _run_worker(worker_file: Path, connector_files: Sequence[Path]) -> int:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
             return COULD_NOT_START
         stack.callback(servers.close)
-        servers.serve(herder, cluster_id, None)
+        servers.serve(herder, cluster_id, None, recent)
         return _run(herder, connector_files, stop)
     return OK
 

@@ -21,10 +21,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "broker": "worker.cli.broker",
+    "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
+    "status": "worker.cli.status",
 }
 
 
@@ -62,8 +64,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_standalone(worker_properties, connectors))
+    sys.exit(run_standalone(worker_properties, connectors, configure_logging()))
 
 
 @main.command()
@@ -80,8 +81,7 @@ def distributed(worker_properties: Path) -> None:
     from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_distributed(worker_properties))
+    sys.exit(run_distributed(worker_properties, configure_logging()))
 
 
 def _begin() -> None:
