@@ -151,13 +151,15 @@ def _launch(product: Product, folder: Path) -> Server:
         data = Path(tempfile.mkdtemp(prefix=f"sluice-{product.name}-", dir="/tmp"))
         try:
             _fill(product, data)
+            server = _start(product, folder, data)
+            ready = _becomes_ready(server)
         except ConnectError:
-            shutil.rmtree(data)
+            shutil.rmtree(data, ignore_errors=True)
             raise
-        server = _start(product, folder, data)
-        if _becomes_ready(server):
+        if ready:
             (folder / keeper.STATE).write_text(json.dumps(asdict(server)), encoding="utf-8")
             return server
+        shutil.rmtree(data, ignore_errors=True)
     raise ConnectError(f"{product.name} does not start. The end of its log:\n{tail(folder / 'server.log')}")
 
 
