@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -110,7 +111,11 @@ class TableReader:
         return self._cursor is not None
 
     def reset(self) -> None:
-        """Give up the pass, after an error: the next begins where the last row was handed over."""
+        """Give up the pass when the connection is closed: the next begins where the last row was handed over."""
+        if self._cursor is not None:
+            # A cursor of PyMySQL complains that it cannot read to the end of its result.
+            with suppress(Exception):
+                self._cursor.close()
         self._pass, self._cursor, self._layout, self._held = None, None, None, []
 
     # -- a pass begins -------------------------------------------------------------------------------------------
@@ -303,6 +308,7 @@ class TableReader:
     def _end(self) -> None:
         if self._cursor is not None:
             self._cursor.close()
+            self._cursor = None
         self._database.connection().rollback()
         self.reset()
         self.passes += 1

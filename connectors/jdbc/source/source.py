@@ -36,6 +36,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         self._database: Database | None = None
         self._failure: Exception | None = None
         self._drained = False
+        self._readers: deque[TableReader] = deque()
         config = self.config
         isolation = config.transaction_isolation_mode
         self._database = Database(
@@ -46,7 +47,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             isolation=None if isolation is Isolation.DEFAULT else isolation.value.replace("_", " "),
         )
         tables: Sequence[TableId | None] = [None] if config.statement else config.table_ids
-        self._readers = deque(self._reader(self._database, table) for table in tables)
+        self._readers.extend(self._reader(self._database, table) for table in tables)
 
     def poll(self) -> SourceBatch | None:
         self._drained = False
@@ -55,7 +56,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         reader = min(self._readers, key=_order, default=None)
         wait = 1.0 if reader is None else reader.due - time.monotonic()
         if reader is None or (not reader.is_reading and wait > 0):
-            self._drained = all(each.passes for each in self._readers)
+            self._drained = self._has_read_all()
             self.context.wait(min(wait, _LONGEST_WAIT))
             return None
         polled = self._polled(reader)
@@ -63,6 +64,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             # The others come first: those that are due have waited longer.
             self._readers.remove(reader)
             self._readers.append(reader)
+        self._drained = polled is None and self._has_read_all()
         return None if polled is None else self._reported(polled)
 
     def drained(self) -> bool:
@@ -73,6 +75,10 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         database, self._database = getattr(self, "_database", None), None
         if database is not None:
             database.dispose()
+            self._begin_again()
+
+    def _has_read_all(self) -> bool:
+        return all(each.passes for each in self._readers)
 
     def _reader(self, database: Database, table: TableId | None) -> TableReader:
         partitions = [query_partition()] if table is None else partitions_of_table(table, database.address.database)
