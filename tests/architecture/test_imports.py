@@ -33,7 +33,9 @@ DOORS: Final = {
     "kafka": ["worker/kafka", "worker/membership"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
+    "psycopg": ["connectors/jdbc"],
     "pyarrow": ["connect/data", "connectors", "converters"],
+    "pymysql": ["connectors/jdbc"],
     "pyspark": ["connectors/spark"],
     "pytest": ["connect/testing"],
     "requests": [
