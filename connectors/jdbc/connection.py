@@ -148,7 +148,8 @@ def _engine(address: Address) -> Engine:
         connect_args=_arguments(address),
         hide_parameters=True,
         poolclass=pool.NullPool,
-        skip_autocommit_rollback=True,
+        # SQLite has no autocommit here, although its driver says so.
+        skip_autocommit_rollback=not address.is_file,
     )
     if address.is_file:
         # Python's own handling of transactions would begin them late, and commit before DDL.
