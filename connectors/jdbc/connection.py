@@ -49,7 +49,13 @@ class Database:
     """One connection to a database at a time, opened when it is needed. Used by one thread."""
 
     def __init__(
-        self, config: ConnectionConfig, wait: Wait, options: TypeOptions | None = None, *, read_only: bool = False
+        self,
+        config: ConnectionConfig,
+        wait: Wait,
+        options: TypeOptions | None = None,
+        *,
+        reads: bool = False,
+        isolation: str | None = None,
     ) -> None:
         self.address = config.address
         if (missing := missing_package(self.address)) is not None:
@@ -58,8 +64,8 @@ class Database:
         self._attempts = config.connection_attempts
         self._backoff = config.connection_backoff_ms / 1000
         self._wait = wait
-        self._read_only = read_only
-        self._engine = _engine(self.address)
+        self._reads = reads
+        self._engine = _engine(self.address, isolation)
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
@@ -129,7 +135,7 @@ class Database:
         raise AssertionError("there is at least one attempt")
 
     def _set_up(self, connection: Connection) -> None:
-        self.dialect.prepare(connection)
+        self.dialect.prepare(connection, reads=self._reads)
         connection.commit()
 
     def _may_pass(self, error: BaseException, cause: BaseException) -> bool:
@@ -140,7 +146,7 @@ class Database:
         return isinstance(cause, dbapi.OperationalError | dbapi.InterfaceError)
 
 
-def _engine(address: Address) -> Engine:
+def _engine(address: Address, isolation: str | None) -> Engine:
     from sqlalchemy import create_engine, event, pool  # noqa: PLC0415 - as above
 
     engine = create_engine(
@@ -148,8 +154,7 @@ def _engine(address: Address) -> Engine:
         connect_args=_arguments(address),
         hide_parameters=True,
         poolclass=pool.NullPool,
-        # SQLite has no autocommit here, although its driver says so.
-        skip_autocommit_rollback=not address.is_file,
+        **({} if isolation is None or address.is_file else {"isolation_level": isolation}),
     )
     if address.is_file:
         # Python's own handling of transactions would begin them late, and commit before DDL.

@@ -153,6 +153,18 @@ class WorkerConfig(Config):
         doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
         "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
     )
+    jdbc_allowed_drivers: tuple[str, ...] = option(
+        default=("sqlite", "postgresql", "mysql", "mariadb"),
+        importance=MEDIUM,
+        doc="The drivers that the URLs of JDBC connectors may name. Others are written as SQLAlchemy has them, such as "
+        "oracle+oracledb.",
+    )
+    jdbc_allowed_options: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides those "
+        "that are known to be harmless. Some options load code, run SQL or name files of the worker.",
+    )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,

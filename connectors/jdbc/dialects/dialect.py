@@ -50,6 +50,9 @@ class Dialect:
     has_catalogs: ClassVar[bool] = False
     """Whether a table's name is qualified by its database, as in MySQL, and not by a schema."""
 
+    tells_transactions: ClassVar[bool] = False
+    """Whether it can tell which transactions are under way: see :meth:`under_way`."""
+
     def __init__(self, options: TypeOptions | None = None, *, quote: bool = True) -> None:
         self.options = options or TypeOptions()
         self._quote = quote
@@ -116,8 +119,11 @@ class Dialect:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def prepare(self, connection: Connection) -> None:
-        """Set the session up, so that values come as :meth:`reading` expects them; called once for a connection."""
+    def prepare(self, connection: Connection, *, reads: bool) -> None:
+        """Set the session up, so that values come as :meth:`reading` expects them; called once for a connection.
+
+        ``reads`` says that nothing will be written in it.
+        """
 
     @abstractmethod
     def reading(self, column: Column) -> Reading | None:

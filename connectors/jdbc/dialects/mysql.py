@@ -149,8 +149,10 @@ class MysqlDialect(Dialect):
         found = connection.exec_driver_sql(_SIZE, {"name": table.name, "catalog": table.catalog}).scalar()
         return int(found or 0)
 
-    def prepare(self, connection: Connection) -> None:
+    def prepare(self, connection: Connection, *, reads: bool) -> None:  # noqa: ARG002
         connection.exec_driver_sql("SET time_zone = '+00:00'")
+        # The server waits so many seconds for us to go on reading.
+        connection.exec_driver_sql("SET SESSION net_write_timeout = 3600")
 
     def reading(self, column: Column) -> Reading | None:
         kind = column.type

@@ -51,11 +51,13 @@ SELECT t.oid, t.typname, t.typtype::text, t.typelem, t.typbasetype, t.typtypmod,
 ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
 FROM pg_catalog.pg_type t WHERE t.oid = ANY(%(oids)s)
 """
+_READER: Final = "sluice-jdbc-source"
 _OTHERS: Final = """
 SELECT DISTINCT l.virtualtransaction FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity s ON s.pid = l.pid
 WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
 AND (s.datid IS NULL OR s.datid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
+AND s.application_name IS DISTINCT FROM %(reader)s
 """
 _WRITERS: Final = """
 SELECT DISTINCT l.virtualtransaction FROM pg_catalog.pg_locks l
@@ -87,6 +89,7 @@ class PostgresqlDialect(Dialect):
     """PostgreSQL from version 13 on."""
 
     backend: ClassVar[str] = "postgresql"
+    tells_transactions: ClassVar[bool] = True
     java_names: ClassVar[tuple[str, ...]] = ("PostgreSqlDatabaseDialect",)
 
     def tables(
@@ -149,7 +152,7 @@ class PostgresqlDialect(Dialect):
             ).scalar()
         return int(found or 0)
 
-    def prepare(self, connection: Connection) -> None:
+    def prepare(self, connection: Connection, *, reads: bool) -> None:
         from psycopg.types.string import TextLoader  # noqa: PLC0415 - psycopg is loaded only where it is used
 
         driver: Any = connection.connection.driver_connection
@@ -158,6 +161,9 @@ class PostgresqlDialect(Dialect):
                 driver.adapters.register_loader(info.oid, TextLoader)
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.exec_driver_sql("SET intervalstyle = 'iso_8601'")
+        if reads:
+            # So that those that only read do not wait for each other: see _OTHERS.
+            connection.exec_driver_sql(f"SET application_name = '{_READER}'")
 
     def reading(self, column: Column) -> Reading | None:
         return self._reading(column.type)
@@ -179,7 +185,9 @@ class PostgresqlDialect(Dialect):
 
     def under_way(self, connection: Connection, table: TableId | None) -> Hashable | None:
         """The end of the snapshot of now, and who may write before it without having a number yet."""
-        sql, parameters = (_OTHERS, {}) if table is None else (_WRITERS, {"table": self._regclass(table)})
+        sql, parameters = (
+            (_OTHERS, {"reader": _READER}) if table is None else (_WRITERS, {"table": self._regclass(table)})
+        )
         names = tuple(connection.exec_driver_sql(sql, parameters).scalars())
         end = connection.exec_driver_sql(_SNAPSHOT_END).scalar_one()
         return end, names

@@ -102,7 +102,7 @@ class SqliteDialect(Dialect):
         found = connection.exec_driver_sql(f"SELECT count(*) FROM {self.quoted(table)}").scalar()  # noqa: S608
         return int(found or 0)
 
-    def prepare(self, connection: Connection) -> None:
+    def prepare(self, connection: Connection, *, reads: bool) -> None:  # noqa: ARG002
         instant = timestamp_reading(self.options, _moment).instant
         assert instant is not None
 
