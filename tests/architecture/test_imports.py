@@ -38,6 +38,7 @@ DOORS: Final = {
     "pytest": ["connect/testing"],
     "requests": ["connectors/http", "converters/registry/client.py", "rest/client.py", "rest/peers/forwarding.py"],
     "sqlalchemy": ["connectors/jdbc"],
+    "urllib3": ["connectors/http"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
 }

@@ -17,6 +17,7 @@ from connect.config import Config, ConfigType
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, HostsConfig
 from connect.plugins import PluginKind, PluginRegistry
 from connect.providers import ConfigProvider, resolve_references
 from connect.source import SourceConnector
@@ -31,6 +32,7 @@ __all__ = ["Assembly"]
 
 # Where plugins come from: what a connector's configuration says of it counts for nothing, wherever it runs.
 _OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
+_HOST_KEYS: Final = (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)
 
 B = TypeVar("B", SourceBatch, SinkBatch)
 R = TypeVar("R", SourceRecord, SinkRecord)
@@ -75,7 +77,14 @@ class Assembly:
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
         self.check_spark(resolved)
-        return config_class.parse(resolved)
+        return config_class.parse(self.with_host_rules(config_class, resolved))
+
+    def with_host_rules(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties, for a plugin that connects to hosts with the worker's rules in place of any given."""
+        if not issubclass(config_class, HostsConfig):
+            return props
+        own = {key: value for key, value in props.items() if key not in _HOST_KEYS}
+        return own | {key: self.worker_props[key] for key in _HOST_KEYS if key in self.worker_props}
 
     def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
         """Refuse keys of Spark that the worker's file does not let a connector have, nor its task.
@@ -170,7 +179,8 @@ class Assembly:
     @cached_property
     def connector_config(self) -> Config:
         """The connector's part of its configuration."""
-        return self.connector_class.config_class.parse(self.props)
+        config_class = self.connector_class.config_class
+        return config_class.parse(self.with_host_rules(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
         """The connector's configuration with the worker's converters where it names none, and its plugins."""

@@ -42,7 +42,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     pairs = _merged(
         _pairs(keys, _with_worker_converters(framework.validate(assembly.props), keys)),
         _pairs(embedded, validate_keys(embedded, assembly.props)),
-        _pairs(own.definitions(), own.validate(assembly.props)),
+        _pairs(own.definitions(), own.validate(assembly.with_host_rules(own, assembly.props))),
         _converter_pairs(assembly),
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
