@@ -67,21 +67,22 @@ class Stream:
 class HttpClient:
     """Makes requests. Several threads may use it; :meth:`abort` ends what they wait for."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, most_connections: int = 1) -> None:
         self._config = config
         self._connections = Connections(config.host_rules)
-        self._adapter = CheckedAdapter(self._connections, tls_context(config))
+        self._adapter = CheckedAdapter(self._connections, tls_context(config), most_connections)
         proxy = config.proxy
         self._proxies = {} if proxy is None else {"http": proxy.value, "https": proxy.value}
         self._authentication = authentication(config, self._send_plainly)
         self._patience = config.http_client_body_timeout_millis / 1000
 
-    def send(self, request: Request) -> Response:
-        """The response to a request, read to its end.
+    def send(self, request: Request, keep: int | None = None) -> Response:
+        """The response to a request, read to its end; of its body only the first ``keep`` bytes, if given.
 
         Raises :class:`NoAnswerError`, after which another try may help, or an error that says what to correct.
         """
-        return self._read(self.open(request))
+        stream = self.open(request)
+        return self._read(stream) if keep is None else self._beginning(stream, keep)
 
     def open(self, request: Request) -> Stream:
         """The response to a request, of which the body is yet to be read."""
@@ -168,6 +169,22 @@ class HttpClient:
             stream.close()
             raise
         stream.finish()
+        return Response(stream.status, stream.headers, bytes(content), stream.url)
+
+    def _beginning(self, stream: Stream, keep: int) -> Response:
+        """The first bytes of a response. A small rest is read, so that the connection can be used again."""
+        content, read = bytearray(), 0
+        try:
+            while (part := stream.read()) and read <= keep + _PART:
+                read += len(part)
+                content += part[: keep - len(content)]
+        except NoAnswerError:
+            # The status is known, and with it what became of the request.
+            part = b"..."
+        if part:
+            stream.close()
+        else:
+            stream.finish()
         return Response(stream.status, stream.headers, bytes(content), stream.url)
 
 

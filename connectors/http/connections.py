@@ -10,9 +10,11 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 from weakref import WeakSet
 
+from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -23,14 +25,18 @@ from connect.hosts import HostRules
 
 __all__ = ["CheckedAdapter", "Connections"]
 
+Resolve: TypeAlias = Callable[..., Sequence[tuple[Any, ...]]]
+"""Finds the addresses of a name, as :func:`socket.getaddrinfo` does."""
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Connections:
     """Opens sockets to permitted addresses, and knows those that are open, so that another thread can end them."""
 
-    def __init__(self, rules: HostRules) -> None:
+    def __init__(self, rules: HostRules, resolve: Resolve = socket.getaddrinfo) -> None:
         self.rules = rules
+        self._resolve = resolve
         self._lock = threading.Lock()
         self._open: WeakSet[HTTPConnection] = WeakSet()
         self._aborted = False
@@ -76,7 +82,7 @@ class Connections:
         """Check a host that a proxy is to connect to: by its name, and by its addresses if it has any here."""
         self.rules.check_name(host)
         try:
-            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers = self._resolve(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             return
         self.rules.permitted(host, dict.fromkeys(str(answer[4][0]) for answer in answers))
@@ -84,7 +90,7 @@ class Connections:
     def _resolved(self, connection: HTTPConnection, host: str, port: int) -> list[str]:
         self.rules.check_name(host)
         try:
-            answers = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+            answers = self._resolve(host.strip("[]"), port, type=socket.SOCK_STREAM)
         except UnicodeError:
             raise NameResolutionError(host, connection, socket.gaierror("the name is invalid")) from None
         except socket.gaierror as error:
@@ -95,11 +101,26 @@ class Connections:
 class CheckedAdapter(HTTPAdapter):
     """Sends the requests of a session over checked connections."""
 
-    def __init__(self, connections: Connections, context: ssl.SSLContext | None) -> None:
+    def __init__(self, connections: Connections, context: ssl.SSLContext, most: int) -> None:
         self._connections = connections
         self._context = context
         self._pools = _pool_classes(connections)
-        super().__init__()
+        super().__init__(pool_maxsize=most)
+
+    def get_connection_with_tls_context(
+        self,
+        request: PreparedRequest,
+        verify: bool | str | None,  # noqa: ARG002
+        proxies: Mapping[str, str] | None = None,
+        cert: Any = None,  # noqa: ARG002
+    ) -> HTTPConnectionPool:
+        """The pool for a request. What is trusted is in the context alone, to which requests would add."""
+        proxy = (proxies or {}).get("https")
+        manager = self.proxy_manager_for(proxy) if proxy else self.poolmanager
+        return manager.connection_from_url(request.url or "")
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave the pool as it is, for the same reason."""
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
         """Make the pools of direct connections."""
@@ -113,8 +134,6 @@ class CheckedAdapter(HTTPAdapter):
         return made
 
     def _tls(self) -> dict[str, Any]:
-        if self._context is None:
-            return {}
         # urllib3 looks at the name itself where the context does not, unless it is told not to.
         unnamed = {} if self._context.check_hostname else {"assert_hostname": False}
         return {"ssl_context": self._context, **unnamed}
@@ -126,6 +145,7 @@ def _pool_classes(connections: Connections) -> dict[str, type[HTTPConnectionPool
             return connections.connect(self, self._dns_host, self.port or _DEFAULT_PORTS["http"], self.timeout)
 
         def connect(self) -> None:
+            connections.opened(self)
             super().connect()
             connections.opened(self)
 
@@ -134,6 +154,7 @@ def _pool_classes(connections: Connections) -> dict[str, type[HTTPConnectionPool
             return connections.connect(self, self._dns_host, self.port or _DEFAULT_PORTS["https"], self.timeout)
 
         def connect(self) -> None:
+            connections.opened(self)
             super().connect()
             connections.opened(self)
 
