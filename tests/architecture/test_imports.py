@@ -46,6 +46,7 @@ DOORS: Final = {
         "rest/peers/forwarding.py",
     ],
     "sqlalchemy": ["connectors/jdbc"],
+    "urllib3": ["connectors/http"],
     "waitress": ["rest"],
     "werkzeug": ["rest"],
     "yaml": ["worker/cli"],

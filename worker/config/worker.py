@@ -26,6 +26,7 @@ from connect.config import (
 )
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
@@ -132,6 +133,23 @@ class WorkerConfig(Config):
         importance=LOW,
         doc="The token endpoints that connectors may name in their overrides, each exactly as it is written there. In "
         "Java this is a system property.",
+    )
+    http_allowed_hosts: tuple[str, ...] = option(
+        name=ALLOWED_HOSTS_KEY,
+        default=(),
+        importance=MEDIUM,
+        validator=host_list,
+        doc="The only hosts that HTTP connectors may reach: names, in which * is any text, addresses, and networks "
+        "such as 10.0.0.0/8, which are compared with every address that is connected to. By default all are allowed, "
+        "but for link-local and other addresses where clouds keep credentials: these have to be listed here by "
+        "address.",
+    )
+    http_denied_hosts: tuple[str, ...] = option(
+        name=DENIED_HOSTS_KEY,
+        default=(),
+        importance=MEDIUM,
+        validator=host_list,
+        doc="Hosts that HTTP connectors may not reach, even if they are allowed, in the same form.",
     )
     oauthbearer_allowed_files: tuple[str, ...] = option(
         name=ALLOWED_FILES_KEY,
