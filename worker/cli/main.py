@@ -17,7 +17,7 @@ import click
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-# A worker needs four for each connector and task, and many systems allow 1024 by default.
+# A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply",

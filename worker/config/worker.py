@@ -70,6 +70,21 @@ class WorkerConfig(Config):
         validator=at_least(0),
         doc="How long a connector or task may take to stop, in milliseconds; after that its process is killed.",
     )
+    task_hang_warning_ms: Long = option(
+        default=60_000,
+        importance=LOW,
+        validator=at_least(0),
+        doc="After how long a call of a plugin that has not returned, such as poll or put, is shown in log and "
+        "status, with its stack, in milliseconds; 0 is never. Connectors may have a limit of their own.",
+    )
+    task_hang_timeout_ms: Long = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="After how long such a call fails its connector or task, in milliseconds; its process is killed. 0 is "
+        "never. It must be longer than the longest call, a poll that waits for data included. Connectors may have a "
+        "limit of their own.",
+    )
     offset_flush_interval_ms: Long = option(
         default=60_000,
         importance=LOW,

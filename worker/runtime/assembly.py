@@ -25,6 +25,7 @@ from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.providers import OnTtl, providers_of
+from worker.runtime.watch import Limits
 from worker.security.redaction import Redaction
 
 __all__ = ["Assembly"]
@@ -154,6 +155,16 @@ class Assembly:
         """The framework's own part of the connector's configuration."""
         kind = SourceConnectorConfig if self.is_source else SinkConnectorConfig
         return kind.parse(self.props)
+
+    @property
+    def hang_limits(self) -> Limits:
+        """When a call of the plugin counts as hanging: as the connector says, or else the worker."""
+        own, ours = self.config, self.worker
+        warning, timeout = own.task_hang_warning_ms, own.task_hang_timeout_ms
+        return Limits(
+            (ours.task_hang_warning_ms if warning is None else warning) / 1000,
+            (ours.task_hang_timeout_ms if timeout is None else timeout) / 1000,
+        )
 
     @cached_property
     def source_config(self) -> SourceConnectorConfig:

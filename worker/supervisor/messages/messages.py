@@ -19,6 +19,7 @@ from worker.supervisor.messages.dead_letters import (
     ListDeadLetters,
     ReplayDeadLetters,
 )
+from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
@@ -56,6 +57,8 @@ __all__ = [
     "Failed",
     "FenceProducers",
     "Fenced",
+    "HangOver",
+    "Hanging",
     "Inquiry",
     "ListDeadLetters",
     "LogRecord",
@@ -86,6 +89,7 @@ __all__ = [
     "RunConnector",
     "RunTask",
     "SetLogLevel",
+    "Silent",
     "SinkLag",
     "SinkOffsets",
     "SinkOffsetsReset",
@@ -97,6 +101,7 @@ __all__ = [
     "ValidateConfig",
     "Validated",
     "ValuesFound",
+    "Watched",
     "WriteSourceOffsets",
     "decode",
     "encode",
@@ -447,6 +452,10 @@ Report: TypeAlias = (
     | Paused
     | Resumed
     | Failed
+    | Watched
+    | Hanging
+    | HangOver
+    | Silent
     | Drained
     | ConfigExpires
     | TaskConfigs
