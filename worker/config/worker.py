@@ -153,6 +153,12 @@ class WorkerConfig(Config):
         doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
         "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
     )
+    connector_datagen_allowed_paths: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
+        "By default any but the worker's own, /proc and /sys. An error never shows what is in the file.",
+    )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,
