@@ -198,6 +198,12 @@ class WorkerConfig(Config):
         doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides those "
         "that are known to be harmless. Some options load code, run SQL or name files of the worker.",
     )
+    connector_datagen_allowed_paths: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
+        "By default any but the worker's own, /proc and /sys. An error never shows what is in the file.",
+    )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,

@@ -17,10 +17,11 @@ from connect.config import Config, ConfigType
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, PluginRegistry
+from connect.plugins import PluginKind, PluginRegistry, class_name
 from connect.providers import ConfigProvider, resolve_references
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.kafka.settings.secrets import client_secrets
@@ -76,6 +77,8 @@ class Assembly:
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
         self.check_spark(resolved)
+        for refused in refused_schema_file(self.worker_props, class_name(self.connector_class), resolved):
+            raise refused
         return config_class.parse(self.with_worker_keys(config_class, resolved))
 
     def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
