@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
-from connect.config import read_properties
+from connect.config import ConfigType, read_properties
+from connect.config.parsing import parse_value
 from connect.errors import ConfigError, PluginError, RetriableError
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
@@ -53,7 +54,8 @@ OK: Final = 0
 DIED: Final = 1
 COULD_NOT_START: Final = 2
 FAILED: Final = 3
-_CLUSTER_TIMEOUT: Final = 30.0
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_API_TIMEOUT_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +83,26 @@ def warn_of_unknown_keys(config: WorkerConfig) -> None:
 
 
 def cluster_id_of(props: Mapping[str, str]) -> str:
-    """The id of the Kafka cluster; a worker does not start unless a broker tells it."""
-    client = admin(internal_properties(props, ClientKind.ADMIN, "shared-admin"))
+    """The id of the Kafka cluster; a worker does not start unless a broker tells it.
+
+    The worker waits for that as long as ``default.api.timeout.ms`` says.
+    """
+    properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
+    client = admin(properties)
+    milliseconds = parse_value(_API_TIMEOUT, properties.runtime.get(_API_TIMEOUT, _API_TIMEOUT_MS), ConfigType.INT)
+    assert isinstance(milliseconds, int)
+    timeout = milliseconds / 1000
 
     def ask() -> str:
         try:
-            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
+            return str(client.list_topics(timeout=timeout).cluster_id)
         except KafkaException as error:
             raise RetriableError(
                 "Failed to connect to and describe Kafka cluster. Check that a broker answers at "
                 f"bootstrap.servers={props['bootstrap.servers']} and that the security settings are right: {error}"
             ) from error
 
-    return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
+    return until_answered(lambda: _interruptible(ask), timeout)
 
 
 def plugins_of(config: WorkerConfig) -> PluginRegistry:
