@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from connect.chain.specs import props_below
+from connect.chain.specs import predicate_specs, props_below
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
@@ -184,9 +184,9 @@ def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]
     for spec in specs:
         key = f"{spec.prefix}type"
         yield from _errors_of(assembly, PluginKind.TRANSFORMATION, key, spec.props, said)
-        if (predicate := spec.predicate) is not None:
-            key = f"{predicate.prefix}type"
-            yield from _errors_of(assembly, PluginKind.PREDICATE, key, predicate.props, said)
+    for predicate in predicate_specs(assembly.props):
+        key = f"{predicate.prefix}type"
+        yield from _errors_of(assembly, PluginKind.PREDICATE, key, predicate.props, said)
 
 
 def _errors_of(

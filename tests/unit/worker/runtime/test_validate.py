@@ -124,3 +124,9 @@ def test_a_sources_offsets_are_shown_to_its_class() -> None:
     refused = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]))
     assert isinstance(refused, messages.Refused)
     assert "non-negative" in refused.message
+
+
+@pytest.mark.parametrize("kind", ["way_in.X", "NoSuchPredicate"])
+def test_a_predicate_that_no_transformation_refers_to_is_looked_at_too(kind: str) -> None:
+    wrong = errors(validated(predicates="p", predicates__p__type=kind))
+    assert list(wrong) == ["predicates.p.type"]
