@@ -23,6 +23,7 @@ _ELSEWHERE: Final = {
     "broker": "worker.cli.broker",
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
+    "init": "worker.cli.init",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
