@@ -90,6 +90,8 @@ def warn_of_unknown_keys(config: WorkerConfig) -> None:
 def plugins_of(config: WorkerConfig) -> PluginRegistry:
     """The plugins of a worker; :class:`~connect.errors.ConfigError` if its converters are not among them."""
     registry = PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist)
+    for broken in registry.broken:
+        logger.warning("%s", broken)
     for key, kind, name in (
         ("key.converter", PluginKind.CONVERTER, config.key_converter),
         ("value.converter", PluginKind.CONVERTER, config.value_converter),

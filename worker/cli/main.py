@@ -17,9 +17,10 @@ import click
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-# A worker needs four for each connector and task, and many systems allow 1024 by default.
+# A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
+    "apply": "worker.cli.apply",
     "broker": "worker.cli.broker",
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
@@ -27,7 +28,9 @@ _ELSEWHERE: Final = {
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
+    "run": "worker.cli.run",
     "status": "worker.cli.status",
+    "validate": "worker.cli.validate",
 }
 
 
