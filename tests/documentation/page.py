@@ -5,6 +5,8 @@
   ``...`` stands for any text.
 - ``<!-- run: skip -->`` before a block leaves it out, ``<!-- run: slow -->`` leaves it to ``make docs-test``.
 - Any other block is there to be read.
+
+A port is written after a colon, in commands too (``sed s/:8083/:8084/``), since tests have ports of their own.
 """
 
 from __future__ import annotations

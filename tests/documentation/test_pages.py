@@ -95,6 +95,7 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
 
 
 @pytest.mark.skipif(FRESH, reason="make docs-test runs the pages as they are")
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_says_comes_about(page: str, here: Session) -> None:
     here.follow(parse(ROOT / page), slow=False)
