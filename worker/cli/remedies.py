@@ -30,6 +30,10 @@ _RULES: Final = (
     ),
     (re.compile(r"The DLQ topic '(.+?)' may not be"), r"Give the dead letters a topic of their own."),
     (
+        re.compile(r"The '.*' policy does not allow"),
+        "Remove it, or have connector.client.config.override.policy of the worker allow it.",
+    ),
+    (
         re.compile(r"does not have exactly-once source support enabled"),
         "Set exactly.once.source.support=enabled in the worker's file, or exactly.once.support=requested here.",
     ),
