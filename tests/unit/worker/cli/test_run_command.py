@@ -192,8 +192,7 @@ def test_a_task_that_hangs_is_told_with_the_place(folder: Path) -> None:
     status, document = odd(folder, "--timeout", 0.5, fault="hangs")
     assert (status, len(document["records"]), document["failed"]) == (1, 2, True)
     assert "the plugin has not returned" in document["end"]
-    done = preview(folder, "--timeout", 0.5, connector__class="Odd", fault="hangs")
-    assert "time.sleep(600)" in done.stdout
+    assert "time.sleep(600)" in document["trace"]
 
 
 def test_secrets_are_hidden_in_records_too(folder: Path) -> None:
@@ -208,3 +207,12 @@ def test_mistakes_are_told_before_anything_is_started(folder: Path) -> None:
     assert "has mistakes:" in done.stderr
     assert "tasks.max" in done.stderr
     assert "transforms.f.type" in done.stderr
+
+
+def test_a_converter_that_would_register_schemas_is_not_asked(folder: Path) -> None:
+    registry = {"value__converter": "AvroConverter", "value__converter__schema__registry__url": "http://127.0.0.1:9"}
+    done = preview(folder, "-o", "json", **lines(folder), **registry)
+    assert done.exit_code == 0, done.output
+    last = json.loads(done.stdout)["records"][0]["steps"][-1]
+    assert last["step"] == "produced"
+    assert last["note"].startswith("not converted: AvroConverter would register schemas, and a preview changes nothing")
