@@ -56,9 +56,10 @@ def test_each_step_shows_what_it_changes_side_by_side() -> None:
     )
     assert text.splitlines() == [
         'record 3  {"file": "f"} {"line": 7}',
-        "  polled    topic  t",
-        '            key    "k"',
-        '            value  {"id": 1, "name": " a "}   order{id: int64, name: string}',
+        "  polled    topic         t",
+        '            key           "k"',
+        '            value         {"id": 1, "name": " a "}',
+        "            value schema  order{id: int64, name: string}",
         '  trim      value.name  " a "  ->  "a"',
         "  same      unchanged",
         "  mask      not chosen by predicate p (negated)",

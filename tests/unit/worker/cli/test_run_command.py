@@ -127,7 +127,8 @@ def test_shows_what_would_be_produced_and_changes_nothing(folder: Path) -> None:
     hoist = {"transforms": "h", "transforms__h__type": "HoistField$Value", "transforms__h__field": "line"}
     done = preview(folder, **lines(folder), **hoist)
     assert done.exit_code == 0, done.output
-    assert '  polled    topic  lines\n            value  "one"   string' in done.stdout
+    assert '  polled    topic         lines\n            value         "one"\n' in done.stdout
+    assert "            value schema  string\n" in done.stdout
     assert '"one"   ->  {"line": "one"}' in done.stdout
     assert '  produced  topic  lines\n            value  {"line":"three"}' in done.stdout
     assert done.stdout.endswith("3 records; there may be more. Nothing was produced, written or committed.\n")
