@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,8 @@ from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.servers.lease import Database, Server, leased_server, new_database
+from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
@@ -151,3 +154,66 @@ def java_connect(
     yield make
     for worker in workers:
         worker.close()
+
+
+@contextmanager
+def _server(product: Product, factory: pytest.TempPathFactory, *, required: bool = True) -> Iterator[Server]:
+    base = factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    try:
+        product.binary()
+    except ConnectError as error:
+        if required and os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no {product.name} here: {error}")
+    with leased_server(product, run) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """PostgreSQL, one for all the processes of this test run. Ask for ``postgresql``, a database in it."""
+    with _server(POSTGRESQL, tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """MariaDB, one for all the processes of this test run. Ask for ``mariadb``, a database in it."""
+    with _server(MARIADB, tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """MySQL, one for all the processes of this test run; skipped where Debian's unstable release cannot be had."""
+    with _server(MYSQL, tmp_path_factory, required=False) as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server: Server) -> Iterator[Database]:
+    """An empty database of PostgreSQL for this test."""
+    with new_database(postgresql_server) as database:
+        yield database
+
+
+@pytest.fixture
+def mariadb(mariadb_server: Server) -> Iterator[Database]:
+    """An empty database of MariaDB for this test."""
+    with new_database(mariadb_server) as database:
+        yield database
+
+
+@pytest.fixture
+def mysql(mysql_server: Server) -> Iterator[Database]:
+    """An empty database of MySQL for this test."""
+    with new_database(mysql_server) as database:
+        yield database
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "mysql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """An empty database, of each server in turn."""
+    found: Database = request.getfixturevalue(request.param)
+    return found

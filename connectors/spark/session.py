@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_java", "session_settings", "start_session"]
 
+logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
@@ -89,14 +90,17 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
+    logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
     with _environment(java, home):
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except Exception as error:
             raise ConnectError(
                 f"Spark did not start ({root_cause(error)}). See its output above; check the spark.* "
                 "keys of the connector, and that there is enough memory (spark.driver.memory)."
             ) from error
+    logger.info("Spark %s has started", session.version)
+    return session
 
 
 def check_java(java: Java) -> Java:

@@ -33,6 +33,8 @@ MISSING_KEYS: Final = {
 }
 EXTRA_KEYS: Final = {
     "run.until": "an addition",
+    "task.hang.warning.ms": "an addition",
+    "task.hang.timeout.ms": "an addition",
     **{key.name: "an addition" for key in RestartConfig.definitions()},
     "errors.tolerance.limit": "an addition",
     "errors.tolerance.rate": "an addition",

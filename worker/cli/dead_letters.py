@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["dlq"]
 
 _PAGE: Final = 200
-_WIDE: Final = 80
+_PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+"""What Kafka's JsonConverter says before it says what is wrong."""
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -38,7 +39,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
     with refusals_shown(client, name):
         for page in _pages(client, name, limit, after):
             rows += [_row(record, page["replayed"]) for record in page["records"]]
-    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows))
+    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows, cut=True))
     if page["next"] is not None:
         click.echo(f"There are more: --after {page['next']}")
 
@@ -120,7 +121,7 @@ def _pages(client: RestClient, name: str, limit: int, after: str | None) -> Iter
 
 def _row(record: dict[str, Any], replayed: dict[str, int]) -> tuple[object, ...]:
     error = record["error"] or {}
-    message = " ".join((error.get("message") or "").split())
+    message = " ".join((error.get("message") or "").split()).removeprefix(_PREAMBLE)
     place = (error.get("topic"), error.get("partition"), error.get("offset"))
     return (
         f"{record['partition']}:{record['offset']}",
@@ -128,7 +129,7 @@ def _row(record: dict[str, Any], replayed: dict[str, int]) -> tuple[object, ...]
         ":".join(str(part) for part in place if part is not None) or None,
         error.get("stage"),
         (error.get("exception") or "").rpartition(".")[2] or None,
-        message[:_WIDE] or None,
+        message or None,
     )
 
 

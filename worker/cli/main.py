@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import importlib
 import resource
+import signal
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 __all__ = ["connect_distributed", "connect_standalone", "main"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-# A worker needs four for each connector and task, and many systems allow 1024 by default.
+# A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
     "broker": "worker.cli.broker",
+    "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
+    "init": "worker.cli.init",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
     "run": "worker.cli.run",
+    "status": "worker.cli.status",
     "validate": "worker.cli.validate",
 }
 
@@ -64,8 +68,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_standalone(worker_properties, connectors))
+    _leave(run_standalone(worker_properties, connectors, configure_logging()))
 
 
 @main.command()
@@ -82,12 +85,13 @@ def distributed(worker_properties: Path) -> None:
     from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_distributed(worker_properties))
+    _leave(run_distributed(worker_properties, configure_logging()))
 
 
 def _begin() -> None:
-    """Start what takes long and can run beside the imports."""
+    """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: _leave(0))
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
@@ -97,6 +101,13 @@ def _begin() -> None:
         remedy = "Is the machine out of memory, or at its limit of processes?"
         click.echo(f"The worker could not start its first process: {error}. {remedy}", err=True)
         sys.exit(2)
+
+
+def _leave(status: int) -> NoReturn:
+    """Exit; signals that come now are too late to matter."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def _allow_open_files() -> None:

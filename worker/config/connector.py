@@ -122,6 +122,26 @@ class ConnectorConfig(RestartConfig):
         doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
         "connector or task that has them, so that it looks them up again; none leaves it as it is.",
     )
+    task_hang_warning_ms: Long | None = option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Hang warning",
+        doc="After how long a call of the plugin that has not returned, such as poll or put, is shown in log and "
+        "status, with its stack, in milliseconds; 0 is never; the worker's task.hang.warning.ms when absent.",
+    )
+    task_hang_timeout_ms: Long | None = option(
+        default=None,
+        importance=LOW,
+        validator=at_least(0),
+        group=_COMMON,
+        width=Width.SHORT,
+        display_name="Hang timeout",
+        doc="After how long such a call fails the connector or task, in milliseconds; its process is killed, and "
+        "restart.policy applies. 0 is never; the worker's task.hang.timeout.ms when absent.",
+    )
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
         importance=MEDIUM,

@@ -41,6 +41,7 @@ from worker.supervisor.supervisor import (
     Answered,
     Changed,
     Expires,
+    Hangs,
     Measured,
     Notice,
     OwnershipAsked,
@@ -161,6 +162,8 @@ class Herder:
             case TopicsUsed(unit, topics):
                 if self._collaborators.units.speaks_for(unit):
                     self._collaborators.connectors.uses_topics(unit, topics)
+            case Hangs():
+                self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
             case OwnershipAsked():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from worker.stores.config.store import ConnectorEntry, TargetState
+from worker.stores.status.store import Hang
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.messages import Drain, Pause, Resume, RunConnector, RunTask
 from worker.unit import Unit
@@ -32,6 +33,7 @@ class Running:
     paused: bool = False
     drain: bool = False
     version: str | None = None
+    hanging: Hang | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import TargetState
-from worker.stores.status.store import State, Status
+from worker.stores.status.store import Hang, State, Status
 from worker.unit import Unit
 
 __all__ = ["AT_REST", "UnitStatuses"]
@@ -55,7 +55,15 @@ class UnitStatuses:
         return status.worker_id == self._worker_id
 
     def put(
-        self, unit: Unit, state: State, trace: str | None, version: str | None, restarts: int, *, drained: bool
+        self,
+        unit: Unit,
+        state: State,
+        trace: str | None,
+        version: str | None,
+        restarts: int,
+        *,
+        drained: bool,
+        hanging: Hang | None,
     ) -> None:
         """Write the status of a unit; one without a version keeps the last that was known."""
         if not self.speaks_for(unit):
@@ -64,7 +72,7 @@ class UnitStatuses:
         if version is None and before is not None:
             version = before.version
         generation = self._membership.generation
-        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts))
+        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts, hanging))
 
     def remove(self, unit: Unit) -> None:
         """Remove the status of a unit that has ended and is not wanted any more."""

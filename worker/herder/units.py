@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 from worker.herder.cluster.publishing import Publishing
@@ -19,10 +20,11 @@ from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.unit_statuses import AT_REST, UnitStatuses
 from worker.membership.membership import Membership
 from worker.stores.config.store import TargetState
-from worker.stores.status.store import State
+from worker.stores.status.store import Hang, State
 from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages.hangs import Hanging, not_returned
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
-from worker.supervisor.supervisor import Changed, Expires, Published, Supervisor
+from worker.supervisor.supervisor import Changed, Expires, Hangs, Published, Supervisor
 from worker.unit import Unit
 
 __all__ = ["Units"]
@@ -68,7 +70,7 @@ class Units:
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def heard(self, notice: Changed | Published | Expires) -> None:
+    def heard(self, notice: Changed | Published | Expires | Hangs) -> None:
         """Handle what the process of a unit has become or has reported."""
         match notice:
             case Changed():
@@ -78,6 +80,8 @@ class Units:
                 self._published(notice)
             case Expires():
                 self._reloads.expires(notice)
+            case Hangs():
+                self._hangs(notice)
 
     def _published(self, notice: Published) -> None:
         name = notice.connector
@@ -94,6 +98,20 @@ class Units:
             self._put_status(Unit(name), State.RUNNING, None, drained=True)
         self._publishing.publish(name, entry.config, notice.configs)
 
+    def _hangs(self, notice: Hangs) -> None:
+        """Show in which call a unit is stuck, or that it goes on."""
+        unit, hanging, context = notice.unit, notice.hanging, {"context": str(notice.unit)}
+        running = self._running[unit]
+        if hanging is not None:
+            told = not_returned(hanging.method, hanging.seconds, hanging.line)
+            logger.warning("%s\n%s", told, hanging.trace, extra=context)
+        elif running.hanging is not None:
+            logger.info("%s goes on", running.hanging.method, extra=context)
+        self._running[unit] = replace(running, hanging=_shown(hanging))
+        status = self._statuses.of(unit)
+        if status is not None and running.phase is not Phase.STOPPING and self._statuses.is_ours(status):
+            self._put_status(unit, status.state, status.trace, drained=status.drained)
+
     def _changed(self, change: Changed) -> None:
         unit = change.unit
         if change.phase is Phase.GONE:
@@ -102,7 +120,8 @@ class Units:
             return
         self._running[unit] = replace(self._running[unit], phase=change.phase, version=change.version)
         if change.phase is Phase.FAILED:
-            logger.error("%s failed:\n%s", unit, change.trace, extra={"context": str(unit)})
+            self._running[unit] = replace(self._running[unit], hanging=None)
+            logger.error("%s failed: %s", unit, change.trace, extra={"context": str(unit)})
             self._restart_later(unit)
         if (state := _STATES.get(change.phase)) is not None:
             self._restarting.discard(unit)
@@ -299,8 +318,9 @@ class Units:
 
     def _put_status(self, unit: Unit, state: State, trace: str | None, *, drained: bool = False) -> None:
         running = self._running.get(unit)
-        version = running.version if running is not None else None
-        self._statuses.put(unit, state, trace, version, self._recent_restarts(unit), drained=drained)
+        version, hanging = (running.version, running.hanging) if running is not None else (None, None)
+        restarts = self._recent_restarts(unit)
+        self._statuses.put(unit, state, trace, version, restarts, drained=drained, hanging=hanging)
 
     def _recent_restarts(self, unit: Unit) -> int:
         """The number of restarts by ``restart.policy`` that count now."""
@@ -308,3 +328,10 @@ class Units:
         if not restarts or entry is None:
             return 0
         return len(RestartPolicy.of(entry.config).recent(restarts, time.monotonic()))
+
+
+def _shown(hanging: Hanging | None) -> Hang | None:
+    if hanging is None:
+        return None
+    since = datetime.fromtimestamp(hanging.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Hang(hanging.method, since, hanging.line, hanging.trace)

@@ -15,6 +15,7 @@ from connect.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
 from worker.kafka.topics.creation import NewTopic
+from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
@@ -22,12 +23,13 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.log import LogReporter, send_log, stack_trace
+from worker.runtime.log import LogReporter, send_log, send_output, stack_trace
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
+from worker.runtime.watch import Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.lease import watch_lease
 from worker.supervisor.messages import messages
@@ -55,20 +57,26 @@ def main(connection: Connection, lease: str | None) -> None:
 
 
 def run(link: Link, *, log_to_worker: bool) -> None:
-    """Do what the first command says until it is done, has failed or is stopped."""
+    """Do what the first command says until it is done, has failed or is stopped.
+
+    Without ``log_to_worker`` this is a thread, and what belongs to the process is left alone.
+    """
     try:
         first = link.open()
     except (EOFError, OSError):
         return  # a process that was started ahead, whose worker is gone
     redaction = Redaction()
+    stacks = None
     if log_to_worker:
         send_log(link, redaction)
+        stacks = send_output(link, redaction)
+    watch = Watch(link.send, redaction.told, link.exit, stacks)
     try:
         match first:
             case messages.RunConnector():
-                run_connector(first, link, redaction)
+                run_connector(first, link, redaction, watch)
             case messages.RunTask():
-                _run_task(first, link, redaction)
+                _run_task(first, link, redaction, watch)
             case _ if isinstance(first, messages.Inquiry):
                 link.send(answer(first, link, redaction))
             case _:
@@ -76,13 +84,16 @@ def run(link: Link, *, log_to_worker: bool) -> None:
     except BaseException as error:
         # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
         link.send(messages.Failed(redaction.told(stack_trace(error))))
+    finally:
+        watch.close()
 
 
-def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> None:
+def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch: Watch) -> None:
     connector = command.connector_config
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     assembly.hide_secrets()
-    control = Control(link, paused=command.paused)
+    watch.begin(assembly.hang_limits)
+    control = Control(link, watch, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
     reporters = _reporters(command, assembly, clients, counts)
@@ -94,11 +105,12 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction) -> No
         logger.info("Stopped before the task was started.")
         return
     try:
-        task.start()
+        with watch.call("start"):
+            task.start()
         control.send(messages.Started(assembly.connector_class.version))
         loop.run()
     finally:
-        _stop(task, loop, tolerance)
+        _stop(task, loop, tolerance, watch)
 
 
 def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, counts: ErrorCounts) -> list[Reporter]:
@@ -131,7 +143,7 @@ def _task_and_loop(
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients))
         return bulk, BulkLoop(assembly, control, clients, bulk, tolerance)
     if issubclass(task_class, SinkTask):
-        context = SinkTaskRuntimeContext(control, tolerance, name, reports=_reports(assembly))
+        context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
@@ -146,9 +158,10 @@ def _reports(assembly: Assembly) -> bool:
     return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
 
 
-def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance) -> None:
+def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:
     try:
-        task.stop()
+        with watch.call("stop"):
+            task.stop()
     except Exception as error:
         logger.warning("The task failed to stop: %s", error, exc_info=True)
     try:

@@ -20,6 +20,7 @@ from worker.runtime.offsets.topic import OffsetReader
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.source.guarantee import offset_reader
 from worker.runtime.task_configs import checked_task_configs
+from worker.runtime.watch import Watch
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
@@ -59,23 +60,26 @@ class ConnectorRuntimeContext:
         self._stopped.set()
 
 
-def run_connector(command: messages.RunConnector, link: Link, redaction: Redaction) -> None:
+def run_connector(command: messages.RunConnector, link: Link, redaction: Redaction, watch: Watch) -> None:
     """Run one connector until the worker says stop; what it raises is raised."""
-    control = Control(link)
+    control = Control(link, watch)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
+    watch.begin(assembly.hang_limits)
     for warning in (*suggest_known_keys(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
     assembly.check_spark()
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
-    connector = assembly.connector_class(assembly.connector_config, context)
-    connector.start()
+    with watch.call("start"):
+        connector = assembly.connector_class(assembly.connector_config, context)
+        connector.start()
     try:
         _attend(connector, control, assembly, command.config)
     finally:
         context.close()
-        connector.stop()
+        with watch.call("stop"):
+            connector.stop()
         context.offset_storage_reader.close()
 
 
@@ -102,7 +106,9 @@ def _attend(
     while control.poll():
         if control.reconfiguring:
             control.reconfiguring = False
-            control.send(messages.TaskConfigs(_task_configs(connector, assembly, written)))
+            with control.watch.call("task_configs"):
+                configs = _task_configs(connector, assembly, written)
+            control.send(messages.TaskConfigs(configs))
         control.wait_for_command()
 
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.loggers import set_level
+from worker.runtime.watch import Watch
 from worker.supervisor.descendants import exit_with_descendants
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report, decode, encode
@@ -57,6 +58,10 @@ class Link:
         self._reader.start()
         return first
 
+    def exit(self) -> None:
+        """End this process at once, with all that it started."""
+        self._on_orphaned()
+
     def send(self, report: Report) -> None:
         """Tell the worker something."""
         data = encode(report)
@@ -92,7 +97,8 @@ class Link:
 class Control:
     """Knows what the worker wants of this task. Used by the task's thread alone."""
 
-    def __init__(self, link: Link, *, paused: bool = False) -> None:
+    def __init__(self, link: Link, watch: Watch | None = None, *, paused: bool = False) -> None:
+        self.watch = Watch(link.send, str, link.exit) if watch is None else watch
         self.stopping = False
         self.paused = paused
         self.draining = False
@@ -162,9 +168,11 @@ class Control:
 
     def _take(self, seconds: float | None) -> None:
         try:
-            self._apply(self._link.inbox.get(timeout=seconds))
+            with self.watch.waiting():
+                command = self._link.inbox.get(timeout=seconds)
         except Empty:
             return
+        self._apply(command)
 
     def _apply(self, command: Command | ErrorRaised) -> None:
         match command:

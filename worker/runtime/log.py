@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import faulthandler
+import io
 import logging
+import os
 import sys
 import threading
+import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SourceRecord
@@ -15,8 +19,9 @@ from worker.config.connector import ConnectorConfig
 from worker.runtime.control import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
+from worker.supervisor.output import OUTPUT, Lines
 
-__all__ = ["LogReporter", "PipeHandler", "send_log", "stack_trace"]
+__all__ = ["LogReporter", "PipeHandler", "send_log", "send_output", "stack_trace"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +36,65 @@ def send_log(link: Link, redaction: Redaction) -> None:
     logging.captureWarnings(capture=True)
     threading.excepthook = _log_end_of_thread
     sys.unraisablehook = _log_unraisable
+
+
+def send_output(link: Link, redaction: Redaction) -> int:
+    """Send what this process prints to the worker, line by line, and have it write stacks when it crashes.
+
+    What Python prints goes the way of the log, without secrets; what C code and other programs print goes to the
+    worker as it is. Returns the descriptor for stacks.
+    """
+    sys.stdout, sys.stderr = (_stream(_Printed(link, redaction, number)) for number in (1, 2))
+    os.register_at_fork(after_in_child=_print_plainly)
+    # A plugin may close those two.
+    stacks = os.dup(2)
+    faulthandler.enable(stacks)
+    return stacks
+
+
+def _stream(raw: io.RawIOBase) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", None, line_buffering=True)
+
+
+def _print_plainly() -> None:
+    """Print past the pipe: it belongs to the process that was forked."""
+    sys.stdout, sys.stderr = (_stream(io.FileIO(number, "w", closefd=False)) for number in (1, 2))
+
+
+class _Printed(io.RawIOBase):
+    """The lines that Python prints, each a line of the log. May be written to from any thread."""
+
+    def __init__(self, link: Link, redaction: Redaction, number: int) -> None:
+        super().__init__()
+        self._link = link
+        self._redaction = redaction
+        self._number = number
+        self._lock = threading.RLock()
+        self._lines = Lines()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor for programs that are to print to the same place."""
+        return self._number
+
+    def write(self, data: Any) -> int:
+        with self._lock:
+            for line in self._lines.feed(bytes(data)):
+                self._tell(line)
+        return len(data)
+
+    def close(self) -> None:
+        with self._lock:
+            for line in self._lines.end():
+                self._tell(line)
+        super().close()
+
+    def _tell(self, line: str) -> None:
+        # Not by a logger: one of its handlers may print.
+        if line.strip():
+            self._link.send(messages.LogRecord(OUTPUT, logging.INFO, time.time(), self._redaction.told(line)))
 
 
 def _log_end_of_thread(end: threading.ExceptHookArgs) -> None:

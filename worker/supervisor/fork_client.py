@@ -72,8 +72,8 @@ class ForkClient:
         with self._lock:
             self._running()
 
-    def fork(self, main: Callable[..., None], pipe: int, lease: str | None, label: str) -> Forked:
-        """Fork a child that calls ``main``, a function of a module, with this pipe and lease.
+    def fork(self, main: Callable[..., None], pipe: int, output: int, lease: str | None, label: str) -> Forked:
+        """Fork a child that calls ``main``, a function of a module, with this pipe and lease, and prints to ``output``.
 
         Raises :class:`EOFError` if the fork server turns out to be gone; it is restarted for the next child, which
         must be given another pipe, since this one may have a child. Raises ``OSError`` if no child can be made.
@@ -82,7 +82,7 @@ class ForkClient:
         with self._lock:
             connection = self._running()
             try:
-                socket.send_fds(connection, [json.dumps(request).encode()], [pipe])
+                socket.send_fds(connection, [json.dumps(request).encode()], [pipe, output])
                 data, descriptors, _, _ = socket.recv_fds(connection, LONGEST, _DESCRIPTORS)
             except (ConnectionError, TimeoutError) as error:
                 self._end()

@@ -82,15 +82,15 @@ class _ForkServer:
 
     def _answer(self) -> None:
         """Fork the child that the worker asks for, and send descriptors to watch it by."""
-        data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 1)
+        data, descriptors, _, _ = socket.recv_fds(self._worker, LONGEST, 2)
         if not data:
             raise EOFError
         passed: list[int] = []
         try:
-            (pipe,) = descriptors
+            pipe, output = descriptors
             reader, writer = os.pipe()
             descriptors.append(reader)
-            child = self._fork(json.loads(data), pipe, writer)
+            child = self._fork(json.loads(data), pipe, output, writer)
             answer: dict[str, Any] = {"pid": child.process.pid}
             passed = [child.sentinel, reader]
         except (OSError, ValueError) as error:
@@ -101,10 +101,10 @@ class _ForkServer:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _fork(self, request: dict[str, Any], pipe: int, status: int) -> _Child:
+    def _fork(self, request: dict[str, Any], pipe: int, output: int, status: int) -> _Child:
         try:
             process = multiprocessing.get_context("fork").Process(
-                target=_run, args=(request["main"], pipe, request["lease"]), name=request["label"]
+                target=_run, args=(request["main"], pipe, output, request["lease"]), name=request["label"]
             )
             process.start()
             assert process.pid is not None
@@ -149,10 +149,12 @@ class _ForkServer:
         os._exit(0)
 
 
-def _run(main: str, pipe: int, lease: str | None) -> None:
-    """Run as a child: in a session of its own, with nothing open but its pipe."""
+def _run(main: str, pipe: int, output: int, lease: str | None) -> None:
+    """Run as a child: in a session of its own, with nothing open but its pipe and where it prints to."""
     parent = multiprocessing.parent_process()
     assert parent is not None
+    for printed in (1, 2):
+        os.dup2(output, printed)
     first = 3
     for kept in sorted((pipe, parent.sentinel)):
         os.closerange(first, kept)

@@ -23,6 +23,7 @@ from typing import Final, Protocol, TypeVar
 from worker.supervisor.descendants import kill_descendants, kill_session_of
 from worker.supervisor.fork_client import Forked, fork_client
 from worker.supervisor.messages.messages import Command, LogRecord, Report
+from worker.supervisor.output import Output
 from worker.supervisor.pipe import WorkerEnd
 
 __all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
@@ -36,7 +37,7 @@ LeasedMain = Callable[[Connection, str | None], None]
 _REAPED: Final = 5.0
 _LONGEST_STATUS: Final = 16
 _PIPES_OF_A_START: Final = 8
-"""A start takes five descriptors at most, and other threads open some meanwhile."""
+"""A start takes seven descriptors at most, and other threads open some meanwhile."""
 
 
 class Child(Protocol):
@@ -45,6 +46,14 @@ class Child(Protocol):
     @property
     def pipe(self) -> WorkerEnd:
         """The pipe to the child."""
+
+    @property
+    def output(self) -> int | None:
+        """A descriptor that becomes readable when the child prints something, if that comes here."""
+
+    @property
+    def crash(self) -> str | None:
+        """What the interpreter of a child that is gone wrote when it crashed, with the stacks of its threads."""
 
     @property
     def sentinel(self) -> int | None:
@@ -98,8 +107,9 @@ def ready_children(children: Iterable[C], wake: int | None, seconds: float | Non
             if not child.pipe.closed:
                 writing = selectors.EVENT_WRITE if child.pipe.waits_to_send else 0
                 selector.register(child.pipe, selectors.EVENT_READ | writing, child)
-            if child.sentinel is not None:
-                selector.register(child.sentinel, selectors.EVENT_READ, child)
+            for descriptor in (child.sentinel, child.output):
+                if descriptor is not None:
+                    selector.register(descriptor, selectors.EVENT_READ, child)
         ready: dict[int, C] = {}
         for key, events in selector.select(seconds):
             if key.data is None:
@@ -126,9 +136,14 @@ class _Piped:
     """The part that every kind of child shares: its pipe."""
 
     pid: int | None = None
+    crash: str | None = None
 
     def __init__(self, connection: Connection | None) -> None:
         self.pipe = WorkerEnd(connection)
+
+    @property
+    def output(self) -> int | None:
+        return None
 
     @property
     def sentinel(self) -> int | None:
@@ -151,8 +166,9 @@ class _Process(_Piped):
     the process itself is waited for, and what it left behind is ended here.
     """
 
-    def __init__(self, connection: Connection, forked: Forked) -> None:
+    def __init__(self, connection: Connection, output: int, forked: Forked) -> None:
         super().__init__(connection)
+        self._output = Output(output)
         self.pid = forked.pid
         self._pid = forked.pid
         self._pidfd: int | None = forked.pidfd
@@ -163,8 +179,16 @@ class _Process(_Piped):
     def sentinel(self) -> int | None:
         return self._pidfd if self._status is None else self._status
 
+    @property
+    def output(self) -> int | None:
+        return self._output.descriptor
+
     def receive(self) -> Iterator[Report]:
-        return self.pipe.drain() if self.has_ended() else self.pipe.receive()
+        ended = self.has_ended()
+        said = list(self.pipe.drain() if ended else self.pipe.receive())
+        # What was printed before it said so is there by now.
+        yield from self._output.drain() if ended else self._output.receive()
+        yield from said
 
     def gone(self) -> bool:
         return self.pipe.closed and self.has_ended()
@@ -191,8 +215,11 @@ class _Process(_Piped):
                 os.close(descriptor)
         self._status = self._pidfd = None
         self.pipe.close()
+        self._output.close()
+        self.crash = self._output.crash
         if self._code is not None and self._code < 0:
-            return f"was killed by {_signal_name(-self._code)} without having said why"
+            unsaid = " without having said why" if self.crash is None else ""
+            return f"was killed by {_signal_name(-self._code)}{unsaid}"
         status = "unknown" if self._code is None else self._code
         return f"exited with status {status} without having said why"
 
@@ -302,12 +329,17 @@ class ForkServerLauncher:
     def _fork(self, label: str) -> _Process:
         _make_sure_of_descriptors()
         ours, theirs = Pipe()
-        with theirs:
-            try:
-                return _Process(ours, self._server.fork(self._main, theirs.fileno(), self._lease, label))
-            except (OSError, EOFError):
-                ours.close()
-                raise
+        output, printed = os.pipe()
+        try:
+            forked = self._server.fork(self._main, theirs.fileno(), printed, self._lease, label)
+        except (OSError, EOFError):
+            ours.close()
+            os.close(output)
+            raise
+        finally:
+            theirs.close()
+            os.close(printed)
+        return _Process(ours, output, forked)
 
 
 def _make_sure_of_descriptors() -> None:

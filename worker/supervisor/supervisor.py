@@ -23,12 +23,15 @@ from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
+from worker.supervisor.silence import Silence
+from worker.supervisor.stacks import told_crash
 from worker.unit import Unit
 
 __all__ = [
     "Answered",
     "Changed",
     "Expires",
+    "Hangs",
     "Measured",
     "Notice",
     "OwnershipAsked",
@@ -73,6 +76,14 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Hangs:
+    """A call of a unit's plugin hangs, or goes on: then ``hanging`` is ``None``."""
+
+    unit: Unit
+    hanging: messages.Hanging | None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicsUsed:
     """A task said which topics it writes to or reads from."""
 
@@ -104,7 +115,7 @@ class Answered:
     report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | TopicsUsed | Expires | OwnershipAsked | Answered
+Notice: TypeAlias = Changed | Published | Measured | Hangs | TopicsUsed | Expires | OwnershipAsked | Answered
 
 
 @dataclass(slots=True)
@@ -115,6 +126,7 @@ class _Running:
     version: str | None = None
     deadline: float | None = None
     within: float = 0.0
+    silence: Silence = field(default_factory=Silence)
     commits: set[Future[Command]] = field(default_factory=set)
     when_settled: list[Callable[[], None]] = field(default_factory=list)
 
@@ -349,7 +361,9 @@ class Supervisor:
         how = running.child.join()
         running.deadline = None
         if running.phase is not Phase.STOPPING:
-            running.trace = running.trace or f"The process of {unit} {how}."
+            running.trace = running.trace or _last_words(unit, how, running.child.crash)
+        elif running.child.crash is not None:
+            logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
 
     def _clear(self, unit: Unit, running: _Running) -> None:
@@ -393,10 +407,34 @@ class Supervisor:
                     logger.warning("%s failed while it stopped:\n%s", unit, trace, extra={"context": str(unit)})
                 self._expect_end(running)
                 self._advance(unit, running, Event.FAILED)
+            case messages.Watched() | messages.Hanging() | messages.HangOver() | messages.Silent():
+                self._hear_of_hang(unit, running, report)
             case messages.Paused() | messages.Resumed() | messages.Drained():
                 self._advance(unit, running, _EVENTS[type(report)])
             case _:
                 logger.error("%s sent %s, which nobody asked for", unit, type(report).__name__)
+
+    def _hear_of_hang(
+        self,
+        unit: Unit,
+        running: _Running,
+        report: messages.Watched | messages.Hanging | messages.HangOver | messages.Silent,
+    ) -> None:
+        match report:
+            case messages.Watched():
+                running.silence.watched(report)
+            case messages.Hanging():
+                self._notify(Hangs(unit, report))
+            case messages.HangOver(method):
+                if running.silence.over() or method is not None:
+                    self._notify(Hangs(unit, None))
+            case messages.Silent():
+                outcome = running.silence.heard(report)
+                if isinstance(outcome, messages.Hanging):
+                    self._notify(Hangs(unit, outcome))
+                elif outcome is not None:
+                    running.child.kill()
+                    self._handle(unit, running, outcome)
 
     def _pass_on(
         self,
@@ -448,6 +486,11 @@ class Supervisor:
         asked.child.kill()
         asked.child.join()
         self._notify(Answered(request, report))
+
+
+def _last_words(unit: Unit, how: str, crash: str | None) -> str:
+    sentence = f"The process of {unit} {how}"
+    return f"{sentence}." if crash is None else told_crash(sentence, crash)
 
 
 def _unanswered(how: str) -> messages.Failed:

@@ -26,7 +26,7 @@ __all__ = [
     "parse_pairs",
     "rename_pairs",
     "replace_null_with_default",
-    "split_pair",
+    "split_at_colons",
     "unique_names",
 ]
 
@@ -54,7 +54,7 @@ def field_syntax_version() -> FieldSyntax:
     )
 
 
-def split_pair(text: str) -> list[str]:
+def split_at_colons(text: str) -> list[str]:
     """The parts of ``text`` between colons. As in Java, empty parts at the end are dropped."""
     parts = text.split(":")
     while len(parts) > 1 and not parts[-1]:
@@ -66,13 +66,13 @@ def split_pair(text: str) -> list[str]:
 def rename_pairs(key: str, value: Collection[str]) -> None:
     """Refuse an item that is not two names with a colon between them."""
     for item in value:
-        if len(split_pair(item)) != 2:
+        if len(split_at_colons(item)) != 2:
             raise invalid_value(key, value, f"Invalid rename mapping: {item}")
 
 
 def parse_pairs(items: Iterable[str]) -> dict[str, str]:
     """Parse pairs such as ``old:new`` to a map."""
-    parts = [split_pair(item) for item in items]
+    parts = [split_at_colons(item) for item in items]
     return {pair[0]: pair[1] for pair in parts}
 
 

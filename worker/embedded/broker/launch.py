@@ -18,7 +18,7 @@ from worker.embedded.broker.archive import class_archive
 from worker.embedded.broker.folder import BrokerFolder, BrokerState, format_storage
 from worker.embedded.broker.settings import BrokerConfig, Ports, is_plaintext, render_properties, server_properties
 from worker.embedded.ports import HOST, any_port, choose_port, is_free
-from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["DEFAULT_PORT", "becomes_ready", "choose_ports", "is_ready", "launch_broker"]
@@ -29,13 +29,6 @@ DEFAULT_PORT = 9092
 
 _JARS = Path(__file__).with_name("broker.jars")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A broker of this size is ready before the optimising compiler has paid for itself.
-_JVM_FLAGS = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-XX:+ExitOnOutOfMemoryError",
-)
 _PORT_TRIES = 3
 _PROBE_SECONDS = 1.0
 _METADATA, _VERSION, _CORRELATION = 3, 4, 1
@@ -108,9 +101,9 @@ def _launch(
     folder.properties.write_text(render_properties(properties), encoding="ascii")
     format_storage(folder.data)
     folder.rotate_log()
-    archive = class_archive(home / "archives", java, (*_JVM_FLAGS, class_path))
+    archive = class_archive(home / "archives", java, (*JVM_FLAGS, class_path))
     command = [
-        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, *archive.flags),
+        *(str(java.executable), f"-Xmx{config.heap}", *JVM_FLAGS, *archive.flags),
         *(server_mark("broker", folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
         *("-cp", class_path, "kafka.Kafka", str(folder.properties)),
     ]

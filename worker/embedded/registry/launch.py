@@ -10,7 +10,7 @@ from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from worker.embedded.ports import HOST, any_port, choose_port
-from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.registry.application import application_jar, registry_archive
 from worker.embedded.registry.folder import RegistryFolder, RegistryState
 from worker.embedded.registry.settings import RegistryServerConfig, system_properties
@@ -25,12 +25,6 @@ API_PATH = "/apis/ccompat/v7"
 DEFAULT_PORT = 8081
 LEAST_JAVA = 21
 
-_JVM_FLAGS = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-XX:+ExitOnOutOfMemoryError",
-)
 _PORT_TRIES = 3
 _PROBE_SECONDS = 2.0
 
@@ -72,7 +66,7 @@ def _launch(
     folder.data.mkdir(parents=True, exist_ok=True)
     folder.rotate_log()
     command = [
-        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, server_mark("registry", folder.data)),
+        *(str(java.executable), f"-Xmx{config.heap}", *JVM_FLAGS, server_mark("registry", folder.data)),
         *system_properties(config, port, any_port(taken=port), folder.data),
         *("-jar", str(application)),
     ]

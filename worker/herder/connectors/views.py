@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from connect.errors import NotFoundError
@@ -71,6 +71,8 @@ def _state(status: Status) -> dict[str, Any]:
         state["version"] = status.version
     if status.restarts:
         state["restarts"] = status.restarts
+    if status.hanging is not None:
+        state["hanging"] = asdict(status.hanging)
     return state
 
 

@@ -42,6 +42,7 @@ __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 logger = logging.getLogger(__name__)
 _TIMEOUT: Final = 30.0
 _RETRY: Final = 5.0
+_PATIENCE: Final = 10
 _REFRESH_TOPICS: Final = 10.0
 _MADE_AGAIN: Final = (
     "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
@@ -99,7 +100,7 @@ class BulkLoop:
 
     def run(self) -> None:
         """Load ranges until the worker says stop."""
-        self._positions = dict(self._task.committed())
+        self._positions = self._loaded()
         while not self._control.stopping:
             if not self._control.poll():
                 self._pause()
@@ -226,12 +227,14 @@ class BulkLoop:
 
     def _load(self, ranges: tuple[OffsetRange, ...]) -> None:
         try:
-            self._task.load(ranges)
+            # An engine may work on it for long: that alone is no reason to report it.
+            with self._control.watch.call("load", _PATIENCE):
+                self._task.load(ranges)
         except RetriableError as error:
             logger.warning("The load will be tried again: %s", error)
             self._control.wait(error.retry_after or _RETRY)
             # It may have become durable all the same.
-            self._positions |= self._task.committed()
+            self._positions |= self._loaded()
             return
         crash_point("before-offset-commit")
         ends = {item.topic_partition: item.end for item in ranges}
@@ -240,6 +243,11 @@ class BulkLoop:
         self._active.see(item.topic for item in ranges)
         self._metrics.count("sink-record-send-total", sum(map(len, ranges)))
         self._commit()
+
+    def _loaded(self) -> dict[TopicPartition, int]:
+        """The offsets kept in the target."""
+        with self._control.watch.call("committed"):
+            return dict(self._task.committed())
 
     def _commit(self) -> None:
         """Have the group's offsets follow; those that could not be committed go with the next."""

@@ -10,8 +10,9 @@ from connect.chain.specs import predicate_specs, props_below, transformation_spe
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind, UnlistedPluginError
+from connect.plugins import PluginKind, UnlistedPluginError, class_name
 from worker.config.restarts import RestartConfig
+from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
@@ -44,12 +45,13 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     pairs = _merged(
         _pairs(keys, _with_worker_converters(framework.validate(assembly.props), keys)),
         _pairs(embedded, validate_keys(embedded, assembly.props)),
-        _pairs(own.definitions(), own.validate(assembly.props)),
+        _pairs(own.definitions(), own.validate(assembly.with_worker_keys(own, assembly.props))),
         _converter_pairs(assembly),
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
     _add_errors(pairs, _spark_errors(assembly), redaction)
+    _add_errors(pairs, _schema_file_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
     _add_errors(pairs, _topic_creation_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
@@ -136,6 +138,12 @@ def _override_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
 
 def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     for error in refused_spark_keys(assembly.worker_props, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
+def _schema_file_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    connector_class = class_name(assembly.connector_class)
+    for error in refused_schema_file(assembly.worker_props, connector_class, assembly.props):
         yield from ((key, str(error)) for key in keys_of(error))
 
 

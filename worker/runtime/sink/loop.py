@@ -38,6 +38,7 @@ from worker.runtime.sink.ends import EndOffsets, lag
 from worker.runtime.sink.progress import PartitionProgress, SinkProgress
 from worker.runtime.sink.subscription import Subscription
 from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.watch import CHAIN
 from worker.supervisor.messages import messages
 
 __all__ = ["SinkLoop"]
@@ -157,7 +158,8 @@ class SinkLoop:
             self._active.see((consumed.topic,))
             self._metrics.count("sink-record-read-total", len(consumed))
             offsets = next_offsets(consumed)
-            self._pending += [_Pending(part, consumed, {}) for part in self._chain.process(consumed)]
+            with self._control.watch.call(CHAIN):
+                self._pending += [_Pending(part, consumed, {}) for part in self._chain.process(consumed)]
             self._pending.append(_Pending(None, consumed, offsets))
 
     def _deliver(self) -> None:
@@ -179,7 +181,8 @@ class SinkLoop:
     def _put(self, batch: SinkBatch) -> bool:
         self._put_due = None
         try:
-            self._task.put(batch)
+            with self._control.watch.call("put"):
+                self._task.put(batch)
         except RetriableError as error:
             logger.warning("The sink asks for the same records again later: %s", error)
             asked = self._context.asked_timeout()
@@ -230,7 +233,8 @@ class SinkLoop:
         if not current:
             return True
         try:
-            wanted = self._task.pre_commit(current)
+            with self._control.watch.call("pre_commit"):
+                wanted = self._task.pre_commit(current)
         except Exception as error:
             logger.warning(
                 "The sink could not make its records durable; they will be put again: %s",
@@ -245,9 +249,10 @@ class SinkLoop:
         return self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
 
     def _reports_are_kept(self, *, closing: bool) -> bool:
-        """Whether the account of records that were left out is durable, so that offsets may move past them (I4)."""
+        """Whether what was reported and published is durable, so that offsets may move past the records (I4)."""
         try:
             self._tolerance.flush()
+            self._context.flush_published()
         except ConnectError as error:
             if not closing and not isinstance(error, RetriableError):
                 raise
@@ -286,7 +291,8 @@ class SinkLoop:
         """Open partitions, and return where the task wants to begin in them."""
         self._progress.update({partition: PartitionProgress() for partition in partitions})
         self._context.assignment |= set(partitions)
-        self._task.open(partitions)
+        with self._control.watch.call("open"):
+            self._task.open(partitions)
         rewinds = self._context.rewinds
         starts = {partition: rewinds.pop(partition) for partition in partitions if partition in rewinds}
         for partition, offset in starts.items():
@@ -325,7 +331,8 @@ class SinkLoop:
         for partition in gone:
             del self._progress[partition]
             self._context.rewinds.pop(partition, None)
-        self._task.close(gone)
+        with self._control.watch.call("close"):
+            self._task.close(gone)
 
     # -- pausing, draining, reporting --------------------------------------------------------------------------------
 

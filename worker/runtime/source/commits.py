@@ -11,15 +11,17 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError
 
+from connect.data import SourceRecord
 from connect.errors import ConnectError
 from connect.source import SourceTask
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.submitted import Submission, SubmittedRecords
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
+from worker.runtime.watch import Watch
 from worker.stores.offset.store import check_offset, offset_key
 
-__all__ = ["AtLeastOnce", "SourceCommits", "tell_records"]
+__all__ = ["AtLeastOnce", "SourceCommits", "ToldTask", "tell_records"]
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,24 @@ class SourceCommits(Protocol):
         """Clean up after a failure."""
 
 
+class ToldTask:
+    """A source task as it is told what is acknowledged; its calls are watched."""
+
+    def __init__(self, task: SourceTask[Any], watch: Watch) -> None:
+        self._task = task
+        self._watch = watch
+
+    def commit(self) -> None:
+        """See :meth:`connect.source.SourceTask.commit`."""
+        with self._watch.call("commit"):
+            self._task.commit()
+
+    def commit_record(self, record: SourceRecord) -> None:
+        """See :meth:`connect.source.SourceTask.commit_record`."""
+        with self._watch.call("commit_record"):
+            self._task.commit_record(record)
+
+
 class AtLeastOnce:
     """Commits the offsets of what is acknowledged, now and then. After a kill the rest is read and sent again."""
 
@@ -73,7 +93,7 @@ class AtLeastOnce:
     def __init__(
         self,
         connector: str,
-        task: SourceTask[Any],
+        task: ToldTask,
         delivery: Delivery,
         submitted: SubmittedRecords,
         committer: OffsetCommitter,
@@ -154,7 +174,7 @@ class AtLeastOnce:
         tell_records(self._task, told)
 
 
-def tell_records(task: SourceTask[Any], submissions: Iterable[Submission]) -> None:
+def tell_records(task: ToldTask, submissions: Iterable[Submission]) -> None:
     """Tell a task of records that are on their topics or left out; what it raises is logged and changes nothing."""
     for submission in submissions:
         for record in submission.records:

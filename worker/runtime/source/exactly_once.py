@@ -24,19 +24,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError
 
 from connect.chain.tolerance import StopRequested
 from connect.crash import crash_point
 from connect.errors import ConnectError, RetriableError
-from connect.source import SourceTask
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.offsets.offsets import Written, offset_pairs
 from worker.runtime.offsets.topic import TopicOffsetWriter
-from worker.runtime.source.commits import tell_records
+from worker.runtime.source.commits import ToldTask, tell_records
 from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.submitted import Submission
@@ -118,7 +117,7 @@ class ExactlyOnce:
 
     def __init__(
         self,
-        task: SourceTask[Any],
+        task: ToldTask,
         delivery: Delivery,
         control: Control,
         producer: TransactionalProducer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from connect.source import SourceTask, TransactionContext
+from connect.source import TransactionContext
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.topics.admin import ensure_compacted
 from worker.kafka.topics.creation import NewTopic
@@ -22,7 +22,7 @@ from worker.runtime.offsets.offsets import (
     WorkerOffsetWriter,
 )
 from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
-from worker.runtime.source.commits import AtLeastOnce
+from worker.runtime.source.commits import AtLeastOnce, ToldTask
 from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.exactly_once import ExactlyOnce, TransactionOffsets, TransactionSizes
 from worker.runtime.source.ownership import confirm_ownership
@@ -60,7 +60,7 @@ class AtLeastOnceGuarantee:
         self._control = control
 
     def commits(
-        self, task: SourceTask[Any], delivery: Delivery, before_commit: Callable[[], None], _: TaskMetrics
+        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], _: TaskMetrics
     ) -> AtLeastOnce:
         """Commits at the worker's ``offset.flush.interval.ms``."""
         worker, submitted = self._assembly.worker, SubmittedRecords()
@@ -113,7 +113,7 @@ class ExactlyOnceGuarantee:
         self._control = control
 
     def commits(
-        self, task: SourceTask[Any], delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
+        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> ExactlyOnce:
         """Commits where ``transaction.boundary`` says."""
         name, topic = self._assembly.config.name, self._assembly.transaction_offsets_topic

@@ -31,12 +31,13 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics, remaining_gauges
-from worker.runtime.source.commits import SourceCommits
+from worker.runtime.source.commits import SourceCommits, ToldTask
 from worker.runtime.source.delivery import Delivery, Refusal
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
 from worker.runtime.source.submitted import SentRecords, Submission
 from worker.runtime.source.transactions import Ending, portions
+from worker.runtime.watch import CHAIN
 from worker.supervisor.messages import messages
 
 __all__ = ["SourceLoop", "SourceTaskRuntimeContext"]
@@ -111,9 +112,10 @@ class SourceLoop:
         )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
+        told = ToldTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._reader = guarantee.reader
-        self._commits: SourceCommits = guarantee.commits(task, self._delivery, tolerance.flush, self._metrics)
+        self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
 
     def run(self) -> None:
         """Move records until the worker says stop; an error that is not tolerated is raised after a last commit."""
@@ -152,7 +154,7 @@ class SourceLoop:
                     self._commits.end(ending)
             if batches:
                 self._commits.batch_sent()
-            if batches == [] and self._until_drained and self._task.drained():
+            if batches == [] and self._until_drained and self._drained():
                 self._drain()
                 return
             if not batches:
@@ -175,18 +177,19 @@ class SourceLoop:
         records: list[SourceRecord] = []
         batches: list[SourceBatch] = []
         try:
-            polled = self._task.poll()
-            if isinstance(polled, SourceBatch):
-                batches = [polled]
-            else:
-                for record in polled or ():
-                    if not isinstance(record, SourceRecord):
-                        raise ConnectError(
-                            f"poll of {class_name(self._task)} gave a {type(record).__name__}; let it give records "
-                            "(SourceRecord), a batch (SourceBatch) or nothing."
-                        )
-                    # One by one: what a generator gave before it failed is to be kept.
-                    records.append(record)
+            with self._control.watch.call("poll"):
+                polled = self._task.poll()
+                if isinstance(polled, SourceBatch):
+                    batches = [polled]
+                else:
+                    for record in polled or ():
+                        if not isinstance(record, SourceRecord):
+                            raise ConnectError(
+                                f"poll of {class_name(self._task)} gave a {type(record).__name__}; let it give records "
+                                "(SourceRecord), a batch (SourceBatch) or nothing."
+                            )
+                        # One by one: what a generator gave before it failed is to be kept.
+                        records.append(record)
         except RetriableError as error:
             logger.warning("The source asks to be polled again later: %s", error)
             if not records:
@@ -199,9 +202,14 @@ class SourceLoop:
             return [item for part, ending in cut for item in _ended(SourceBatch.from_records(part), ending)]
         return _ended(batches + SourceBatch.from_records(records), None)
 
+    def _drained(self) -> bool:
+        with self._control.watch.call("drained"):
+            return self._task.drained()
+
     def _send(self, batch: SourceBatch) -> None:
         """Send a batch of one source partition; its offset is that of its last record, sent or left out."""
-        encoded = self._chain.process(batch)
+        with self._control.watch.call(CHAIN):
+            encoded = self._chain.process(batch)
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
         submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
         self._commits.begin(submission, [part.topic for part in encoded])
@@ -249,7 +257,8 @@ class SourceLoop:
         written = self._sent.acknowledged()
         self._metrics.count("source-record-write-total", written - self._written)
         self._written = written
-        self._metrics.gauges(remaining_gauges(self._task))
+        with self._control.watch.call("remaining"):
+            self._metrics.gauges(remaining_gauges(self._task))
         self._metrics.report()
 
     def _pause(self) -> None:

@@ -6,12 +6,12 @@ tombstone: the unit was removed, or its connector's topics were reset.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from connect.errors import DataError
 from worker.stores.java_json import dump, load_object, text, whole
-from worker.stores.status.store import State, Status
+from worker.stores.status.store import Hang, State, Status
 from worker.unit import Unit
 
 __all__ = ["StatusRecord", "TopicUseRecord", "parse", "status_key", "status_value", "topic_use_key", "topic_use_value"]
@@ -63,6 +63,8 @@ def status_value(status: Status) -> bytes:
         document["drained"] = True
     if status.restarts:
         document["restarts"] = status.restarts
+    if status.hanging is not None:
+        document["hanging"] = asdict(status.hanging)
     return dump(document)
 
 
@@ -113,7 +115,14 @@ def _status(value: bytes | None) -> Status | None:
         version if isinstance(version, str) else None,
         document.get("drained") is True,
         whole(document, "restarts") if "restarts" in document else 0,
+        _hang(document.get("hanging")),
     )
+
+
+def _hang(value: object) -> Hang | None:
+    if not isinstance(value, dict):
+        return None
+    return Hang(text(value, "method"), text(value, "since"), text(value, "line"), text(value, "trace"))
 
 
 def _topic_use(rest: str, value: bytes | None) -> TopicUseRecord:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from worker.unit import Unit
 
-__all__ = ["MemoryStatusStore", "State", "Status", "StatusStore"]
+__all__ = ["Hang", "MemoryStatusStore", "State", "Status", "StatusStore"]
 
 
 class State(enum.Enum):
@@ -24,11 +24,21 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Hang:
+    """A call of the plugin that has not returned since then, in ISO 8601; ``line`` is where it is."""
+
+    method: str
+    since: str
+    line: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The state of a connector or task, with the worker and the generation that it is from.
 
     ``drained`` says that it has delivered all it had to (``run.until=drained``); ``restarts`` is how often
-    ``restart.policy`` has restarted it since it last ran for long.
+    ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call that it is stuck in.
     """
 
     state: State
@@ -38,6 +48,7 @@ class Status:
     version: str | None = None
     drained: bool = False
     restarts: int = 0
+    hanging: Hang | None = None
 
 
 class StatusStore(ABC):

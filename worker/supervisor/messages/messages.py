@@ -19,13 +19,14 @@ from worker.supervisor.messages.dead_letters import (
     ListDeadLetters,
     ReplayDeadLetters,
 )
+from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
+    DedicatedOffsets,
     OffsetPairs,
     OffsetsAltered,
-    OwnOffsets,
-    ReadOwnOffsets,
+    ReadDedicatedOffsets,
     ReadSinkLag,
     ReadSinkOffsets,
     ResetSinkOffsets,
@@ -48,6 +49,7 @@ __all__ = [
     "DeadLetterSelection",
     "DeadLettersListed",
     "DeadLettersReplayed",
+    "DedicatedOffsets",
     "DescribePlugin",
     "Drain",
     "Drained",
@@ -55,6 +57,8 @@ __all__ = [
     "Failed",
     "FenceProducers",
     "Fenced",
+    "HangOver",
+    "Hanging",
     "Inquiry",
     "ListDeadLetters",
     "LogRecord",
@@ -64,7 +68,6 @@ __all__ = [
     "OffsetsAltered",
     "OffsetsCommitted",
     "OffsetsRead",
-    "OwnOffsets",
     "OwnershipConfirmed",
     "Pause",
     "Paused",
@@ -72,8 +75,8 @@ __all__ = [
     "PreviewConnector",
     "PreviewEnded",
     "Previewed",
+    "ReadDedicatedOffsets",
     "ReadOffsets",
-    "ReadOwnOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
@@ -86,6 +89,7 @@ __all__ = [
     "RunConnector",
     "RunTask",
     "SetLogLevel",
+    "Silent",
     "SinkLag",
     "SinkOffsets",
     "SinkOffsetsReset",
@@ -97,6 +101,7 @@ __all__ = [
     "ValidateConfig",
     "Validated",
     "ValuesFound",
+    "Watched",
     "WriteSourceOffsets",
     "decode",
     "encode",
@@ -252,7 +257,7 @@ Inquiry: TypeAlias = (
     | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -272,7 +277,7 @@ Command: TypeAlias = (
     | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -447,6 +452,10 @@ Report: TypeAlias = (
     | Paused
     | Resumed
     | Failed
+    | Watched
+    | Hanging
+    | HangOver
+    | Silent
     | Drained
     | ConfigExpires
     | TaskConfigs
@@ -458,7 +467,7 @@ Report: TypeAlias = (
     | OffsetsAltered
     | SourceOffsetsAllowed
     | SourceOffsetsWritten
-    | OwnOffsets
+    | DedicatedOffsets
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag

@@ -1,0 +1,214 @@
+"""The watch over the calls of a plugin: notices one that does not return, and tells in which line it is.
+
+A thread of its own looks from time to time which call is under way. Time counts only while it can look, so that a
+machine that was suspended makes nothing hang. While C code lets no thread of Python run, :mod:`faulthandler` writes the
+stacks instead, to where the worker reads what this process prints, and the supervisor decides.
+
+Crash points: a call that has outlasted ``task.hang.timeout.ms`` is ended as a crash would end it, so at most
+uncommitted work is done again (invariant I3). Either the call has returned by then, and the process lives, or nothing
+more is done after it: one lock decides.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Final, TypeAlias
+
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.hangs import hang_trace
+from worker.supervisor.stacks import line_of_plugin
+
+__all__ = ["CHAIN", "Limits", "Watch"]
+
+CHAIN: Final = "the chain of transformations and converters"
+"""The name of the call that takes a batch through them."""
+
+_LOOKS: Final = 12
+_SHORTEST: Final = 0.02
+_LONGEST: Final = 5.0
+_FRAMES: Final = 100
+_GROWTH: Final = 2
+
+Say: TypeAlias = Callable[[messages.Hanging | messages.HangOver | messages.Watched | messages.Failed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After how many seconds a call is reported, and after how many its process is ended; 0 is never."""
+
+    warning: float
+    timeout: float
+
+    @property
+    def shortest(self) -> float:
+        """The first of the two, 0 without any."""
+        return min((limit for limit in (self.warning, self.timeout) if limit), default=0.0)
+
+
+class _Call:
+    """One call of the plugin, from the frame of the runtime that makes it."""
+
+    __slots__ = ("_watch", "before", "frame", "name", "patience", "reported", "thread")
+
+    def __init__(self, watch: Watch, name: str, patience: int) -> None:
+        self._watch = watch
+        self.name = name
+        self.patience = patience
+        self.before: _Call | None = None
+        self.frame: FrameType | None = None
+        self.thread = 0
+        self.reported = False
+
+    def __enter__(self) -> None:
+        self.frame = sys._getframe(1)
+        self.thread = threading.get_ident()
+        self.before = self._watch.enter(self)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._watch.enter(self.before)
+        self.frame = None
+
+
+class Watch:
+    """Knows the call that is under way. The thread of the task enters and leaves calls, another looks at them.
+
+    ``hide`` takes secrets out of a text; ``end`` ends this process at once; ``stacks`` is the descriptor to which
+    stacks are written while no Python runs, if this is a process. Before :meth:`begin` nothing is watched.
+    """
+
+    def __init__(
+        self, say: Say, hide: Callable[[str], str], end: Callable[[], None], stacks: int | None = None
+    ) -> None:
+        self._say = say
+        self._hide = hide
+        self._end = end
+        self._stacks = stacks
+        self._limits = Limits(0, 0)
+        self._lock = threading.Lock()
+        self._call: _Call | None = None
+        self._is_over = False
+        self._closed = threading.Event()
+        # Of the looking thread alone.
+        self._seen: _Call | None = None
+        self._lasted = 0.0
+        self._next_report = 0.0
+        self._longest: dict[str, float] = {}
+
+    def begin(self, limits: Limits) -> None:
+        """Watch from now on."""
+        self._limits = limits
+        if limits.shortest:
+            self._say(messages.Watched(limits.warning, limits.timeout))
+            tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST)
+            threading.Thread(target=self._look_on, args=(tick, self._stacks), name="watch", daemon=True).start()
+
+    def close(self) -> None:
+        """Watch nothing more."""
+        self._closed.set()
+
+    def call(self, name: str, patience: int = 1) -> _Call:
+        """Watch what a ``with`` block does; what takes long by its nature is reported ``patience`` times later."""
+        return _Call(self, name, patience)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Watch nothing while the plugin has the runtime wait for it; the call counts from its beginning after that."""
+        call = self._call
+        if call is None or call.thread != threading.get_ident():
+            yield
+            return
+        self.enter(None)
+        try:
+            yield
+        finally:
+            again = _Call(self, call.name, call.patience)
+            again.frame, again.thread, again.before = call.frame, call.thread, call.before
+            self.enter(again)
+
+    def enter(self, call: _Call | None) -> _Call | None:
+        """Let this call be the one under way; return the one that was."""
+        with self._lock:
+            before, self._call = self._call, call
+            is_over = self._is_over
+        if is_over:
+            # This process is being ended; until then nothing more may happen.
+            threading.Event().wait()
+        if before is not None and before.reported:
+            self._say(messages.HangOver(before.name))
+        return before
+
+    # -- in the thread that looks ----------------------------------------------------------------------------------
+
+    def _look_on(self, tick: float, stacks: int | None) -> None:
+        period = self._limits.shortest / 2
+        looked = time.monotonic()
+        while not self._closed.is_set():
+            if stacks is not None:
+                faulthandler.dump_traceback_later(period, repeat=True, file=stacks)
+            self._closed.wait(tick)
+            now = time.monotonic()
+            if now - looked >= period and stacks is not None:
+                # Stacks may have been written; they mean nothing any more.
+                self._say(messages.HangOver(None))
+            self.look(min(now - looked, 2 * tick))
+            looked = now
+        if stacks is not None:
+            faulthandler.cancel_dump_traceback_later()
+
+    def look(self, seconds: float) -> None:
+        """Look at the call under way, for which so much more time has passed."""
+        call = self._call
+        if call is not self._seen or call is None:
+            if self._seen is not None and self._lasted >= self._limits.warning:
+                self._longest[self._seen.name] = max(self._longest.get(self._seen.name, 0.0), self._lasted)
+            self._seen, self._lasted = call, 0.0
+            if call is not None:
+                # One that has taken long before and has returned may do so again.
+                usual = _GROWTH * self._longest.get(call.name, 0.0)
+                self._next_report = max(self._limits.warning * call.patience, usual)
+            return
+        self._lasted += seconds
+        if self._limits.timeout and self._lasted >= self._limits.timeout:
+            self._end_in(call)
+        elif self._limits.warning and self._lasted >= self._next_report:
+            self._next_report = _GROWTH * self._lasted
+            self._report(call)
+
+    def _hanging(self, call: _Call) -> messages.Hanging:
+        line, stack = _place(call)
+        return messages.Hanging(call.name, self._lasted, time.time() - self._lasted, line, self._hide(stack))
+
+    def _report(self, call: _Call) -> None:
+        hanging = self._hanging(call)
+        with self._lock:
+            if self._call is call:
+                call.reported = True
+                self._say(hanging)
+
+    def _end_in(self, call: _Call) -> None:
+        trace = hang_trace(self._hanging(call))
+        with self._lock:
+            if self._call is not call:
+                return
+            self._is_over = True
+        self._say(messages.Failed(trace))
+        self._end()
+
+
+def _place(call: _Call) -> tuple[str, str]:
+    """The line of the plugin in which a call is, and the stack from the runtime's frame on."""
+    frames: list[tuple[FrameType, int]] = []
+    frame = sys._current_frames().get(call.thread)
+    while frame is not None and frame is not call.frame:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    stack = traceback.StackSummary.extract(iter(frames[::-1]), limit=-_FRAMES)
+    return line_of_plugin(stack), "".join(["Stack (most recent call last):\n", *stack.format()])

@@ -1,0 +1,128 @@
+"""What a child writes past its log: standard output and error, from Python's ``print`` to the stacks of a crash.
+
+Each line becomes a line of the unit's log. The stacks that :mod:`faulthandler` writes become reports: those of a crash
+say why the child ended, those of a child in which no Python has run for a while say where it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import Report
+
+__all__ = ["OUTPUT", "Lines", "Output"]
+
+OUTPUT: Final = "output"
+"""The logger of what a plugin prints."""
+
+_INFO: Final = 20
+_CHUNK: Final = 64 * 1024
+_MOST_CHUNKS: Final = 64
+_LONGEST_LINE: Final = 8 * 1024
+_LONGEST_STACKS: Final = 32 * 1024
+_SILENT: Final = re.compile(r"Timeout \((\d+):(\d\d):(\d\d(?:\.\d+)?)\)!$")
+_FATAL: Final = "Fatal Python error: "
+_OF_STACKS: Final = re.compile("$|  |Thread |Current thread|Extension modules: |Stack |Python runtime")
+
+
+class Lines:
+    """Cuts text that comes in pieces into lines, of bounded length."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """Yield the lines that these bytes complete."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            whole.append(self._rest)
+            self._rest = b""
+        for line in whole:
+            for start in range(0, max(len(line), 1), _LONGEST_LINE):
+                yield line[start : start + _LONGEST_LINE].decode("utf-8", "backslashreplace").rstrip("\r")
+
+    def end(self) -> Iterator[str]:
+        """Yield what is left without an end of line."""
+        if self._rest:
+            yield from self.feed(b"\n")
+
+
+class Output:
+    """The worker's end of what a child writes. Used by the supervisor's thread alone, and never waits."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor: int | None = descriptor
+        self._lines = Lines()
+        self._silent_for: float | None = None
+        self._stacks: list[str] = []
+        self.crash: str | None = None
+        """What the interpreter wrote when it died of a signal, with the stacks of its threads."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor to wait on, until nothing more can come."""
+        return self._descriptor
+
+    def receive(self) -> Iterator[Report]:
+        """Yield what one read brings."""
+        if (data := self._read()) is not None:
+            yield from self._take(self._lines.feed(data))
+
+    def drain(self) -> Iterator[Report]:
+        """Yield all that is left of a child that is gone, and close this end.
+
+        What it has started may still hold the other end, and write into it for ever.
+        """
+        for _ in range(_MOST_CHUNKS):
+            data = self._read()
+            if not data:
+                break
+            yield from self._take(self._lines.feed(data))
+        yield from self._take(self._lines.end())
+        yield from self._stacks_end()
+        self.close()
+
+    def close(self) -> None:
+        """Close this end."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _read(self) -> bytes | None:
+        if self._descriptor is None:
+            return None
+        try:
+            data = os.read(self._descriptor, _CHUNK)
+        except BlockingIOError:
+            return None
+        if not data:
+            self.close()
+        return data
+
+    def _take(self, lines: Iterator[str]) -> Iterator[Report]:
+        for line in lines:
+            if line.startswith(_FATAL):
+                yield from self._stacks_end()
+                self.crash = line
+            elif (silent := _SILENT.match(line)) is not None:
+                yield from self._stacks_end()
+                hours, minutes, seconds = silent.groups()
+                self._silent_for = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+            elif self.crash is not None and _OF_STACKS.match(line):
+                self.crash = f"{self.crash}\n{line}"[:_LONGEST_STACKS]
+            elif self._silent_for is not None and _OF_STACKS.match(line):
+                self._stacks.append(line)
+            elif line.strip():
+                yield messages.LogRecord(OUTPUT, _INFO, time.time(), line)
+
+    def _stacks_end(self) -> Iterator[Report]:
+        """The report of a silence, once all of it is there: when the next begins."""
+        if self._silent_for is not None:
+            yield messages.Silent(self._silent_for, "\n".join(self._stacks)[:_LONGEST_STACKS])
+        self._silent_for, self._stacks = None, []

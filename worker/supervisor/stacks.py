@@ -1,0 +1,63 @@
+"""Where the code of a plugin is: the line that a stack shows, of the living process or in the text of faulthandler."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+__all__ = ["hang_place", "line_of_plugin", "told_crash"]
+
+_ROOT: Final = Path(__file__).parents[2]
+_OF_THE_RUNTIME: Final = (f"{_ROOT / 'worker'}/", f"{_ROOT / 'connect'}/")
+_OF_PYTHON: Final = f"{Path(os.__file__).parent}/"
+_PACKAGES: Final = f"{_OF_PYTHON}site-packages/"
+_FRAME: Final = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<name>.*)$')
+_UNKNOWN: Final = "an unknown line"
+
+
+def line_of_plugin(stack: Sequence[traceback.FrameSummary]) -> str:
+    """The line of the plugin's file in which a call of it is; the most recent frame comes last."""
+    own = next((frame.filename for frame in stack if _is_of_plugin(frame.filename)), None)
+    shown = [frame for frame in stack if frame.filename == own] or list(stack)
+    return f"{Path(shown[-1].filename).name}:{shown[-1].lineno}" if shown else _UNKNOWN
+
+
+def told_crash(sentence: str, stacks: str) -> str:
+    """A sentence about a process that has crashed, with the method and line that did it, and the stacks."""
+    method, line = _place(stacks.split("Current thread 0x")[1:])
+    where = f", in {method}: {line}" if method else ""
+    return f"{sentence}{where}\n\n{stacks}"
+
+
+def hang_place(stacks: str) -> tuple[str, str]:
+    """The method of the plugin, and the line, that the main thread is in, the last of the stacks of faulthandler."""
+    return _place(stacks.split("Thread 0x")[-1:])
+
+
+def _place(threads: Sequence[str]) -> tuple[str, str]:
+    for thread in threads:
+        frames = [frame for line in thread.splitlines() if (frame := _FRAME.match(line)) is not None]
+        if (called := _called(frames)) is not None:
+            inner = next(frame for frame in frames if frame["file"] == called["file"])
+            return called["name"], f"{Path(inner['file']).name}:{inner['line']}"
+    return "", _UNKNOWN
+
+
+def _called(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
+    """The frame of the plugin that the runtime has called; the most recent frame comes first."""
+    called = None
+    for frame in frames:
+        if _is_of_plugin(frame["file"]):
+            called = frame
+        elif called is not None and frame["file"].startswith(_OF_THE_RUNTIME):
+            break
+    return called
+
+
+def _is_of_plugin(file: str) -> bool:
+    of_python = file.startswith(_OF_PYTHON) and not file.startswith(_PACKAGES)
+    return not (file.startswith((*_OF_THE_RUNTIME, "<")) or of_python)
