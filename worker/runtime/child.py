@@ -22,7 +22,7 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.log import LogReporter, send_log, send_output, stack_trace
+from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
@@ -82,7 +82,7 @@ def run(link: Link, *, log_to_worker: bool) -> None:
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
     except BaseException as error:
         # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
-        link.send(messages.Failed(redaction.told(stack_trace(error))))
+        link.send(messages.Failed(redaction.told(failure_trace(error))))
     finally:
         watch.close()
 
