@@ -1,6 +1,6 @@
 """Avro by row and by column against bare fastavro, in one run: CPU seconds for a million records, best of several.
 
-``python -m bench.avro [records]``; needs fastavro. No registry is asked: the schema is known already.
+``python bench/avro.py [records]``; needs fastavro. No registry is asked: the schema is known already.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+# As a script this file would have bench/converters.py stand before the package of the same name.
+sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 import fastavro
 

@@ -1,6 +1,6 @@
 """What the converters cost per record, beside what orjson alone costs on the payload in the same run.
 
-    python -m bench.converters [records]
+    python bench/converters.py [records]
 
 Nanoseconds of CPU per record, the best of seven rounds, one thread. "row" is a call of to_connect or from_connect for
 each record, "column" one call for a batch of 10,000, "arrow" the column as an Arrow array.

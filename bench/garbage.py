@@ -1,6 +1,6 @@
 """What Python's garbage collector costs a child that reads batches of JSON, and what it leaves behind.
 
-``python -m bench.garbage``; each figure is of a process of its own. ``kept`` is the most memory, over what it begins
+``python bench/garbage.py``; each figure is of a process of its own. ``kept`` is the most memory, over what it begins
 with, of one in which every record leaves a cycle behind, as a plugin may that keeps its exceptions.
 """
 
@@ -10,8 +10,13 @@ import gc
 import json
 import multiprocessing
 import resource
+import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
+
+# As a script this file would have bench/converters.py stand before the package of the same name.
+sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 from connect.garbage import COLLECT_AFTER
 from converters.json import JsonConverter

@@ -17,6 +17,7 @@ __all__ = [
     "PluginError",
     "RetriableError",
     "SchemaError",
+    "os_reason",
 ]
 
 
@@ -70,3 +71,13 @@ class AlreadyExistsError(ConnectError):
 
 class PluginError(ConnectError):
     """A plugin cannot be found, cannot be imported, or is not of the kind that is needed."""
+
+
+def os_reason(error: BaseException) -> str:
+    """What the operating system said, if that is behind ``error``, such as "Connection refused"; otherwise its text."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error)

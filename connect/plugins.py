@@ -5,6 +5,9 @@ Plugins are listed in files called ``plugins.toml``: the one that comes with Slu
 ``sluice.plugins`` names. A class that none of them lists is a plugin only where the worker's file allows it
 (``plugin.import.allowlist``): a configuration may come from anybody, and to import a module is to run it. A class is
 imported when :meth:`PluginRegistry.load` is asked for it, which only child processes do (invariant I7).
+
+A package or folder whose plugins cannot be listed is skipped and kept among the :attr:`PluginRegistry.broken`: one
+mistake of one author does not take the plugins of all others away.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from connect.class_outline import ancestors, is_importable
 from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
 
-__all__ = ["PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError", "class_name"]
+__all__ = ["BrokenPackage", "PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError", "class_name"]
 
 _ENTRY_POINTS: Final = "sluice.plugins"
 _ALLOWLIST: Final = "plugin.import.allowlist"
@@ -89,12 +92,26 @@ class PluginEntry:
             yield simple.removesuffix(self.kind.suffix)
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenPackage:
+    """A package or folder of plugins that is skipped: its name as its user knows it, and what is wrong with it."""
+
+    name: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.name} is skipped: {self.error}"
+
+
 class PluginRegistry:
     """Finds plugins by their names. It does not change once it is made, so threads may share it."""
 
-    def __init__(self, entries: Iterable[PluginEntry], allowed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, entries: Iterable[PluginEntry], allowed: Iterable[str] = (), broken: Iterable[BrokenPackage] = ()
+    ) -> None:
         """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text."""
         self._entries = tuple(entries)
+        self.broken = tuple(broken)
         self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
         # A source is read once and not for every status that shows the type of a connector.
         self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
@@ -105,18 +122,28 @@ class PluginRegistry:
 
     @classmethod
     def discover(cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = ()) -> PluginRegistry:
-        """Read every ``plugins.toml`` there is. Raises :class:`~connect.errors.PluginError` for one that is wrong."""
+        """Read every ``plugins.toml`` there is; packages and folders that are wrong are skipped.
+
+        Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names no folder.
+        """
         entries = [*read_entries(_built_in_file(), folder=None)]
-        for name, folder in _entry_point_folders():
-            entries += _entries_of_package(name, folder)
+        broken: list[BrokenPackage] = []
+        for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+            try:
+                entries += _entries_of_package(point.value)
+            except PluginError as error:
+                name = f"Package {point.value} (entry point {point.name} of {_ENTRY_POINTS}{_distribution(point)})"
+                broken.append(BrokenPackage(name, str(error)))
         for path in plugin_path:
             folder = Path(path)
             if not folder.is_dir():
                 raise PluginError(f"plugin.path names {folder}, which is not a folder; correct or remove it.")
             for place in (folder, *sorted(child for child in folder.iterdir() if child.is_dir())):
-                if (place / _FILE).is_file():
-                    entries += read_entries(place / _FILE, folder=place)
-        return cls(entries, allowed)
+                try:
+                    entries += _entries_of_folder(place)
+                except PluginError as error:
+                    broken.append(BrokenPackage(f"Folder {place}", str(error)))
+        return cls(entries, allowed, broken)
 
     def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
         """All plugins, or those of one kind, in the order of their class names."""
@@ -145,7 +172,7 @@ class PluginRegistry:
         known = ", ".join(entry.class_name for entry in self.entries(kind))
         raise PluginError(
             f"Failed to find any class that implements {kind.suffix} and which name matches {name}, "
-            f"available {what}s are: {known}"
+            f"available {what}s are: {known}{self._skipped()}"
         )
 
     def load(self, kind: PluginKind, name: str) -> type[Any]:
@@ -154,6 +181,9 @@ class PluginRegistry:
         Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
         """
         return load_class(self.find(kind, name))
+
+    def _skipped(self) -> str:
+        return "".join(f". {broken}" for broken in self.broken)
 
     def _unlisted(self, kind: PluginKind, path: str) -> PluginEntry:
         if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
@@ -244,19 +274,40 @@ def _built_in_file() -> Path:
     return shipped if shipped.is_file() else package.parent / _FILE
 
 
-def _entry_point_folders() -> Iterator[tuple[str, Path]]:
-    for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+def _entries_of_package(package: str) -> list[PluginEntry]:
+    top, *below = package.split(".")
+    try:
         # A top-level package is located without running any of its code.
-        spec = importlib.util.find_spec(point.value.partition(".")[0])
-        if spec is not None and spec.submodule_search_locations:
-            yield point.name, Path(spec.submodule_search_locations[0], *point.value.split(".")[1:])
-
-
-def _entries_of_package(name: str, folder: Path) -> list[PluginEntry]:
-    file = folder / _FILE
-    if not file.is_file():
-        raise PluginError(f"Entry point {name} of {_ENTRY_POINTS} names a package without {_FILE}: {file}")
+        spec = importlib.util.find_spec(top)
+    except Exception as error:
+        raise PluginError(f"Its package {top} cannot be located: {error}. Install it again.") from error
+    if spec is None:
+        raise PluginError(f"There is no package {top}. Install it again, or correct its entry point.")
+    if not spec.submodule_search_locations:
+        raise PluginError(
+            f"{top} is a module and no package, so it cannot hold {_FILE}. Make a folder {top} of it, with an "
+            f"__init__.py and {_FILE}, and install it again."
+        )
+    places = [Path(location, *below) for location in spec.submodule_search_locations]
+    file = next((place / _FILE for place in places if (place / _FILE).is_file()), None)
+    if file is None:
+        raise PluginError(
+            f"There is no {places[0] / _FILE}. Write one, and have it packed with the package: setuptools needs "
+            f'[tool.setuptools.package-data] "{package}" = ["{_FILE}"] in pyproject.toml. Then install it again.'
+        )
     return read_entries(file, folder=None)
+
+
+def _entries_of_folder(folder: Path) -> list[PluginEntry]:
+    try:
+        listed = (folder / _FILE).is_file()
+    except OSError as error:
+        raise PluginError(f"It cannot be read: {error.strerror}. Let the user of this process read it.") from error
+    return read_entries(folder / _FILE, folder=folder) if listed else []
+
+
+def _distribution(point: importlib.metadata.EntryPoint) -> str:
+    return "" if point.dist is None else f" in {point.dist.name} {point.dist.version}"
 
 
 def _may_be_ours(name: str) -> bool:

@@ -55,6 +55,12 @@ class SinkTaskContext(Protocol):
     def request_commit(self) -> None:
         """Commit offsets soon, without waiting for ``offset.flush.interval.ms``."""
 
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record of the task's own to a topic, such as the answer of a server; the topic is made if missing.
+
+        Offsets are committed only when Kafka has it: after a kill it may be there twice, and is never lost.
+        """
+
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
 

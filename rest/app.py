@@ -19,10 +19,12 @@ from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
+from rest.resources.logs import logs
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.root import root
 from worker.herder.herder import Herder
+from worker.recent_log import RecentLog
 
 __all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
 
@@ -36,6 +38,8 @@ def create_app(
     with_admin: bool = True,
     headers: AnswerHeaders = AnswerHeaders(),  # noqa: B008 - it cannot be changed
     forwarding: Forwarding | None = None,
+    recent: RecentLog | None = None,
+    worker_id: str = "",
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
 ) -> Flask:
@@ -43,15 +47,17 @@ def create_app(
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
+    ``recent`` has what ``worker_id``, this worker, has logged for connectors.
     ``hide`` takes the worker's secrets out of errors.
     """
     patience = Patience(request_timeout)
-    version = importlib.metadata.version("sluice")
+    version = importlib.metadata.version("sluice-connect")
     resources = [
         root(herder.ping, version, cluster_id, with_admin=with_admin),
         connectors(herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
+        logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         plugins(herder.plugins, patience),
     ]
     if with_admin:

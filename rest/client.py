@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import requests
 
-from connect.errors import ConnectError
+from connect.errors import ConnectError, os_reason
 from rest.http.paths import escaped
 
 __all__ = ["RestClient", "RestError"]
@@ -25,62 +26,69 @@ class RestError(ConnectError):
 
 
 class RestClient:
-    """Asks one worker about connectors. ``auth`` is a user and password; without it those in ``~/.netrc`` are used.
+    """Asks one worker. ``auth`` is a user and password; without it those in ``~/.netrc`` are used.
 
-    Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Every
-    method raises :class:`RestError`.
+    Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Each
+    method takes a path, escaped, returns the answer, which is ``None`` if it is empty, and raises :class:`RestError`.
     """
 
     def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
-        self._url = url.rstrip("/")
+        self.url: Final = url.rstrip("/")
         self._session = requests.Session()
         if auth is not None:
             self._session.auth = auth
 
-    def get(self, connector: str, path: str, **parameters: str | int) -> Any:
-        """Send a GET below a connector's path, and return the answer."""
-        return self._ask("GET", connector, path, parameters, None)
+    @staticmethod
+    def connector_path(name: str, *segments: str) -> str:
+        """Return the path of a connector, or of what is below it: ``connector_path("a/b", "status")``."""
+        return "/".join(("/connectors", escaped(name), *segments))
 
-    def post(self, connector: str, path: str, body: Mapping[str, Any], **parameters: str | int) -> Any:
-        """Send a POST below a connector's path, and return the answer."""
-        return self._ask("POST", connector, path, parameters, body)
+    def get(self, path: str, **parameters: str | int) -> Any:
+        """Send a GET."""
+        return self._ask("GET", path, parameters)
 
-    def patch(self, connector: str, path: str, body: Mapping[str, Any]) -> Any:
-        """Send a PATCH below a connector's path, and return the answer."""
-        return self._ask("PATCH", connector, path, {}, body)
+    def post(self, path: str, body: Mapping[str, Any] | None = None, **parameters: str | int) -> Any:
+        """Send a POST."""
+        return self._ask("POST", path, parameters, body)
 
-    def stop_command(self, connector: str) -> str:
-        """Return the shell command that stops a connector."""
-        return f"curl -X PUT {self._url}/connectors/{escaped(connector)}/stop"
+    def put(self, path: str, body: Mapping[str, Any] | None = None, **parameters: str | int) -> Any:
+        """Send a PUT."""
+        return self._ask("PUT", path, parameters, body)
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send a PATCH."""
+        return self._ask("PATCH", path, {}, body)
+
+    def delete(self, path: str) -> Any:
+        """Send a DELETE."""
+        return self._ask("DELETE", path, {})
 
     def _ask(
-        self,
-        method: str,
-        connector: str,
-        path: str,
-        parameters: Mapping[str, str | int],
-        body: Mapping[str, Any] | None,
+        self, method: str, path: str, parameters: Mapping[str, str | int], body: Mapping[str, Any] | None = None
     ) -> Any:
-        url = f"{self._url}/connectors/{escaped(connector)}/{path}"
         try:
-            answer = self._session.request(method, url, params=dict(parameters), json=body, timeout=_TIMEOUT)
+            answer = self._session.request(
+                method, f"{self.url}{path}", params=dict(parameters), json=body, timeout=_TIMEOUT
+            )
         except requests.RequestException as error:
             raise RestError(
-                f"No worker answers at {self._url}: {error}. Give the address of its REST API with --url, "
-                "for example http://localhost:8083.",
+                f"No worker answers at {self.url}: {os_reason(error)}. Is one running? Give the address of its "
+                "REST API with --url or SLUICE_URL, for example http://localhost:8083.",
                 None,
             ) from error
-        document = _document(answer, self._url)
+        if answer.ok and not answer.content:
+            return None
+        document = self._document(answer)
         if answer.ok:
             return document
         message = document.get("message") if isinstance(document, dict) else None
-        raise RestError(str(message or f"{self._url} answered {answer.status_code}"), answer.status_code)
+        raise RestError(str(message or f"{self.url} answered {answer.status_code}"), answer.status_code)
 
-
-def _document(answer: requests.Response, url: str) -> Any:
-    try:
-        return answer.json()
-    except requests.JSONDecodeError as error:
-        raise RestError(
-            f"What answers at {url} is not the REST API of a worker: status {answer.status_code}", answer.status_code
-        ) from error
+    def _document(self, answer: requests.Response) -> Any:
+        try:
+            return answer.json()
+        except requests.JSONDecodeError as error:
+            message = f"What answers at {self.url} is not the REST API of a worker: status {answer.status_code}"
+            if answer.status_code == HTTPStatus.UNAUTHORIZED:
+                message += ". Set SLUICE_USER and SLUICE_PASSWORD, if it asks for a user."
+            raise RestError(message, answer.status_code) from error

@@ -119,6 +119,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "remaining": _AMOUNTS,
         },
     ),
+    "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
             "topic": _TEXT,
@@ -248,6 +249,17 @@ _PATHS: Final[dict[str, Schema]] = {
     ),
     f"{_CONNECTOR}/status": _item(
         _NAME, get=_operation("The state of a connector and its tasks.", {200: "ConnectorStatus"})
+    ),
+    f"{_CONNECTOR}/logs": _item(
+        _NAME,
+        get=_operation(
+            "The last lines that the worker which is asked has logged for a connector and its tasks.",
+            {200: "LoggedLines"},
+            query={
+                "after": {"type": "integer", "minimum": 0},
+                "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
+            },
+        ),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)

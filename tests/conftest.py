@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +16,8 @@ from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.servers.lease import Database, Server, leased_server, new_database
+from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
@@ -60,7 +63,8 @@ def broker_jars() -> tuple[Path, ...]:
     """The class path of the embedded broker. Where it cannot be had the test is skipped, in CI it fails."""
     lock = Path(broker_module.__file__).with_name("broker.jars")
     try:
-        return resolve_jars(read_lock(lock), java=find_java(), home=sluice_home())
+        find_java()
+        return resolve_jars(read_lock(lock), home=sluice_home())
     except ConnectError as error:
         if os.environ.get("CI") == "true":
             raise
@@ -86,7 +90,8 @@ def bootstrap(broker: BrokerInfo) -> str:
 def registry_application() -> Path:
     """The application of the embedded schema registry. Where it cannot be had the test is skipped, in CI it fails."""
     try:
-        return application_jar(find_java(LEAST_JAVA), sluice_home())
+        find_java(LEAST_JAVA)
+        return application_jar(sluice_home())
     except ConnectError as error:
         if os.environ.get("CI") == "true":
             raise
@@ -149,3 +154,66 @@ def java_connect(
     yield make
     for worker in workers:
         worker.close()
+
+
+@contextmanager
+def _server(product: Product, factory: pytest.TempPathFactory, *, required: bool = True) -> Iterator[Server]:
+    base = factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    try:
+        product.binary()
+    except ConnectError as error:
+        if required and os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"no {product.name} here: {error}")
+    with leased_server(product, run) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """PostgreSQL, one for all the processes of this test run. Ask for ``postgresql``, a database in it."""
+    with _server(POSTGRESQL, tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """MariaDB, one for all the processes of this test run. Ask for ``mariadb``, a database in it."""
+    with _server(MARIADB, tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """MySQL, one for all the processes of this test run; skipped where Debian's unstable release cannot be had."""
+    with _server(MYSQL, tmp_path_factory, required=False) as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server: Server) -> Iterator[Database]:
+    """An empty database of PostgreSQL for this test."""
+    with new_database(postgresql_server) as database:
+        yield database
+
+
+@pytest.fixture
+def mariadb(mariadb_server: Server) -> Iterator[Database]:
+    """An empty database of MariaDB for this test."""
+    with new_database(mariadb_server) as database:
+        yield database
+
+
+@pytest.fixture
+def mysql(mysql_server: Server) -> Iterator[Database]:
+    """An empty database of MySQL for this test."""
+    with new_database(mysql_server) as database:
+        yield database
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "mysql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """An empty database, of each server in turn."""
+    found: Database = request.getfixturevalue(request.param)
+    return found

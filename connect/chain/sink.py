@@ -47,6 +47,39 @@ class SinkChain:
         except Exception:
             return self._by_row(batch)
 
+    def decode(self, batch: ConsumedBatch, index: int) -> SinkRecord:
+        """One record of a batch through the converters; raises :class:`StageError` if one fails."""
+        attempt, converters, topic = self._tolerance.attempt, self._converters, batch.topic
+        data = batch.keys[index], batch.values[index]
+        key: SchemaAndValue = attempt(
+            Stage.KEY_CONVERTER, class_name(converters.key), lambda: converters.key.to_connect(topic, data[0])
+        )
+        value: SchemaAndValue = attempt(
+            Stage.VALUE_CONVERTER,
+            class_name(converters.value),
+            lambda: converters.value.to_connect(topic, data[1]),
+        )
+        headers, raw = NO_HEADERS, batch.headers[index]
+        if raw:
+            name = class_name(converters.header)
+            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._headers(topic, raw))
+        partition, offset = batch.partitions[index], batch.offsets[index]
+        return SinkRecord(
+            topic,
+            value.value,
+            value.schema,
+            key.value,
+            key.schema,
+            partition,
+            batch.timestamps[index],
+            headers,
+            offset,
+            batch.timestamp_types[index],
+            topic,
+            partition,
+            offset,
+        )
+
     def close(self) -> None:
         """Release what the plugins hold."""
         self._steps.close()
@@ -102,45 +135,13 @@ class SinkChain:
         records: list[SinkRecord] = []
         for index in range(len(batch)):
             try:
-                new = self._steps.apply(self._decode_row(batch, index))
+                new = self._steps.apply(self.decode(batch, index))
                 if new is not None:
                     records.append(new)
             except StageError as error:
                 raw = batch.raw(index)
                 self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, raw=raw))
         return SinkBatch.from_records(records)
-
-    def _decode_row(self, batch: ConsumedBatch, index: int) -> SinkRecord:
-        attempt, converters, topic = self._tolerance.attempt, self._converters, batch.topic
-        data = batch.keys[index], batch.values[index]
-        key: SchemaAndValue = attempt(
-            Stage.KEY_CONVERTER, class_name(converters.key), lambda: converters.key.to_connect(topic, data[0])
-        )
-        value: SchemaAndValue = attempt(
-            Stage.VALUE_CONVERTER,
-            class_name(converters.value),
-            lambda: converters.value.to_connect(topic, data[1]),
-        )
-        headers, raw = NO_HEADERS, batch.headers[index]
-        if raw:
-            name = class_name(converters.header)
-            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._headers(topic, raw))
-        partition, offset = batch.partitions[index], batch.offsets[index]
-        return SinkRecord(
-            topic,
-            value.value,
-            value.schema,
-            key.value,
-            key.schema,
-            partition,
-            batch.timestamps[index],
-            headers,
-            offset,
-            batch.timestamp_types[index],
-            topic,
-            partition,
-            offset,
-        )
 
 
 def _decode_column(converter: Converter[Any], topic: str, data: Sequence[bytes | None]) -> Sequence[Column]:

@@ -35,6 +35,25 @@ class SourceChain:
         except Exception:
             return list(self._by_row(batch))
 
+    def encode(self, record: SourceRecord) -> tuple[bytes | None, bytes | None, RawHeaders | None]:
+        """The key, the value and the headers of one record in bytes; raises :class:`StageError` if one fails."""
+        attempt, converters, topic = self._tolerance.attempt, self._converters, record.topic
+        headers: RawHeaders | None = None
+        if record.headers:
+            name = class_name(converters.header)
+            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._raw_headers(topic, record.headers))
+        key = attempt(
+            Stage.KEY_CONVERTER,
+            class_name(converters.key),
+            lambda: converters.key.from_connect(topic, record.key_schema, record.key),
+        )
+        value = attempt(
+            Stage.VALUE_CONVERTER,
+            class_name(converters.value),
+            lambda: converters.value.from_connect(topic, record.value_schema, record.value),
+        )
+        return key, value, headers
+
     def close(self) -> None:
         """Release what the plugins hold."""
         self._steps.close()
@@ -66,7 +85,7 @@ class SourceChain:
             try:
                 new = self._steps.apply(record)
                 if new is not None:
-                    rows.append((new, *self._encode_row(new)))
+                    rows.append((new, *self.encode(new)))
             except StageError as error:
                 self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
         for topic, group in groupby(rows, key=lambda row: row[0].topic):
@@ -74,24 +93,6 @@ class SourceChain:
             partitions = [record.partition for record in records]
             timestamps = [record.timestamp for record in records]
             yield EncodedBatch(topic, keys, values, partitions, timestamps, headers)
-
-    def _encode_row(self, record: SourceRecord) -> tuple[bytes | None, bytes | None, RawHeaders | None]:
-        attempt, converters, topic = self._tolerance.attempt, self._converters, record.topic
-        headers: RawHeaders | None = None
-        if record.headers:
-            name = class_name(converters.header)
-            headers = attempt(Stage.HEADER_CONVERTER, name, lambda: self._raw_headers(topic, record.headers))
-        key = attempt(
-            Stage.KEY_CONVERTER,
-            class_name(converters.key),
-            lambda: converters.key.from_connect(topic, record.key_schema, record.key),
-        )
-        value = attempt(
-            Stage.VALUE_CONVERTER,
-            class_name(converters.value),
-            lambda: converters.value.from_connect(topic, record.value_schema, record.value),
-        )
-        return key, value, headers
 
 
 def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:

@@ -31,9 +31,13 @@ class Step:
     predicate: Predicate[Any] | None = None
     negate: bool = False
 
+    def chooses(self, record: R) -> bool:
+        """Whether the transformation is given this record."""
+        return self.predicate is None or self.predicate.test(record) is not self.negate
+
     def apply(self, record: R) -> R | None:
         """The record after this step; ``None`` if it is dropped."""
-        if self.predicate is not None and self.predicate.test(record) is self.negate:
+        if self.predicate is not None and not self.chooses(record):
             return record
         return self.transformation.apply(record)
 

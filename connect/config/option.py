@@ -214,6 +214,7 @@ def option(
     visible: whether the option has an effect, given the parsed values by key.
     internal: leave the option out of the reference.
     """
+    _refuse_plain_function(validator)
     declared: Any = Option(
         default=default,
         importance=importance,
@@ -232,6 +233,15 @@ def option(
     )
     # The checker is told the type of the attribute; the config class reads the declaration and stores values.
     return declared  # type: ignore[no-any-return]
+
+
+def _refuse_plain_function(rule: object) -> None:
+    if rule is not None and not isinstance(rule, Validator):
+        name = getattr(rule, "__name__", repr(rule))
+        raise TypeError(
+            f"validator={name} does not say what it allows: decorate the function with "
+            '@validator("absolute path"), with the rule as the reference is to show it'
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import Final
 from connect.config.errors import invalid_value
 from connect.config.password import HIDDEN, Password
 from connect.config.types import ConfigType, ParsedValue
+from connect.data.numerals import integer_range
 from connect.errors import ConfigError
 
 __all__ = ["parse_value"]
@@ -26,6 +27,7 @@ _HEXADECIMAL: Final = re.compile(
 )
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:NaN|Infinity)")
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+_RANGES: Final = {kind: integer_range(bits) for kind, bits in _BITS.items()}
 
 
 def parse_value(key: str, value: object, config_type: ConfigType) -> ParsedValue:
@@ -49,7 +51,6 @@ def _parse_boolean(key: str, value: object) -> bool:
 
 
 def _parse_integer(config_type: ConfigType, key: str, value: object) -> int:
-    bits = _BITS[config_type]
     if isinstance(value, str) and (match := _INTEGER.fullmatch(value.strip(_TRIMMED))):
         number = int(match[1] + (match[2] or "0"))
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -57,8 +58,9 @@ def _parse_integer(config_type: ConfigType, key: str, value: object) -> int:
     elif isinstance(value, str):
         raise invalid_value(key, value, f"Not a number of type {config_type}")
     else:
-        raise _wrong_type(key, value, f"a {bits}-bit integer")
-    if not -(1 << bits - 1) <= number < 1 << bits - 1:
+        raise _wrong_type(key, value, f"a {_BITS[config_type]}-bit integer")
+    least, greatest = _RANGES[config_type]
+    if not least <= number <= greatest:
         raise invalid_value(key, value, f"Not a number of type {config_type}")
     return number
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from connect.config import invalid_value, validator
 
-__all__ = ["expand", "java_regex", "regex_from_java"]
+__all__ = ["expand", "regex_from_java", "valid_java_regex"]
 
 _POSIX: Final = {
     "Lower": "a-z",
@@ -51,7 +51,7 @@ _GROUP: Final = re.compile(
 
 
 @validator("valid regex")
-def java_regex(key: str, value: str) -> None:
+def valid_java_regex(key: str, value: str) -> None:
     """Refuse text that is not a regular expression of Java, or cannot be translated for Python."""
     try:
         regex_from_java(value)
@@ -65,7 +65,12 @@ def regex_from_java(text: str) -> re.Pattern[str]:
     Intersections and unions of character classes (``[a-z&&[^b]]``) are refused, and so is ``\\p{...}`` for
     Unicode categories. As in Java, ``\\d``, ``\\w`` and ``\\b`` are limited to ASCII.
     """
-    return re.compile("".join(_Translation(text)), re.ASCII)
+    try:
+        return re.compile("".join(_Translation(text)), re.ASCII)
+    except RecursionError as error:
+        raise re.error("its groups are nested too deeply") from error
+    except (OverflowError, ValueError) as error:
+        raise re.error(str(error)) from error
 
 
 class _Translation:
@@ -143,9 +148,21 @@ class _Translation:
         elif text == ")" and len(self._flags) > 1:
             return ")" * len(self._flags.pop()) + text
         elif text == "|":
-            flags = self._flags[-1]
-            return ")" * len(flags) + "|" + "".join(flags)
+            return self._next_alternative()
         return text
+
+    def _next_alternative(self) -> str:
+        """Close the groups that hold flags, and open one with all of them, so that it is the same however many."""
+        flags = self._flags[-1]
+        if not flags:
+            return "|"
+        closing, on = ")" * len(flags), dict[str, bool]()
+        for opening in flags:
+            added, _, removed = opening[2:-1].partition("-")
+            on |= dict.fromkeys(added, True) | dict.fromkeys(removed, False)
+        kept, off = ("".join(flag for flag, is_on in on.items() if is_on is wanted) for wanted in (True, False))
+        flags[:] = [f"(?{kept}{off and '-' + off}:"]
+        return f"{closing}|{flags[0]}"
 
     def _switch(self, flags: str) -> str:
         """Java switches flags from here to the end of the group; Python knows only groups with flags."""

@@ -15,17 +15,13 @@ from pathlib import Path
 
 from connect.errors import ConnectError
 from connect.jvm.home import file_lock
-from connect.jvm.ivy import ivy_fetch
-from connect.jvm.java import Java
 from connect.jvm.lock import Jar, read_lock
 from connect.jvm.repository import Repository, find_repository, local_repository
 
 __all__ = ["Jar", "read_lock", "resolve_jars"]
 
 
-def resolve_jars(
-    jars: Sequence[Jar], *, java: Java, home: Path, environ: Mapping[str, str] = os.environ
-) -> tuple[Path, ...]:
+def resolve_jars(jars: Sequence[Jar], *, home: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
 
     Any number of processes may call it at once: one fetches, the others wait for it.
@@ -33,19 +29,21 @@ def resolve_jars(
     folder = home / "jars"
     if any(not _is_verified(folder, jar) for jar in jars):
         with file_lock(folder / ".lock"):
-            _fill(folder, jars, java, environ)
+            _fill(folder, jars, environ)
     return tuple(folder / jar.file_name for jar in jars)
 
 
-def _fill(folder: Path, jars: Sequence[Jar], java: Java, environ: Mapping[str, str]) -> None:
+def _fill(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> None:
     local = local_repository(environ)
     missing = [jar for jar in jars if not _is_verified(folder, jar) and not _adopt(folder, jar, local)]
     if not missing:
         return
+    from connect.jvm.download import download  # noqa: PLC0415 - requests is slow to import, and seldom needed
+
     repository = find_repository(environ)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as name:
         staging = Path(name)
-        ivy_fetch(missing, repository, java=java, folder=staging, environ=environ)
+        download(missing, repository, staging)
         for jar in missing:
             _check(staging / jar.file_name, jar, repository)
             _install(staging / jar.file_name, folder, jar)

@@ -2,10 +2,11 @@
 
 The first of these that is set decides:
 
-1. ``SLUICE_IVY_SETTINGS``: the path of an Ivy settings file, used as it is (the place for credentials);
-2. ``SLUICE_MAVEN_REPOSITORY``: the URL of a Maven repository;
-3. the mirror of ``central`` in ``~/.m2/settings.xml``;
-4. Maven Central.
+1. ``SLUICE_MAVEN_REPOSITORY``: the URL of a Maven repository;
+2. the mirror of ``central`` in ``~/.m2/settings.xml``, with the user and password of its server there;
+3. Maven Central.
+
+A user and password may also stand in the URL (``https://user:password@host/``) or in ``~/.netrc``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -25,16 +26,17 @@ CENTRAL = "https://repo1.maven.org/maven2/"
 
 _EXTERNAL_WILDCARDS = frozenset({"*", "external:*"})
 _ENVIRONMENT = re.compile(r"\$\{env\.(\w+)\}")
+_ENCRYPTED = re.compile(r"\{.+\}")
 _USER_INFO = re.compile(r"//[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A Maven repository by ``url``, or whatever an Ivy ``settings`` file says."""
+    """A Maven repository by ``url``, which ends with a slash, and the user and password that it asks for."""
 
     url: str
     origin: str
-    settings: Path | None = None
+    auth: tuple[str, str] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"{redact(self.url)} ({self.origin})"
@@ -42,11 +44,6 @@ class Repository:
 
 def find_repository(environ: Mapping[str, str] = os.environ) -> Repository:
     """The repository that the user's environment and Maven settings choose."""
-    if ivy := environ.get("SLUICE_IVY_SETTINGS"):
-        path = Path(ivy).expanduser()
-        if not path.is_file():
-            raise ConfigError("SLUICE_IVY_SETTINGS", ivy, "no such file; give the path of an Ivy settings file")
-        return Repository(str(path), "SLUICE_IVY_SETTINGS", path)
     if url := environ.get("SLUICE_MAVEN_REPOSITORY"):
         if "://" not in url and not url.startswith("file:"):
             raise ConfigError(
@@ -54,7 +51,7 @@ def find_repository(environ: Mapping[str, str] = os.environ) -> Repository:
             )
         return Repository(_folder(url), "SLUICE_MAVEN_REPOSITORY")
     if mirror := _mirror_of_central(environ):
-        return Repository(_folder(mirror), "~/.m2/settings.xml")
+        return mirror
     return Repository(CENTRAL, "Maven Central")
 
 
@@ -73,19 +70,39 @@ def redact(text: str) -> str:
     return _USER_INFO.sub("//[hidden]@", text)
 
 
-def _mirror_of_central(environ: Mapping[str, str]) -> str | None:
+def _mirror_of_central(environ: Mapping[str, str]) -> Repository | None:
     settings = _maven_settings(environ)
     if settings is None:
         return None
     mirrors = [
-        (mirror.findtext("{*}mirrorOf", "").strip(), mirror.findtext("{*}url", "").strip())
+        (_text(mirror, "mirrorOf"), _text(mirror, "url"), _text(mirror, "id"))
         for mirror in settings.findall("{*}mirrors/{*}mirror")
-        if mirror.findtext("{*}blocked", "false").strip() != "true"
+        if _text(mirror, "blocked") != "true"
     ]
-    by_name = [url for pattern, url in mirrors if pattern == "central" and url]
-    by_pattern = [url for pattern, url in mirrors if _covers_central(pattern) and url]
-    chosen = next(iter(by_name + by_pattern), None)
-    return None if chosen is None else _interpolate(chosen, environ)
+    by_name = [(url, name) for pattern, url, name in mirrors if pattern == "central" and url]
+    by_pattern = [(url, name) for pattern, url, name in mirrors if _covers_central(pattern) and url]
+    for url, name in by_name + by_pattern:
+        return Repository(_folder(_interpolate(url, environ)), "~/.m2/settings.xml", _server(settings, name, environ))
+    return None
+
+
+def _server(settings: ET.Element, name: str, environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The user and password of the server of that name."""
+    for server in settings.findall("{*}servers/{*}server"):
+        if _text(server, "id") == name and (user := _text(server, "username")):
+            password = _text(server, "password")
+            if _ENCRYPTED.fullmatch(password):
+                raise ConnectError(
+                    f"The password of server {name} in ~/.m2/settings.xml is encrypted, and only Maven can read it. "
+                    "Give it as ${env.SOME_VARIABLE} there, or set SLUICE_MAVEN_REPOSITORY to "
+                    "https://user:password@host/path/."
+                )
+            return _interpolate(user, environ), _interpolate(password, environ)
+    return None
+
+
+def _text(element: ET.Element, tag: str) -> str:
+    return element.findtext(f"{{*}}{tag}", "").strip()
 
 
 def _covers_central(pattern: str) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from connect.config import LOW, Config, Long, option
 from connect.errors import ConnectError
-from connect.java.regex import java_regex, regex_from_java
+from connect.java.regex import regex_from_java, valid_java_regex
 from connect.providers.provider import ConfigData, ConfigProvider, ttl_ms
 
 __all__ = ["EnvVarConfigProvider", "EnvVarProviderConfig"]
@@ -20,7 +20,7 @@ class EnvVarProviderConfig(Config):
     allowlist_pattern: str = option(
         default=".*",
         importance=LOW,
-        validator=java_regex,
+        validator=valid_java_regex,
         doc="Regular expression that the whole name of a variable must match, or the variable is hidden. Set it, so "
         "that a connector's configuration can read only the variables that are meant for connectors.",
     )

@@ -87,12 +87,8 @@ def _is_same(real: Path, own: Path) -> bool:
         return False
 
 
-class FileConfigProvider(ConfigProvider):
-    """Reads properties files: ``${file:/etc/secrets/database.properties:password}`` is the property ``password``.
-
-    A file is read whenever a connector or task starts. A file that does not exist, is not a properties file or is
-    outside of ``allowed.paths`` is an error; a property that is not in the file leaves the reference as it is written.
-    """
+class _PathProvider(ConfigProvider):
+    """Reads files at allowed paths."""
 
     config_class: ClassVar[type[Config]] = PathProviderConfig
 
@@ -105,6 +101,14 @@ class FileConfigProvider(ConfigProvider):
         config = PathProviderConfig.parse(props)
         self._allowed = AllowedPaths(config.allowed_paths, self._refused)
         self._ttl_ms = config.ttl_ms
+
+
+class FileConfigProvider(_PathProvider):
+    """Reads properties files: ``${file:/etc/secrets/database.properties:password}`` is the property ``password``.
+
+    A file is read whenever a connector or task starts. A file that does not exist, is not a properties file or is
+    outside of ``allowed.paths`` is an error; a property that is not in the file leaves the reference as it is written.
+    """
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
         """The properties of the file at ``path``, or those that ``keys`` names."""
@@ -119,25 +123,13 @@ class FileConfigProvider(ConfigProvider):
         return ConfigData(values, self._ttl_ms)
 
 
-class DirectoryConfigProvider(ConfigProvider):
+class DirectoryConfigProvider(_PathProvider):
     """Reads folders of files: ``${dir:/etc/secrets:password}`` is the content of the file ``/etc/secrets/password``.
 
     The whole file is the value, including a line end at its end. Subfolders are not searched. A folder that does not
     exist or is outside of ``allowed.paths`` is an error; a file that does not exist leaves the reference as it is
     written.
     """
-
-    config_class: ClassVar[type[Config]] = PathProviderConfig
-
-    def __init__(self, refused: Collection[Path] = ()) -> None:
-        """Make a provider that reads the files ``refused`` only if ``allowed.paths`` has them."""
-        self._refused = refused
-
-    def configure(self, props: Mapping[str, str]) -> None:
-        """Take ``allowed.paths`` and ``ttl.ms``; a :class:`~connect.errors.ConfigError` if they are refused."""
-        config = PathProviderConfig.parse(props)
-        self._allowed = AllowedPaths(config.allowed_paths, self._refused)
-        self._ttl_ms = config.ttl_ms
 
     def get(self, path: str, keys: Collection[str] | None = None) -> ConfigData:
         """The content of the files in the folder at ``path``, or of those that ``keys`` names."""

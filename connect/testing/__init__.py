@@ -3,7 +3,7 @@
 ``SourceConnectorTests``, ``SinkConnectorTests``, ``ConverterTests``, ``HeaderConverterTests``, ``TransformationTests``
 and ``PredicateTests`` test a plugin from a class attribute and a fixture or two. ``run_source`` and ``run_sink`` run a
 connector and its tasks; a test that makes a task itself gives it one of the contexts. The tests need pytest: install
-``sluice[testing]``.
+``sluice-connect[testing]``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Final
+
+from connect.extras import how_to_install
 
 if TYPE_CHECKING:
     from connect.testing.contexts import (
@@ -77,7 +79,7 @@ def __getattr__(name: str) -> Any:
     try:
         import pytest  # noqa: PLC0415 - as above
     except ImportError as error:
-        raise ImportError(f"{name} needs pytest: pip install 'sluice[testing]'") from error
+        raise ImportError(f"{name} needs pytest: {how_to_install('testing')}") from error
     # Lets pytest show the values in the kit's assertions, as it does in test modules.
     modules = [f"{__name__}.{module}" for module in _CONTRACTS]
     pytest.register_assert_rewrite(*(module for module in modules if module not in sys.modules))

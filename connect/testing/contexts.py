@@ -124,7 +124,8 @@ class SourceTaskTestContext(_Waiting):
 
 
 class SinkTaskTestContext(_Waiting):
-    """The context of a sink task, with its requests: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``.
+    """The context of a sink task, with its requests: ``rewinds``, ``paused``, ``commit_requested``, ``retry_after``,
+    ``published``.
 
     Without an ``errant_record_reporter`` the task has none, as if no dead letter queue were configured.
     """
@@ -143,6 +144,7 @@ class SinkTaskTestContext(_Waiting):
         self.paused: set[TopicPartition] = set()
         self.commit_requested = False
         self.retry_after: float | None = None
+        self.published: list[tuple[str, bytes | None, bytes | None]] = []
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue to consume from these offsets."""
@@ -165,6 +167,10 @@ class SinkTaskTestContext(_Waiting):
     def request_commit(self) -> None:
         """Commit offsets soon."""
         self.commit_requested = True
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record of the task's own to a topic."""
+        self.published.append((topic, key, value))
 
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:

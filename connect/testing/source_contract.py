@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -19,6 +20,7 @@ from connect.testing.offsets import StoredOffsets
 from connect.testing.plugin_contract import PluginTests
 from connect.testing.source_run import run_source, running_source
 from connect.testing.tasks import connector_props, task_props
+from connect.testing.watched import run_watched
 
 __all__ = ["SourceConnectorTests"]
 
@@ -49,6 +51,9 @@ class SourceConnectorTests(PluginTests):
     idle_seconds: ClassVar[float] = 1.0
     """The longest time of a poll when there is nothing to read; waits in the context are cut short."""
 
+    patience_seconds: ClassVar[float] = 30.0
+    """How long a poll may take before it counts as hung, and the records of a source before they count as lost."""
+
     @pytest.fixture
     def plugin_class(self) -> type[Plugin[Any]]:
         """The connector."""
@@ -63,12 +68,32 @@ class SourceConnectorTests(PluginTests):
     ) -> list[SourceRecord]:
         """Read to the end, or until there are ``record_count`` records together with the ``after`` read before."""
         if self.record_count is None:
-            return run_source(self.connector_class, props, offsets=offsets, max_tasks=max_tasks)
+            return self._read(props, offsets, max_tasks=max_tasks)
         count = self.record_count - after
-        found = run_source(
-            self.connector_class, props, offsets=offsets, max_tasks=max_tasks, until=lambda items: len(items) >= count
-        )
-        return found[:count]
+        return self._read(props, offsets, lambda records: len(records) >= count, max_tasks=max_tasks)[:count]
+
+    def _read(
+        self,
+        props: Mapping[str, str],
+        offsets: StoredOffsets | None,
+        until: Callable[[Sequence[SourceRecord]], bool] | None = None,
+        *,
+        max_tasks: int = 1,
+    ) -> list[SourceRecord]:
+        """Read in a thread that is watched, to the end or until ``until(records)`` is true."""
+
+        def read(alive: Callable[[], None]) -> list[SourceRecord]:
+            return run_source(
+                self.connector_class,
+                props,
+                offsets=offsets,
+                until=until,
+                max_tasks=max_tasks,
+                timeout=self.patience_seconds,
+                before_poll=alive,
+            )
+
+        return run_watched(read, self.patience_seconds)
 
     def test_records_are_well_formed(self, props: Mapping[str, str]) -> None:
         """Every record has a topic, fits its schemas and says where it comes from."""
@@ -88,14 +113,23 @@ class SourceConnectorTests(PluginTests):
         for count in range(1, len(records) + 1):
             offsets = StoredOffsets()
             offsets.keep(records[:count])
-            rest = self._by_partition(self.read(props, offsets=offsets, after=count))
-            expected = self._by_partition(records[count:])
-            where = f"after record {count}, whose source offset is {dict(records[count - 1].source_offset)}"
+            offset = dict(records[count - 1].source_offset)
+            found = self._read_rest(props, offsets, count)
+            lost = Counter(map(self.identity, records[count:])) - Counter(map(self.identity, found))
+            assert not lost, (
+                f"{lost.total()} records lost after offset {offset}, that of record {count} of {len(records)}. "
+                "Restarted there, the source must go on with the next record; the first that is missing: "
+                f"{next(record for record in records[count:] if self.identity(record) in lost)}"
+            )
+            rest, expected = self._by_partition(found), self._by_partition(records[count:])
             if self.resumes_exactly:
-                assert rest == expected, f"Restarted {where}, the source gave other records than those that follow."
+                assert rest == expected, (
+                    f"Restarted after record {count}, whose source offset is {offset}, the source gave other records "
+                    "than those that follow."
+                )
                 continue
             for partition, wanted in expected.items():
-                assert _is_within(wanted, rest.get(partition, [])), f"Restarted {where}, the source lost records."
+                assert _is_within(wanted, rest.get(partition, [])), f"Records out of order after offset {offset}."
 
     def test_goes_on_from_its_own_offsets(self, props: Mapping[str, str]) -> None:
         """Read to the end and started again, the source gives nothing twice."""
@@ -106,18 +140,27 @@ class SourceConnectorTests(PluginTests):
         assert not self.resumes_exactly or self.read(props, offsets=offsets) == []
 
     def test_an_idle_poll_gives_nothing_and_returns(self, props: Mapping[str, str]) -> None:
-        """With nothing new, a poll gives nothing, and soon, so that the task can be paused and stopped."""
-        if self.record_count is not None:
-            pytest.skip("The source never ends.")
+        """With nothing new, a poll gives nothing, and soon, so that the task can be paused and stopped.
+
+        A source with a ``record_count`` may always have more; whatever it has, it does not keep a poll from returning.
+        """
         offsets = StoredOffsets()
         self.read(props, offsets=offsets)
+        run_watched(lambda alive: self._poll_idly(props, offsets, alive), self.patience_seconds)
+
+    def _poll_idly(self, props: Mapping[str, str], offsets: StoredOffsets, alive: Callable[[], None]) -> None:
+        ends = self.record_count is None
         with running_source(self.connector_class, props, offsets) as tasks:
             for task in tasks:
-                self._poll_until_idle(task.poll)
+                if ends:
+                    self._poll_until_idle(task.poll, alive)
                 for _ in range(3):
+                    alive()
                     started = time.monotonic()
-                    assert task.poll() == []
-                    self._check_short(time.monotonic() - started)
+                    found = task.poll()
+                    assert found == [] or not ends
+                    if not found:
+                        self._check_short(time.monotonic() - started)
 
     def test_waits_end_when_the_task_is_stopped(self, props: Mapping[str, str]) -> None:
         """A poll returns soon when the task is to stop, whatever it waits for."""
@@ -195,9 +238,26 @@ class SourceConnectorTests(PluginTests):
             found.setdefault(json.dumps(dict(record.source_partition)), []).append(self.identity(record))
         return found
 
-    def _poll_until_idle(self, poll: Any) -> None:
+    def _read_rest(self, props: Mapping[str, str], offsets: StoredOffsets, after: int) -> list[SourceRecord]:
+        """What follows; of a source that never ends, what came of it in time."""
+        if self.record_count is None:
+            return self.read(props, offsets=offsets, after=after)
+        came: list[SourceRecord] = []
+        count = self.record_count - after
+
+        def enough(records: Sequence[SourceRecord]) -> bool:
+            came[:] = records[:count]
+            return len(records) >= count
+
+        # What is lost does not come however long one waits: that is for the caller to say.
+        with suppress(TimeoutError):
+            self._read(props, offsets, enough)
+        return came
+
+    def _poll_until_idle(self, poll: Callable[[], object], alive: Callable[[], None]) -> None:
         deadline = time.monotonic() + 30
         while poll():
+            alive()
             assert time.monotonic() < deadline, "Read to its end, the source still gives records."
 
     def _check_short(self, seconds: float) -> None:

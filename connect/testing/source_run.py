@@ -65,11 +65,13 @@ def run_source(
     max_tasks: int = 1,
     tolerate_errors: bool = False,
     timeout: float = 30.0,
+    before_poll: Callable[[], None] = lambda: None,
 ) -> list[SourceRecord]:
     """Run a source connector and return the records it reads, in the order in which they came.
 
     It reads to the end of its input, or, if given, until ``until(records)`` is true. It starts after ``offsets``, which
     then hold those of what was read. A ``TimeoutError`` says that the end was not reached within ``timeout`` seconds.
+    ``before_poll`` is called before each poll.
     """
     kept = offsets if offsets is not None else StoredOffsets()
     records: list[SourceRecord] = []
@@ -82,6 +84,7 @@ def run_source(
                     "end; if it has none, say with until= when there are enough."
                 )
             for task in tasks:
+                before_poll()
                 records += task.poll()
     return records
 

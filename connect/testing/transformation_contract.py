@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pytest
 
@@ -18,6 +18,12 @@ from connect.testing.samples import sample_sink_records, sample_source_records
 from connect.transformation import Predicate, Transformation
 
 __all__ = ["PredicateTests", "TransformationTests"]
+
+NewTransformation: TypeAlias = Callable[[], Transformation[Any]]
+"""Makes a transformation that has seen no record."""
+
+NewPredicate: TypeAlias = Callable[[], Predicate[Any]]
+"""Makes a predicate that has seen no record."""
 
 
 class TransformationTests(PluginTests):
@@ -32,7 +38,7 @@ class TransformationTests(PluginTests):
 
     If it has two variants, the nested classes ``Key`` and ``Value``, set the class they are in: both are tested, and
     must do the same. It is tried on records of many kinds; it must refuse records that it cannot transform with a
-    ``DataError``. Override ``records`` to choose others.
+    ``DataError``. Override ``records`` to choose others: it must change some of them.
     """
 
     transformation_class: ClassVar[type[Transformation[Any]]]
@@ -45,9 +51,14 @@ class TransformationTests(PluginTests):
 
     @pytest.fixture
     def transformation(self, plugin_class: type[Plugin[Any]], props: Mapping[str, str]) -> Transformation[Any]:
-        """The transformation, or one of its variants, configured with ``props``."""
+        """The transformation, or one of its variants, configured with ``props``, for tests of your own."""
         made: Transformation[Any] = plugin_class.configured(props)
         return made
+
+    @pytest.fixture
+    def new_transformation(self, plugin_class: type[Plugin[Any]], props: Mapping[str, str]) -> NewTransformation:
+        """Makes the transformation, or one of its variants: each call a new one, which has seen no record."""
+        return lambda: plugin_class.configured(props)
 
     @pytest.fixture
     def records(self) -> Sequence[Record]:
@@ -58,63 +69,86 @@ class TransformationTests(PluginTests):
         """The part of a record that must be the same when it is transformed again: by default all of it."""
         return exact_record(record)
 
-    def test_some_records_are_transformed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
-        """The transformation takes some of the records, and refuses others with nothing but a ``DataError``."""
-        refusals = [made for record in records if isinstance(made := _applied(transformation, record), DataError)]
-        assert len(refusals) < len(records), f"Every record was refused, the first with: {refusals[0]}"
+    def test_some_records_are_changed(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
+        """The transformation changes or drops some of the records, and not all of them are refused.
 
-    def test_a_record_keeps_its_origin(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+        What changes nothing is not tested: each of the other tests would pass whatever it does.
+        """
+        made = [_applied(new_transformation, record) for record in records]
+        refusals = [item for item in made if isinstance(item, DataError)]
+        assert len(refusals) < len(records), f"Every record was refused, the first with: {refusals[0]}"
+        unchanged = [
+            isinstance(after, DataError) or (after is not None and exact_record(after) == exact_record(before))
+            for before, after in zip(records, made, strict=True)
+        ]
+        name = type(new_transformation()).__qualname__
+        assert not all(unchanged), (
+            f"{name} changes none of the {len(records)} records, so that nothing is tested: override `records` with "
+            "some that it changes (and `props`, if it needs other options for that)."
+        )
+
+    def test_a_record_keeps_its_origin(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
         """A transformation does not change the origin of a record, to which offsets refer."""
         for record in records:
-            new = _applied(transformation, record)
+            new = _applied(new_transformation, record)
             if isinstance(new, Record):
                 assert type(new) is type(record)
                 assert _origin(new) == _origin(record)
 
-    def test_its_input_is_not_changed(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
+    def test_its_input_is_not_changed(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
         """The input is needed again for a report or a retry: transformations make new records."""
         for record in records:
-            before = exact_record(copy.deepcopy(record))
-            _applied(transformation, record)
-            assert exact_record(record) == before
-        for batch in _batches(records):
-            rows = [exact_record(copy.deepcopy(record)) for record in batch]
+            given, before = copy.deepcopy(record), exact_record(record)
+            with suppress(DataError):
+                new_transformation().apply(given)
+            assert exact_record(given) == before, f"It changes its input in place: make a new value. Input: {record}"
+        for batch, untouched in zip(_batches(records), _batches(records), strict=True):
             with suppress(Exception):
-                transformation.apply_batch(batch)
-            assert [exact_record(record) for record in batch] == rows
+                new_transformation().apply_batch(batch)
+            changed = [row for row, before in zip(batch, untouched, strict=True) if not _same(row, before)]
+            assert not changed, f"apply_batch changes its input in place: make new values. Changed: {changed[0]}"
 
     def test_batches_are_transformed_like_rows(
-        self, transformation: Transformation[Any], records: Sequence[Record]
+        self, new_transformation: NewTransformation, records: Sequence[Record]
     ) -> None:
         """``apply_batch`` gives what ``apply`` gives for the rows, and raises where that does."""
         for batch in _batches(records):
-            rows = [_applied(transformation, record) for record in batch]
+            rows = [_applied(new_transformation, record) for record in batch]
             good = [index for index, row in enumerate(rows) if not isinstance(row, DataError)]
             for indices in (good, good[::-1], *([index] for index in good)) if good else ():
-                made = transformation.apply_batch(batch.take(indices))
+                made = new_transformation().apply_batch(_copied(batch.take(indices)))
                 wanted = [row for index in indices if isinstance(row := rows[index], Record)]
                 found = [record for part in made for record in part]
                 assert [self.identity(record) for record in found] == [self.identity(record) for record in wanted]
             if len(good) < len(rows):
                 with pytest.raises(Exception):  # noqa: B017 - any error has the runtime go by rows
-                    list(transformation.apply_batch(batch))
+                    list(new_transformation().apply_batch(_copied(batch)))
 
     def test_tombstones_stay_tombstones_or_are_refused(
-        self, transformation: Transformation[Any], records: Sequence[Record]
+        self, new_transformation: NewTransformation, records: Sequence[Record]
     ) -> None:
         """A record without key and value is transformed, or refused with a ``DataError``."""
         for record in records:
             bare = record.replace(key=None, key_schema=None, value=None, value_schema=None)
-            made = _applied(transformation, bare)
+            made = _applied(new_transformation, bare)
             if not isinstance(made, DataError):
-                found = [item for part in transformation.apply_batch(_batches([bare])[0]) for item in part]
+                found = [item for part in new_transformation().apply_batch(_batches([bare])[0]) for item in part]
                 assert len(found) == (0 if made is None else 1)
 
-    def test_it_keeps_no_state(self, transformation: Transformation[Any], records: Sequence[Record]) -> None:
-        """The result for a record does not depend on those before it."""
-        forwards = [self._told(_applied(transformation, record)) for record in records]
-        backwards = [self._told(_applied(transformation, record)) for record in reversed(records)]
-        assert backwards[::-1] == forwards
+    def test_it_keeps_no_state(self, new_transformation: NewTransformation, records: Sequence[Record]) -> None:
+        """The result for a record does not depend on those before it, whichever they are.
+
+        The runtime makes a transformation anew after a restart, and another one for each task.
+        """
+        alone = [self._told(_applied(new_transformation, record)) for record in records]
+        for order in (list(range(len(records))), list(range(len(records)))[::-1]):
+            kept = new_transformation()
+            for index in order:
+                after_others = self._told(_applied(lambda: kept, records[index]))  # noqa: B023 - called at once
+                assert after_others == alone[index], (
+                    f"After other records it makes another result of {records[index]} than a new instance does: "
+                    "keep no values of records in the transformation."
+                )
 
     def test_its_variants_do_the_same(self, props: Mapping[str, str], records: Sequence[Record]) -> None:
         """The variant for keys does to keys what the variant for values does to values."""
@@ -123,8 +157,8 @@ class TransformationTests(PluginTests):
             pytest.skip("The transformation has no variants.")
         of_keys, of_values = variants["Key"].configured(props), variants["Value"].configured(props)
         for record in records:
-            wanted = _applied(of_values, record)
-            swapped = _applied(of_keys, _swapped(record))
+            wanted = _applied(lambda: of_values, record)
+            swapped = _applied(lambda: of_keys, _swapped(record))
             found = _swapped(swapped) if isinstance(swapped, Record) else swapped
             assert self._told(found) == self._told(wanted)
 
@@ -146,34 +180,42 @@ class PredicateTests(PluginTests):
 
     @pytest.fixture
     def predicate(self, props: Mapping[str, str]) -> Predicate[Any]:
-        """The predicate, configured with ``props``."""
+        """The predicate, configured with ``props``, for tests of your own."""
         made: Predicate[Any] = self.predicate_class.configured(props)
         return made
+
+    @pytest.fixture
+    def new_predicate(self, props: Mapping[str, str]) -> NewPredicate:
+        """Makes the predicate: each call a new one, which has seen no record."""
+        return lambda: self.predicate_class.configured(props)
 
     @pytest.fixture
     def records(self) -> Sequence[Record]:
         """The records to try: source records and sink records, tombstones among them."""
         return [*sample_source_records(), *sample_sink_records()]
 
-    def test_it_says_yes_or_no(self, predicate: Predicate[Any], records: Sequence[Record]) -> None:
-        """The answer is a boolean, the same each time, or a ``DataError``, and the record is not changed."""
+    def test_it_says_yes_or_no(self, new_predicate: NewPredicate, records: Sequence[Record]) -> None:
+        """The answer is a boolean, whatever was asked before, or a ``DataError``, and the record is not changed."""
+        kept = new_predicate()
         for record in records:
-            before = exact_record(copy.deepcopy(record))
-            answer = _answer(predicate, record)
+            given, before = copy.deepcopy(record), exact_record(record)
+            answer = _answer(new_predicate(), given)
             assert isinstance(answer, bool | DataError)
-            assert isinstance(answer, DataError) or predicate.test(record) is answer
-            assert exact_record(record) == before
+            assert isinstance(answer, DataError) or _answer(kept, given) is answer, (
+                f"After other records it answers otherwise about {record} than a new instance does."
+            )
+            assert exact_record(given) == before, f"It changes the record it is asked about: {record}"
 
-    def test_batches_are_tested_like_rows(self, predicate: Predicate[Any], records: Sequence[Record]) -> None:
+    def test_batches_are_tested_like_rows(self, new_predicate: NewPredicate, records: Sequence[Record]) -> None:
         """``test_batch`` has an answer for each row, that of ``test``, and raises where that does."""
         for batch in _batches(records):
-            rows = [_answer(predicate, record) for record in batch]
+            rows = [_answer(new_predicate(), record) for record in batch]
             good = [index for index, row in enumerate(rows) if isinstance(row, bool)]
             if good:
-                assert list(predicate.test_batch(batch.take(good))) == [rows[index] for index in good]
+                assert list(new_predicate().test_batch(batch.take(good))) == [rows[index] for index in good]
             if len(good) < len(rows):
                 with pytest.raises(Exception):  # noqa: B017 - any error has the runtime go by rows
-                    list(predicate.test_batch(batch))
+                    list(new_predicate().test_batch(batch))
 
 
 def _variants(transformation_class: type[Transformation[Any]]) -> list[type[Transformation[Any]]]:
@@ -182,11 +224,16 @@ def _variants(transformation_class: type[Transformation[Any]]) -> list[type[Tran
     return variants or [transformation_class]
 
 
-def _applied(transformation: Transformation[Any], record: Record) -> Record | DataError | None:
+def _applied(made: NewTransformation, record: Record) -> Record | DataError | None:
+    """What it makes of a copy of the record: one that changes its input does not change that of the other tests."""
     try:
-        return transformation.apply(record)
+        return made().apply(copy.deepcopy(record))
     except DataError as error:
         return error
+
+
+def _same(one: Record, other: Record) -> bool:
+    return exact_record(one) == exact_record(other)
 
 
 def _answer(predicate: Predicate[Any], record: Record) -> bool | DataError:
@@ -197,11 +244,17 @@ def _answer(predicate: Predicate[Any], record: Record) -> bool | DataError:
 
 
 def _batches(records: Iterable[Record]) -> list[Batch[Any]]:
-    every = list(records)
+    every = [copy.deepcopy(record) for record in records]
     return [
         *SourceBatch.from_records(record for record in every if isinstance(record, SourceRecord)),
         *SinkBatch.from_records(record for record in every if isinstance(record, SinkRecord)),
     ]
+
+
+def _copied(batch: Batch[Any]) -> Batch[Any]:
+    """The same records in one batch, with values of its own."""
+    (copied,) = _batches(batch)
+    return copied
 
 
 def _origin(record: Record) -> object:

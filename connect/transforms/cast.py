@@ -38,7 +38,7 @@ from connect.errors import ConfigError, DataError
 from connect.java.text import date_text
 from connect.transforms.fields.field_path import FieldSyntax, FieldTree, parse_field_path
 from connect.transforms.fields.key_or_value import Change, ValueTransformation, type_name
-from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_pair
+from connect.transforms.fields.options import field_syntax_version, replace_null_with_default, split_at_colons
 from connect.transforms.fields.struct_change import change_fields
 
 __all__ = ["CAST_TARGETS", "Cast", "CastConfig", "cast_function", "schemaless_type"]
@@ -302,7 +302,7 @@ def _parse_spec(key: str, items: Collection[str]) -> dict[str | None, Type]:
     """The target types by the fields; ``None`` is the whole value."""
     casts: dict[str | None, Type] = {}
     for item in items:
-        parts = split_pair(item)
+        parts = split_at_colons(item)
         if len(parts) > 2:
             raise invalid_value(key, items, f"Invalid rename mapping: {item}")
         casts[parts[0].strip() if len(parts) == 2 else None] = _target(key, parts[-1])

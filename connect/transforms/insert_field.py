@@ -124,14 +124,18 @@ def _instant(milliseconds: int) -> dt.datetime:
 
 def _record_offset(record: Record) -> int:
     if not isinstance(record, SinkRecord):
-        raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: {type_name(record)}")
+        raise _no_offset(record)
     return record.offset
 
 
 def _batch_offsets(batch: Batch[Any]) -> Sequence[int]:
     if not isinstance(batch, SinkBatch):
-        raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found a record of {type_name(batch)}")
+        raise _no_offset(next(iter(batch)))
     return batch.offsets
+
+
+def _no_offset(record: Record) -> DataError:
+    return DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: {type_name(record)}")
 
 
 class _Plan(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from connect.config import HIGH, MEDIUM, Config, all_of, non_empty, option
 from connect.data import Batch, Constant, Headers, Record
 from connect.errors import ConfigError
-from connect.java.regex import java_regex, regex_from_java
+from connect.java.regex import regex_from_java, valid_java_regex
 from connect.transformation import Predicate
 from connect.transforms.fields.expressions import Expression
 
@@ -65,7 +65,7 @@ class TopicNameMatchesConfig(Config):
 
     pattern: str = option(
         importance=MEDIUM,
-        validator=all_of(non_empty, java_regex),
+        validator=all_of(non_empty, valid_java_regex),
         doc="The regular expression, as Java writes it, that the whole name of the topic must match.",
     )
 

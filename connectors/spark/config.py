@@ -10,9 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 from connect.bulk import BulkSinkConfig
 from connect.config import HIGH, LOW, MEDIUM, at_least, matches, non_empty, option
+from connect.config.errors import ConfigRuleError
 from connect.config.url import shown_url
 from connect.data import Schema, Type
 from connect.errors import ConfigError, SchemaError
+from connect.extras import missing_extra
 from connectors.spark.schema import table_schema
 from connectors.spark.schema_json import schema_from_json
 
@@ -90,6 +92,8 @@ class SparkSinkConfig(BulkSinkConfig):
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several options that is broken."""
+        if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
+            yield ConfigRuleError(f"The Spark sink cannot run here. {reason}", "connector.class")
         try:
             self.store  # noqa: B018 - reading it is the check
         except ConfigError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from connect.errors import ConfigError, ConnectError
+from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_java", "session_settings", "start_session"]
 
+logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
@@ -78,24 +80,27 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
     except ImportError as error:
-        raise ConnectError("The Spark sink needs pyspark: run `pip install sluice[spark]`.") from error
+        raise ConnectError(f"The Spark sink needs pyspark: {how_to_install('spark')}") from error
     # py4j logs every connection it closes, one for each job.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     home = sluice_home()
     java = check_java(find_java(minimum=17))
-    jars = resolve_jars(read_lock(_HERE / "spark.jars"), java=java, home=home)
+    jars = resolve_jars(read_lock(_HERE / "spark.jars"), home=home)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
+    logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
     with _environment(java, home):
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except Exception as error:
             raise ConnectError(
                 f"Spark did not start ({root_cause(error)}). See its output above; check the spark.* "
                 "keys of the connector, and that there is enough memory (spark.driver.memory)."
             ) from error
+    logger.info("Spark %s has started", session.version)
+    return session
 
 
 def check_java(java: Java) -> Java:

@@ -24,6 +24,7 @@ _OWN: Final[dict[str, frozenset[str]]] = {
     "array": frozenset({"type", "items"}),
     "map": frozenset({"type", "values"}),
 }
+_FIELD_OWN: Final = frozenset({"name", "type", "doc", "default", "aliases", "order"})
 _PRIMITIVE_OWN: Final = frozenset({"type"})
 TOO_DEEP: Final = "The Avro schema is nested too deeply to be read."
 
@@ -77,6 +78,8 @@ class AvroField:
     doc: str | None = None
     default: Any = NO_DEFAULT
     aliases: tuple[str, ...] = ()
+    props: dict[str, Any] = field(default_factory=dict)
+    """Properties that Avro does not define."""
 
 
 def is_null(schema: AvroSchema) -> bool:
@@ -196,6 +199,7 @@ class _Parser:
                 _text(member, "doc"),
                 member.get("default", NO_DEFAULT),
                 self._field_aliases(member),
+                {key: value for key, value in member.items() if key not in _FIELD_OWN},
             )
         return list(fields.values())
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
+from connect.data.key_hashes import MOST_ALIKE
 from connect.data.numerals import single
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import NO_DEFAULT, AvroField, AvroSchema, is_null
@@ -29,13 +30,12 @@ Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
 """Gives the values of messages, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
 
 _MANY: Final = 8
-_MOST_ALIKE: Final = 64
 _WRAPS: Final = {Type.INT8: (0x80, 0xFF), Type.INT16: (0x8000, 0xFFFF)}
 _FOREIGN: Final = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)
 
 
 def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, config: AvroDataConfig) -> Decode:
-    """The decoder of messages written in ``writer``, which gives what they are in ``reader``.
+    """The decoder of messages written in the Avro schema ``writer``, for values as ``reader`` describes them.
 
     ``schema`` is the Connect schema of ``reader``. Raises :class:`~connect.errors.SchemaError` when what is written in
     the one cannot be read in the other.
@@ -71,7 +71,7 @@ def _refusal(message: bytes, reason: str) -> DataError:
 
 
 class _Compiler:
-    """Writes the code; see :mod:`converters.avro.reading` for its variables.
+    """Writes the code of a decoder; see :mod:`converters.avro.reading` for its variables.
 
     A record that is used often has a function of its own, so that the code is no larger than the schema.
     """
@@ -308,7 +308,8 @@ class _Compiler:
             else:
                 self._entry(writer, reader, schema, key, value)
             if is_decimal:
-                source.line(f"check_hash({alike}, {key})")
+                with source.block(f"if {key} not in {target}"):
+                    source.line(f"check_hash({alike}, {key})")
             source.line(f"{target}[{key}] = {value}")
 
     def _entry(self, writer: AvroSchema, reader: AvroSchema, schema: Schema, key: str, value: str) -> None:
@@ -414,8 +415,8 @@ def _check_hash(seen: dict[int, int], key: Any) -> None:
     """Refuse a map with many keys of one hash: decimals may be chosen so, and a dict compares each with all others."""
     number = hash(key)
     count = seen[number] = seen.get(number, 0) + 1
-    if count > _MOST_ALIKE:
-        raise MalformedError(f"a map has more than {_MOST_ALIKE} keys of one hash")
+    if count > MOST_ALIKE:
+        raise MalformedError(f"a map has more than {MOST_ALIKE} keys of one hash")
 
 
 _NAMES: Final[Mapping[str, object]] = {

@@ -88,7 +88,7 @@ def _refusal(schema: Schema | None, value: Any, error: Exception) -> DataError:
 
 
 class _Compiler:
-    """Writes the code. In it ``o`` is the bytes so far, ``z`` a number about to be written, ``b`` a text in bytes.
+    """Writes the code of an encoder. In it ``o`` is the bytes so far, ``z`` a number to write, ``b`` a text in bytes.
 
     A record that is used often has a function of its own, so that the code is no larger than the schema.
     """
@@ -134,7 +134,7 @@ class _Compiler:
             self._source.line(f"{name}(o, {x})")
 
     def _function(self, schema: Schema, avro: AvroSchema) -> str:
-        """The function that writes the structs of a schema in a record, whatever else the schema says of them."""
+        """The name of the function that writes structs as a record; schemas with the same fields share it."""
         key = (id(avro), is_union(schema), schema.fields)
         name = self._functions.get(key)
         if name is None:
@@ -191,7 +191,7 @@ class _Compiler:
                 self._number(schema, avro, x)
 
     def _exact(self, x: str, kind: str) -> None:
-        """Make sure of the class; what may stand for it is converted, the rest refused."""
+        """Add what checks the class of a value; one that may stand for it is converted, others are refused."""
         with self._source.block(f"if {x}.__class__ is not {kind}"):
             self._source.line(f"{x} = as_{kind}({x})")
 
@@ -251,7 +251,7 @@ class _Compiler:
         choose(source, chosen, range(len(schema.fields)), member, no_member)
 
     def _members(self, schema: Schema, x: str) -> None:
-        """Make sure of a dict with the fields of the schema and no others."""
+        """Add what checks that a value is a dict with the fields of the schema and no others."""
         self._exact(x, "dict")
         with self._source.block(f"if len({x}) != {len(schema.fields)}"):
             self._source.line(f"{x} = completed({x}, {self._source.constant(schema.field_names)})")
@@ -337,7 +337,7 @@ class _Compiler:
 
     @contextmanager
     def _counted(self, x: str) -> Iterator[None]:
-        """A block for the elements of what has some, after their number."""
+        """Open a block for the elements of a container that has some, after their number."""
         with self._source.block(f"if {x}"):
             self._varint(f"len({x}) << 1")
             yield
@@ -401,7 +401,7 @@ class _Compiler:
 
 
 def _branch_of(schema: Schema, union: AvroSchema, config: AvroDataConfig) -> int:
-    """Which member of an Avro union the values of a schema are written as."""
+    """The index of the member of an Avro union that the values of a schema are written as."""
     kinds = _WRITABLE[schema.type]
     places = [index for index, branch in enumerate(union.branches) if branch.kind in kinds]
     name = schema.name and (scrub_full(schema.name) if config.scrub_invalid_names else schema.name)
@@ -413,7 +413,7 @@ def _branch_of(schema: Schema, union: AvroSchema, config: AvroDataConfig) -> int
 
 
 def _place(members: Sequence[tuple[int, AvroSchema]], number: int, field: Field) -> tuple[int, AvroSchema]:
-    """The member of an Avro union for a field that is called otherwise: the one at its place."""
+    """The member of an Avro union at the place of a field whose name is that of no member."""
     if number < len(members) and members[number][1].kind in _WRITABLE[field.schema.type]:
         return members[number]
     raise SchemaError(f"The Avro union has no member for the field {field.name} of the union.")

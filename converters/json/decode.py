@@ -16,6 +16,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any, Final, TypeAlias
 
 from connect.data import Schema, Type, logical
+from connect.data.key_hashes import refuse_keys_of_one_hash
 from connect.data.numerals import halves_single, integer_range, single, to_single, wrapped
 from connect.data.schema import INTEGER_BITS
 from connect.errors import DataError, SchemaError
@@ -127,6 +128,8 @@ def _map(schema: Schema, rules: Rules, nested: bool) -> Decode:
 
 
 def _pairs(schema: Schema, rules: Rules, _nested: bool) -> Decode:
+    assert schema.key_schema is not None
+    is_decimal = schema.key_schema.name == logical.DECIMAL_NAME
     decode_key = _decoder(schema.key_schema, rules, nested=True)
     decode_item = _decoder(schema.value_schema, rules, nested=True)
 
@@ -143,21 +146,27 @@ def _pairs(schema: Schema, rules: Rules, _nested: bool) -> Decode:
         if node.__class__ is not list:
             kind = kind_of(node)
             raise UnfitError(f"Maps with non-string fields should be encoded as JSON array of tuples, but found {kind}")
-        items: dict[Any, Any] = {}
-        done = 0
+        pairs: list[tuple[Any, Any]] = []
         try:
-            for pair in node:
-                key, item = decode_pair(pair)
-                items[key] = item
-                done += 1
+            pairs.extend(map(decode_pair, node))
         except UnfitError as error:
-            error.within(f"[{done}]")
+            error.within(f"[{len(pairs)}]")
             raise
+        if is_decimal:
+            _check_decimal_keys(pairs)
+        try:
+            return dict(pairs)
         except TypeError as error:
             raise UnfitError("An array, a map or a struct cannot be the key of a map in Python") from error
-        return items
 
     return decode
+
+
+def _check_decimal_keys(pairs: list[tuple[Any, Any]]) -> None:
+    try:
+        refuse_keys_of_one_hash([key for key, _ in pairs])
+    except DataError as error:
+        raise UnfitError(str(error)) from error
 
 
 def _struct(schema: Schema, rules: Rules, _nested: bool) -> Decode:

@@ -131,7 +131,7 @@ def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:
     if name is None:
         name = config.get("name") or ""
     if not isinstance(name, str):
-        raise BadRequestError("The name of a connector has to be text.")
+        raise BadRequestError("The name of a connector must be a string.")
     return name.strip()
 
 

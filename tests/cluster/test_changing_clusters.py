@@ -58,17 +58,16 @@ def test_what_blocks_or_fails_is_alone_with_that(trio: Cluster) -> None:
             for number, worker in enumerate(trio.workers)
         ]
         trio.create("good", "Ticks", 6, topic=topic)
-        wait_until("its neighbours run", lambda: sum(len(units) for units in trio.placed().values()) == 6, 20)
-        wait_until("it has failed", lambda: tasks_of(trio, "raises") == ["FAILED"])
+        wait_until("its neighbours run", lambda: everywhere(trio, "good", ["RUNNING"] * 6), 60)
+        assert not any(future.done() for future in asked)
+        wait_until("it has failed", lambda: everywhere(trio, "raises", ["FAILED"]))
         assert "made to fail" in trio.ask("GET", "connectors/raises/status")["tasks"][0]["trace"]
-        assert tasks_of(trio, "good") == ["RUNNING"] * 6
         trio.ask("PUT", "connectors/good/pause")
-        wait_until("it is paused", lambda: tasks_of(trio, "good") == ["PAUSED"] * 6)
+        wait_until("it is paused", lambda: everywhere(trio, "good", ["PAUSED"] * 6))
         trio.ask("PUT", "connectors/good/resume")
         trio.ask("DELETE", "connectors/blocks")
         trio.ask("DELETE", "connectors/raises")
         trio.wait_until_all_run()
-        assert not any(future.done() for future in asked)
         for worker in trio.workers:
             worker.kill()
     trio.start().wait_until_balanced()
@@ -78,6 +77,11 @@ def tasks_of(cluster: Cluster, name: str, worker: ClusterWorker | None = None) -
     """The states of a connector's tasks, once it has a status."""
     response = cluster.request("GET", f"connectors/{name}/status", worker=worker)
     return [task["state"] for task in response.json()["tasks"]] if response.ok else []
+
+
+def everywhere(cluster: Cluster, name: str, states: list[str]) -> bool:
+    """Whether every worker says that a connector's tasks are in these states: they learn of it one after the other."""
+    return all(tasks_of(cluster, name, worker) == states for worker in cluster.live)
 
 
 def test_connectors_change_while_workers_come_and_go(trio: Cluster) -> None:

@@ -19,7 +19,8 @@ from equipment.workers.standalone import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 
-SESSION = 6.0
+MOST = 60.0
+"""Seconds from a kill until others have taken over, on a busy machine; the session of a worker takes 6 of them."""
 PIPELINES, TICKS = 8, 24
 
 
@@ -60,8 +61,13 @@ def kill(load: Load, worker: ClusterWorker) -> None:
     worker.kill()
     seconds = took_over_within(load, killed)
     print(f"taken over {seconds:.1f} s after the kill")
-    assert seconds < 3 * SESSION
+    assert seconds < MOST
     load.pipelines.check()
+
+
+def task_states(cluster: Cluster, name: str) -> list[str]:
+    """The states of a connector's tasks, as one of the workers tells them."""
+    return [task["state"] for task in cluster.ask("GET", f"connectors/{name}/status")["tasks"]]
 
 
 def test_the_work_is_divided(load: Load) -> None:
@@ -95,19 +101,13 @@ def test_a_frozen_worker_loses_its_children_before_others_run_its_tasks(load: Lo
 def test_all_workers_are_killed_and_started_again(load: Load) -> None:
     cluster = load.cluster
     cluster.ask("PUT", "connectors/line00/pause")
-    wait_until("it is paused", lambda: cluster.ask("GET", "connectors/line00/status")["tasks"][0]["state"] == "PAUSED")
+    wait_until("it is paused", lambda: task_states(cluster, "line00") == ["PAUSED"])
     configs = {name: cluster.ask("GET", f"connectors/{name}") for name in cluster.expected}
     for worker in cluster.workers:
         worker.kill()
     cluster.start()
     assert {name: cluster.ask("GET", f"connectors/{name}") for name in cluster.expected} == configs
-    wait_until(
-        "it is paused again",
-        lambda: (
-            cluster.ask("GET", "connectors/line00/status")["tasks"] == []
-            or cluster.ask("GET", "connectors/line00/status")["tasks"][0]["state"] == "PAUSED"
-        ),
-    )
+    wait_until("it is paused again", lambda: task_states(cluster, "line00") in ([], ["PAUSED"]))
     cluster.ask("PUT", "connectors/line00/resume")
     cluster.wait_until_all_run()
     load.pipelines.check()

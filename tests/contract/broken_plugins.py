@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,8 @@ class LettersTask(SourceTask[LettersConfig]):
     def poll(self) -> list[SourceRecord]:
         if self.config.fault == "sleeps" or (self.config.fault == "blocks" and self.next >= 6):
             time.sleep(0.25)
+        if self.config.fault == "sleeps for minutes" and self.next >= 6:
+            time.sleep(600)
         return [self.record() for _ in range(min(2, 6 - self.next))]
 
     def record(self) -> SourceRecord:
@@ -137,6 +140,20 @@ class PagesConnector(SinkConnector[PagesConfig]):
     task_class = PagesTask
 
 
+class ObjectsTask(PagesTask):
+    """Writes each record as a JSON object that tells where it comes from."""
+
+    def put(self, records: SinkBatch) -> None:
+        places = [(record.value, [record.original_partition, record.original_offset]) for record in records]
+        self.lines += [json.dumps({**value, "at": place}) for value, place in places]
+
+
+class ObjectsConnector(SinkConnector[PagesConfig]):
+    """Appends JSON objects to a file."""
+
+    task_class = ObjectsTask
+
+
 class TextConverter(Converter[LettersConfig]):
     """Strings; ``fault`` says what it does wrong."""
 
@@ -173,8 +190,17 @@ class Stamp(Transformation[LettersConfig]):
 
     def apply(self, record: R) -> R | None:
         self.count += 1
+        if self.config.fault == "does nothing":
+            return record
+        if self.config.fault == "refuses all":
+            raise DataError("no")
         if self.config.fault == "mutates":
             record.topic = "stamped"
+        if self.config.fault == "mutates values" and isinstance(record.value, dict):
+            record.value["name"] = "stamped"
+        if self.config.fault == "remembers":
+            self.first = getattr(self, "first", None) or record
+            return record.replace(topic="stamped", value=self.first.value, value_schema=self.first.value_schema)
         if self.config.fault == "fails on nulls":
             _ = record.value.items
         if self.config.fault == "counts":
@@ -186,6 +212,10 @@ class Stamp(Transformation[LettersConfig]):
     def apply_batch(self, batch: B) -> Sequence[B]:
         if self.config.fault == "differs by batch":
             return [batch]
+        if self.config.fault == "mutates by batch":
+            for value in batch.value.values():
+                if isinstance(value, dict):
+                    value["name"] = "stamped"
         return super().apply_batch(batch)
 
 
@@ -213,6 +243,8 @@ class Moody(Predicate[LettersConfig]):
 
     def test(self, record: Record) -> bool:
         answer: Any = record.key if self.config.fault == "answers with a key" else record.key is None
+        if self.config.fault == "remembers":
+            answer = self.first = getattr(self, "first", answer)
         return answer  # type: ignore[no-any-return]
 
     def test_batch(self, batch: Batch[Any]) -> Sequence[bool]:

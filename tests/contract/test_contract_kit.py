@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from broken_plugins import (
     LettersConnector,
     Moody,
+    ObjectsConnector,
     PagesConnector,
     Silent,
     Stamp,
@@ -131,8 +134,50 @@ def test_a_source_may_resume_less_exactly_if_it_loses_nothing() -> None:
         resumes_exactly = False
 
     Doubling().test_resumes_after_every_offset({"topic": "t", "fault": "forgets"})
-    with pytest.raises(AssertionError, match="lost records"):
+    with pytest.raises(AssertionError, match=r"1 records lost after offset \{'next': 3\}"):
         Doubling().test_resumes_after_every_offset({"topic": "t", "fault": "skips"})
+
+
+class Endless(TestLettersInOrder):
+    """The source as its author tests it who counts the records, because polls wait at the end."""
+
+    __test__ = False
+    record_count = 6
+
+
+class HastyLetters(TestLettersInOrder):
+    """The source as it is, tested with little patience."""
+
+    __test__ = False
+    patience_seconds = 2.0
+
+
+class HastyEndless(Endless):
+    """The same of the other."""
+
+    patience_seconds = 2.0
+
+
+def test_says_which_records_a_source_lost_that_never_ends() -> None:
+    lost = r"1 records lost after offset \{'next': 3\}, that of record 3 of 6\. .* the first that is missing: .*'d'"
+    with pytest.raises(AssertionError, match=lost):
+        HastyEndless().test_resumes_after_every_offset({"topic": "t", "fault": "skips"})
+
+
+@pytest.mark.parametrize("fault", ["", "blocks"])
+def test_counts_on_idle_polls_though_the_records_are_counted(fault: str) -> None:
+    props = {"topic": "t", "fault": fault}
+    if not fault:
+        Endless().test_an_idle_poll_gives_nothing_and_returns(props)
+        return
+    with pytest.raises(AssertionError, match=r"A poll without records took 0\.\d s"):
+        Endless().test_an_idle_poll_gives_nothing_and_returns(props)
+
+
+@pytest.mark.parametrize("kit", [HastyEndless, HastyLetters])
+def test_does_not_wait_for_a_poll_that_sleeps_for_minutes(kit: type[TestLettersInOrder]) -> None:
+    with pytest.raises(AssertionError, match=r"A poll has not returned for \d+ s(.|\n)*time\.sleep\(600\)"):
+        kit().test_an_idle_poll_gives_nothing_and_returns({"topic": "t", "fault": "sleeps for minutes"})
 
 
 def test_notices_a_source_that_promises_more_than_is_tested() -> None:
@@ -182,6 +227,36 @@ def test_notices_a_sink_that_is_not_exact(tmp_path: Path) -> None:
         Exact().test_nothing_is_lost_when_it_is_killed(props, records, written, KillMoment.AFTER_FLUSH)
 
 
+class TestObjects(SinkConnectorTests):
+    """A sink of JSON objects: what is written is compared as the dicts and lists that they are."""
+
+    connector_class = ObjectsConnector
+
+    @pytest.fixture
+    def props(self, tmp_path: Path) -> Mapping[str, str]:
+        return {"file": str(tmp_path / "objects")}
+
+    @pytest.fixture
+    def records(self) -> Sequence[SinkRecord]:
+        return sink_records([{"id": number, "tags": [str(number), None]} for number in range(6)], partitions=2)
+
+    def expected(self, record: SinkRecord) -> object:
+        return {**record.value, "at": [record.original_partition, record.original_offset]}
+
+    @pytest.fixture
+    def written(self, props: Mapping[str, str]) -> Callable[[], Iterable[Any]]:
+        return lambda: [json.loads(line) for line in Path(props["file"]).read_text().splitlines()]
+
+
+def test_shows_the_objects_that_a_sink_has_lost(tmp_path: Path) -> None:
+    kit, props = TestObjects(), {"file": str(tmp_path / "objects"), "fault": "flushes nothing"}
+    records = sink_records([{"id": 1, "tags": []}])
+    with pytest.raises(AssertionError, match=re.escape("{'id': 1, 'tags': [], 'at': [0, 0]} are committed and not in")):
+        kit.test_what_may_be_committed_is_durable(props, records, list)
+    with pytest.raises(AssertionError, match=re.escape("Lost: {'id': 1, 'tags': [], 'at': [0, 0]}")):
+        kit.test_a_task_may_be_given_records_again(props, records, list)
+
+
 CONVERTER_FAULTS = {
     "test_columns_are_written_like_rows": ["shouts by column"],
     "test_columns_are_read_like_rows": ["drops nulls by column"],
@@ -224,25 +299,37 @@ def test_notices_a_converter_that_does_not_read_what_it_wrote() -> None:
 
 
 TRANSFORMATION_FAULTS = {
-    "test_its_input_is_not_changed": ["mutates"],
+    "test_some_records_are_changed": ["does nothing", "refuses all"],
+    "test_its_input_is_not_changed": ["mutates", "mutates values", "mutates by batch"],
     "test_a_record_keeps_its_origin": ["moves"],
     "test_batches_are_transformed_like_rows": ["differs by batch"],
-    "test_it_keeps_no_state": ["counts"],
+    "test_it_keeps_no_state": ["counts", "remembers"],
 }
 
 
 @pytest.mark.parametrize(("fault", "test"), faults_of(TRANSFORMATION_FAULTS))
 def test_notices_a_transformation_that(fault: str, test: str) -> None:
-    stamp = Stamp.configured({"topic": "", "fault": fault})
     with pytest.raises(AssertionError):
-        getattr(TestStampInOrder(), test)(stamp, RECORDS)
+        getattr(TestStampInOrder(), test)(_stamps(fault), RECORDS)
+
+
+def test_notices_a_mutation_that_another_test_has_made_before() -> None:
+    """What is changed in place the same way each time is not to be seen in values that were changed before."""
+    stamps = _stamps("mutates values")
+    TestStampInOrder().test_some_records_are_changed(stamps, RECORDS)
+    TestStampInOrder().test_batches_are_transformed_like_rows(stamps, RECORDS)
+    with pytest.raises(AssertionError, match="It changes its input in place: make a new value"):
+        TestStampInOrder().test_its_input_is_not_changed(stamps, RECORDS)
+
+
+def test_says_what_to_do_where_nothing_changes() -> None:
+    with pytest.raises(AssertionError, match=r"Stamp changes none of the \d+ records, .* override `records` with some"):
+        TestStampInOrder().test_some_records_are_changed(_stamps("does nothing"), RECORDS)
 
 
 def test_notices_a_transformation_that_fails_on_nulls() -> None:
     with pytest.raises(AttributeError):
-        TestStampInOrder().test_tombstones_stay_tombstones_or_are_refused(
-            Stamp.configured({"topic": "", "fault": "fails on nulls"}), RECORDS
-        )
+        TestStampInOrder().test_tombstones_stay_tombstones_or_are_refused(_stamps("fails on nulls"), RECORDS)
 
 
 def test_notices_variants_that_do_not_do_the_same() -> None:
@@ -257,12 +344,13 @@ def test_notices_variants_that_do_not_do_the_same() -> None:
     ("fault", "test"),
     [
         ("answers with a key", "test_it_says_yes_or_no"),
+        ("remembers", "test_it_says_yes_or_no"),
         ("answers once a batch", "test_batches_are_tested_like_rows"),
     ],
 )
 def test_notices_a_predicate_that(fault: str, test: str) -> None:
     with pytest.raises(AssertionError):
-        getattr(TestMoodyInOrder(), test)(Moody.configured({"topic": "", "fault": fault}), RECORDS)
+        getattr(TestMoodyInOrder(), test)(lambda: Moody.configured({"topic": "", "fault": fault}), RECORDS)
 
 
 def test_notices_an_option_that_is_not_documented() -> None:
@@ -279,3 +367,7 @@ def _pages(folder: Path, fault: str) -> tuple[dict[str, str], list[SinkRecord], 
 def _text(fault: str) -> TextConverter:
     made: TextConverter = TextConverter.configured({"topic": "", "fault": fault})
     return made
+
+
+def _stamps(fault: str) -> Callable[[], Stamp]:
+    return lambda: Stamp.configured({"topic": "", "fault": fault})

@@ -14,7 +14,7 @@ from counter import CounterConnector
 from table import TableConnector
 from trim import Trim
 
-from connect.data import Schema, SchemaAndValue
+from connect.data import Record, Schema, SchemaAndValue
 from connect.plugins import PluginKind, PluginRegistry
 from connect.testing import (
     ConverterTests,
@@ -90,6 +90,12 @@ class TestTrim(TransformationTests):
     @pytest.fixture
     def props(self) -> Mapping[str, str]:
         return {"field": "name"}
+
+    @pytest.fixture
+    def records(self) -> Sequence[Record]:
+        rows = [{"name": "  Zoë ", "id": 1}, {"name": None}, {"id": 2}, "text", None]
+        # In the key as well as in the value, for both variants.
+        return [record.replace(key=record.value) for record in sink_records(rows)]
 
 
 def test_trims_a_field() -> None:

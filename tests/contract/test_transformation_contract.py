@@ -12,10 +12,11 @@ from typing import Any, Final
 import pytest
 
 import connect.transforms
-from connect.data import Record, Schema
+from connect.data import NO_HEADERS, Record, Schema
 from connect.testing import PredicateTests, TransformationTests, sample_source_records, sink_records
 from connect.transformation import Predicate, Transformation
 from connect.transforms.debezium_unwrap import DebeziumUnwrap
+from connect.transforms.extract_topic import ExtractTopic
 
 TRANSFORMATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "cast.Cast": {"spec": "id:string,level:string"},
@@ -25,7 +26,6 @@ TRANSFORMATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "extract_field.ExtractField": {"field": "name"},
     "extract_timestamp.ExtractTimestamp": {"field.name": "id"},
     "extract_topic.ExtractTopic": {"field": "name", "skip.missing.or.null": "true"},
-    "extract_topic.ExtractTopic.Header": {"field": "trace", "skip.missing.or.null": "true"},
     "filters.Filter": {},
     "flatten.Flatten": {"delimiter": "_"},
     "header_from.HeaderFrom": {"fields": "id,name", "headers": "h1,h2", "operation": "move"},
@@ -102,6 +102,23 @@ for _path, _props in TRANSFORMATIONS.items():
 
 for _path, _props in PREDICATES.items():
     globals()["Test" + _path.partition(".")[2]] = _tests(PredicateTests, "predicate_class", _path, _props)
+
+
+class TestExtractTopicHeader(TransformationTests):
+    """The transformation that takes the topic from a header: none of the samples has one that names a topic."""
+
+    transformation_class = ExtractTopic.Header
+
+    @pytest.fixture
+    def props(self) -> Mapping[str, str]:
+        return {"field": "to", "skip.missing.or.null": "true"}
+
+    @pytest.fixture
+    def records(self) -> Sequence[Record]:
+        to = NO_HEADERS.add("to", "elsewhere", Schema.string())
+        return [
+            record.replace(headers=to) if index % 2 else record for index, record in enumerate(sample_source_records())
+        ]
 
 
 class TestDebeziumUnwrap(TransformationTests):

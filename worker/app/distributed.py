@@ -13,14 +13,16 @@ from rest.app import REQUEST_TIMEOUT
 from rest.peers.forwarding import Forwarding, Peers
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
+from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
     COULD_NOT_START,
     OK,
     WorkerProperties,
-    cluster_id_of,
     end_with,
+    log_end,
+    log_start,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -34,6 +36,7 @@ from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.membership.group import GroupMember
 from worker.membership.membership import GroupMembership
+from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
 from worker.stores.config.kafka import KafkaConfigStore
 from worker.stores.offset.kafka import KafkaOffsetStore
@@ -51,15 +54,20 @@ _WRITING: Final = 0.5
 """Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
 
 
-def run_distributed(worker_file: Path) -> int:
+def run_distributed(worker_file: Path, recent: RecentLog) -> int:
     """Be a worker of a cluster until a signal comes; the exit status.
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
+    return log_end(_run_worker(worker_file, recent))
+
+
+def _run_worker(worker_file: Path, recent: RecentLog) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = DistributedConfig.parse(props.resolved)
+            log_start(f"a worker of the cluster {config.group_id}", props)
             warn_of_unknown_keys(config)
             servers = RestServers(config, props.resolved, props.redaction, stack)
             cluster_id = cluster_id_of(props.resolved)
@@ -71,7 +79,7 @@ def run_distributed(worker_file: Path) -> int:
             return COULD_NOT_START
         stop.started()
         stack.callback(servers.close)
-        servers.serve(herder, cluster_id, Forwarding(peers))
+        servers.serve(herder, cluster_id, Forwarding(peers), recent)
         end_with(herder, stop.status)
         return stop.status.result()
     return OK

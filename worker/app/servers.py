@@ -15,6 +15,7 @@ from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
+from worker.recent_log import RecentLog
 from worker.security.redaction import Redaction
 
 __all__ = ["RestServers"]
@@ -41,7 +42,7 @@ class RestServers:
             )
         self.address = self._server.advertised(config)
 
-    def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None) -> None:
+    def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None, recent: RecentLog) -> None:
         """Answer requests from now on."""
         config = self._config
         headers = AnswerHeaders.of(
@@ -49,7 +50,14 @@ class RestServers:
         )
         with_admin = config.admin_listeners is None
         app = create_app(
-            herder, cluster_id, with_admin=with_admin, headers=headers, forwarding=forwarding, hide=self._redaction.hide
+            herder,
+            cluster_id,
+            with_admin=with_admin,
+            headers=headers,
+            forwarding=forwarding,
+            recent=recent,
+            worker_id=self.address.worker_id,
+            hide=self._redaction.hide,
         )
         self._server.answer_with(app)
         if self._admin is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from connect.errors import ConnectError
 from rest.app import REQUEST_TIMEOUT
+from worker.app.brokers import cluster_id_of
 from worker.app.servers import RestServers
 from worker.app.stop_signals import StopSignals
 from worker.app.worker import (
@@ -16,8 +17,9 @@ from worker.app.worker import (
     FAILED,
     OK,
     WorkerProperties,
-    cluster_id_of,
     end_with,
+    log_end,
+    log_start,
     plugins_of,
     start_herder,
     topic_tracking_of,
@@ -29,6 +31,7 @@ from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import Stores, WorkerSettings
 from worker.membership.membership import SoloMembership
+from worker.recent_log import RecentLog
 from worker.runtime.entry import main as child_main
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.offset.file import FileOffsetStore
@@ -42,16 +45,21 @@ __all__ = ["run_standalone"]
 logger = logging.getLogger(__name__)
 
 
-def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
+def run_standalone(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
     """Run connectors in this process's children until all are drained or a signal comes; the exit status.
 
     0: stopped by a signal, or every connector was drained. 1: the worker had a defect. 2: the worker could not start.
     3: a connector could not be created, or failed before it was drained.
     """
+    return log_end(_run_worker(worker_file, connector_files, recent))
+
+
+def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: RecentLog) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
             props = WorkerProperties.read(worker_file)
             config = StandaloneConfig.parse(props.resolved)
+            log_start(f"a standalone worker with {_listed(connector_files)}", props)
             warn_of_unknown_keys(config)
             cluster_id = cluster_id_of(props.resolved)
             store = FileOffsetStore(config.offset_file)
@@ -62,7 +70,7 @@ def run_standalone(worker_file: Path, connector_files: Sequence[Path]) -> int:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
             return COULD_NOT_START
         stack.callback(servers.close)
-        servers.serve(herder, cluster_id, None)
+        servers.serve(herder, cluster_id, None, recent)
         return _run(herder, connector_files, stop)
     return OK
 
@@ -82,6 +90,10 @@ def _standalone_herder(
     )
     start_herder(herder, offsets, stack)
     return herder
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return ", ".join(file.name for file in files) or "connectors to come over REST"
 
 
 def _run(herder: Herder, files: Sequence[Path], stop: StopSignals) -> int:

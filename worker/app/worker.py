@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import logging
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
-
-from confluent_kafka import KafkaException
+from typing import Final
 
 from connect.config import read_properties
-from connect.errors import ConfigError, PluginError, RetriableError
+from connect.errors import ConfigError, PluginError
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
@@ -23,10 +21,7 @@ from worker.config.worker import WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
-from worker.kafka.clients.librdkafka import admin, until_answered
-from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.keys import CLIENT_KEYS
-from worker.kafka.settings.kind import ClientKind
 from worker.log import hide_in_log
 from worker.metrics.progress import ProgressLog
 from worker.security.redaction import Redaction
@@ -38,8 +33,9 @@ __all__ = [
     "FAILED",
     "OK",
     "WorkerProperties",
-    "cluster_id_of",
     "end_with",
+    "log_end",
+    "log_start",
     "plugins_of",
     "start_herder",
     "topic_tracking_of",
@@ -47,13 +43,11 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 OK: Final = 0
 DIED: Final = 1
 COULD_NOT_START: Final = 2
 FAILED: Final = 3
-_CLUSTER_TIMEOUT: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,19 @@ class WorkerProperties:
         return cls(written, worker_values(written, redaction), redaction)
 
 
+def log_start(kind: str, props: WorkerProperties) -> None:
+    """Say what starts: the version, the kind of worker and its brokers."""
+    version = importlib.metadata.version("sluice-connect")
+    logger.info("Sluice %s starts: %s, brokers at %s", version, kind, props.resolved.get("bootstrap.servers"))
+
+
+def log_end(status: int) -> int:
+    """Say that a worker which was up, or on its way, has ended; its exit status."""
+    if status != COULD_NOT_START:
+        logger.info("Stopped")
+    return status
+
+
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
     """Warn of keys that have no effect because they are misspelled."""
     own = {key.name for key in type(config).definitions()}
@@ -80,25 +87,11 @@ def warn_of_unknown_keys(config: WorkerConfig) -> None:
         logger.warning("%s", warning)
 
 
-def cluster_id_of(props: Mapping[str, str]) -> str:
-    """The id of the Kafka cluster; a worker does not start unless a broker tells it."""
-    client = admin(internal_properties(props, ClientKind.ADMIN, "shared-admin"))
-
-    def ask() -> str:
-        try:
-            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
-        except KafkaException as error:
-            raise RetriableError(
-                "Failed to connect to and describe Kafka cluster. Check that a broker answers at "
-                f"bootstrap.servers={props['bootstrap.servers']} and that the security settings are right: {error}"
-            ) from error
-
-    return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
-
-
 def plugins_of(config: WorkerConfig) -> PluginRegistry:
     """The plugins of a worker; :class:`~connect.errors.ConfigError` if its converters are not among them."""
     registry = PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist)
+    for broken in registry.broken:
+        logger.warning("%s", broken)
     for key, kind, name in (
         ("key.converter", PluginKind.CONVERTER, config.key_converter),
         ("value.converter", PluginKind.CONVERTER, config.value_converter),
@@ -142,17 +135,3 @@ def _status(done: Future[Outcome]) -> int:
         return FAILED
     logger.info("All connectors are drained")
     return OK
-
-
-def _interruptible(ask: Callable[[], T]) -> T:
-    """Ask in a thread of its own: the client library may wait for brokers where no signal would interrupt it."""
-    answer: Future[T] = Future()
-
-    def attempt() -> None:
-        try:
-            answer.set_result(ask())
-        except Exception as error:
-            answer.set_exception(error)
-
-    threading.Thread(target=attempt, name="cluster-id", daemon=True).start()
-    return answer.result()

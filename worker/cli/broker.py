@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
+from worker.cli.output import print_progress
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
 from worker.embedded.broker.settings import DEFAULT_HEAP
 
@@ -36,6 +37,7 @@ def broker() -> None:
 def start(folder: Path | None, port: int | None, heap: str, properties: tuple[str, ...]) -> None:
     """Start the broker if it is not running, and leave it running."""
     extra = dict(_property(text) for text in properties)
+    print_progress()
     try:
         info = EmbeddedBroker(_config(folder, port, heap, extra)).start()
     except ConnectError as error:

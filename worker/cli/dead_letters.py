@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from worker.cli.options import client_of, columns, refusals_shown, url_option
+from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.output import columns
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["dlq"]
 
 _PAGE: Final = 200
-_WIDE: Final = 80
+_PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+"""What Kafka's JsonConverter says before it says what is wrong."""
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
 
 
@@ -37,7 +39,7 @@ def list_records(name: str, limit: int, after: str | None, url: str) -> None:
     with refusals_shown(client, name):
         for page in _pages(client, name, limit, after):
             rows += [_row(record, page["replayed"]) for record in page["records"]]
-    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows))
+    click.echo(columns(("RECORD", "REPLAYED", "FROM", "STAGE", "EXCEPTION", "MESSAGE"), rows, cut=True))
     if page["next"] is not None:
         click.echo(f"There are more: --after {page['next']}")
 
@@ -55,7 +57,7 @@ def show(name: str, record: str, url: str) -> None:
     if offset or partition:
         place["after"] = f"{partition}:{offset - 1}" if offset else f"{partition - 1}:{2**63 - 2}"
     with refusals_shown(client, name):
-        records = client.get(name, "dlq", **place)["records"]
+        records = client.get(client.connector_path(name, "dlq"), **place)["records"]
     if not records or (records[0]["partition"], records[0]["offset"]) != (partition, offset):
         raise click.ClickException(f"There is no record {record} in the dead letter queue of connector {name}.")
     click.echo(_detailed(records[0]))
@@ -91,7 +93,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
     absent = {numbers[:2] for numbers in map(_numbers, chosen) if numbers[2] is None}
     with refusals_shown(client, name):
         while following is not None:
-            done = client.post(name, "dlq/replay", following)
+            done = client.post(client.connector_path(name, "dlq", "replay"), following)
             replayed, failed = replayed + len(done["replayed"]), failed + len(done["failed"])
             for item in done["replayed"] if dry_run else ():
                 click.echo(f"{item['partition']}:{item['offset']} to {item['topic']}")
@@ -109,7 +111,7 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
 def _pages(client: RestClient, name: str, limit: int, after: str | None) -> Iterator[dict[str, Any]]:
     while True:
         place = {} if after is None else {"after": after}
-        page = client.get(name, "dlq", limit=min(limit, _PAGE), **place)
+        page = client.get(client.connector_path(name, "dlq"), limit=min(limit, _PAGE), **place)
         yield page
         limit -= len(page["records"])
         after = page["next"]
@@ -119,7 +121,7 @@ def _pages(client: RestClient, name: str, limit: int, after: str | None) -> Iter
 
 def _row(record: dict[str, Any], replayed: dict[str, int]) -> tuple[object, ...]:
     error = record["error"] or {}
-    message = " ".join((error.get("message") or "").split())
+    message = " ".join((error.get("message") or "").split()).removeprefix(_PREAMBLE)
     place = (error.get("topic"), error.get("partition"), error.get("offset"))
     return (
         f"{record['partition']}:{record['offset']}",
@@ -127,7 +129,7 @@ def _row(record: dict[str, Any], replayed: dict[str, int]) -> tuple[object, ...]
         ":".join(str(part) for part in place if part is not None) or None,
         error.get("stage"),
         (error.get("exception") or "").rpartition(".")[2] or None,
-        message[:_WIDE] or None,
+        message or None,
     )
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import resource
+import signal
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
@@ -19,11 +20,16 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
+    "apply": "worker.cli.apply",
     "broker": "worker.cli.broker",
+    "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
+    "run": "worker.cli.run",
+    "status": "worker.cli.status",
+    "validate": "worker.cli.validate",
 }
 
 
@@ -41,7 +47,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="sluice")
+@click.version_option(package_name="sluice-connect", prog_name="sluice")
 def main() -> None:
     """Kafka Connect for people who live in Python and Spark."""
 
@@ -61,8 +67,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_standalone(worker_properties, connectors))
+    sys.exit(run_standalone(worker_properties, connectors, configure_logging()))
 
 
 @main.command()
@@ -79,12 +84,13 @@ def distributed(worker_properties: Path) -> None:
     from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    configure_logging()
-    sys.exit(run_distributed(worker_properties))
+    sys.exit(run_distributed(worker_properties, configure_logging()))
 
 
 def _begin() -> None:
-    """Start what takes long and can run beside the imports."""
+    """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
@@ -94,6 +100,12 @@ def _begin() -> None:
         remedy = "Is the machine out of memory, or at its limit of processes?"
         click.echo(f"The worker could not start its first process: {error}. {remedy}", err=True)
         sys.exit(2)
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(0)
 
 
 def _allow_open_files() -> None:

@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import click
 
-from worker.cli.options import client_of, columns, refusals_shown, url_option
+from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.output import columns
 
 __all__ = ["offsets"]
 
@@ -25,8 +26,8 @@ def show(name: str, url: str) -> None:
     """Show the offsets of the connector NAME, and its lag."""
     client = client_of(url)
     with refusals_shown(client, name):
-        lag = client.get(name, "lag")
-        kept = client.get(name, "offsets")["offsets"] if lag["type"] != "sink" else []
+        lag = client.get(client.connector_path(name, "lag"))
+        kept = client.get(client.connector_path(name, "offsets"))["offsets"] if lag["type"] != "sink" else []
     if lag["type"] == "sink":
         fields = ("topic", "partition", "offset", "end_offset", "lag")
         click.echo(
@@ -82,13 +83,13 @@ def reset(
         body["topics"] = _topics(topics)
     client = client_of(url)
     with refusals_shown(client, name):
-        planned = client.post(name, "offsets/reset", body, dry_run="true")
+        planned = client.post(client.connector_path(name, "offsets", "reset"), body, dry_run="true")
         click.echo(_changes(planned))
         if dry_run:
             return
         if not yes:
             click.confirm(f"Move connector {name} to these offsets?", abort=True)
-        done = client.post(name, "offsets/reset", body)
+        done = client.post(client.connector_path(name, "offsets", "reset"), body)
     if done != planned:
         click.echo("The topics have changed meanwhile; the offsets are now:")
         click.echo(_changes(done))
@@ -103,7 +104,7 @@ def export_offsets(name: str, file: IO[str], url: str) -> None:
     """Write the offsets of the connector NAME as JSON, in the form that ``import`` and PATCH read."""
     client = client_of(url)
     with refusals_shown(client, name):
-        kept = client.get(name, "offsets")
+        kept = client.get(client.connector_path(name, "offsets"))
     file.write(json.dumps(kept, indent=2) + "\n")
 
 
@@ -124,7 +125,7 @@ def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
         click.confirm(f"Set {len(document['offsets'])} offsets of connector {name}?", abort=True)
     client = client_of(url)
     with refusals_shown(client, name):
-        click.echo(client.patch(name, "offsets", {"offsets": document["offsets"]})["message"])
+        click.echo(client.patch(client.connector_path(name, "offsets"), {"offsets": document["offsets"]})["message"])
 
 
 def _row(item: Mapping[str, Any], fields: tuple[str, ...]) -> list[Any]:

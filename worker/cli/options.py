@@ -1,10 +1,12 @@
-"""The parts that commands share which talk to a worker's REST API: options, the client, errors and tables."""
+"""The parts that commands share which talk to a worker's REST API: options, the client and errors."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -12,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from rest.client import RestClient
 
-__all__ = ["client_of", "columns", "refusals_shown", "url_option"]
+__all__ = ["client_of", "refusals_shown", "url_option"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -41,24 +43,23 @@ def client_of(url: str) -> RestClient:
 
 
 @contextmanager
-def refusals_shown(client: RestClient, connector: str) -> Iterator[None]:
-    """Show a refusal of the worker as the command's error, with the commands to type if it must be stopped first."""
+def refusals_shown(client: RestClient, connector: str | None = None) -> Iterator[None]:
+    """Show a refusal of the worker as the command's error.
+
+    If it refuses because ``connector`` has to be stopped first, the commands to type are shown as well.
+    """
     from rest.client import RestError  # noqa: PLC0415
 
     try:
         yield
     except RestError as error:
         text = str(error)
-        if error.status == 400 and _NOT_STOPPED in text:
-            stop = client.stop_command(connector)
-            resume = f"{stop.removesuffix('stop')}resume"
+        if connector is not None and error.status == HTTPStatus.BAD_REQUEST and _NOT_STOPPED in text:
+            stop, resume = (_command(client, change, connector) for change in ("stop", "resume"))
             text += f"\nStop the connector, repeat this command, and resume the connector:\n  {stop}\n  ...\n  {resume}"
         raise click.ClickException(text) from error
 
 
-def columns(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows as a table of text, with a dash for ``None``."""
-    texts = [list(header), *([("-" if cell is None else str(cell)) for cell in row] for row in rows)]
-    widths = [max(len(row[index]) for row in texts) for index in range(len(header))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in texts)
-    return "\n".join(line.rstrip() for line in lines)
+def _command(client: RestClient, change: str, connector: str) -> str:
+    there = [] if client.url == _DEFAULT_URL else ["--url", client.url]
+    return shlex.join(["sluice", "connectors", change, connector, *there])

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
+
+if TYPE_CHECKING:
+    from connect.plugins import PluginEntry
 
 __all__ = ["plugins"]
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _PLUGIN_PATH = click.option(
     "--plugin-path", type=_FOLDER, multiple=True, help="A folder of plugins, as in the worker's plugin.path."
+)
+
+_KINDS: Final = (
+    "source",
+    "sink",
+    "converter",
+    "header_converter",
+    "transformation",
+    "predicate",
+    "config_provider",
 )
 
 
@@ -21,13 +35,30 @@ def plugins() -> None:
 
 @plugins.command("list")
 @_PLUGIN_PATH
-def list_plugins(plugin_path: tuple[Path, ...]) -> None:
-    """List every plugin with its kind and class."""
-    from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
+@click.option("--kind", type=click.Choice(_KINDS), help="Only plugins of this kind.")
+def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
+    """List every plugin with its kind and class, connectors first.
 
-    for entry in PluginRegistry.discover(plugin_path).entries():
-        kind = entry.type or entry.kind.value
-        click.echo(f"{kind:<17} {entry.class_name}")
+    Plugins that do not come with Sluice are imported on trial: what is wrong with one is shown below it, and broken
+    packages at the end.
+    """
+    from connect.plugins import PluginRegistry  # noqa: PLC0415 - only this command needs it
+    from worker.cli.plugin_imports import import_errors  # noqa: PLC0415
+
+    registry = PluginRegistry.discover(plugin_path)
+    listed = [entry for entry in registry.entries() if kind in (None, _kind_of(entry))]
+    errors = import_errors(listed)
+    # Entries come in the order of their names, which sorting keeps within each kind.
+    for entry in sorted(listed, key=lambda entry: _KINDS.index(_kind_of(entry))):
+        click.echo(f"{_kind_of(entry):<17} {entry.class_name}")
+        if entry in errors:
+            click.echo(f"{'':<17} broken: {errors[entry]}")
+    for broken in registry.broken:
+        click.echo(f"{'broken':<17} {broken}")
+
+
+def _kind_of(entry: PluginEntry) -> str:
+    return entry.type or entry.kind.value
 
 
 @plugins.command()

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from connect.errors import ConnectError
+from worker.cli.output import print_progress
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig, Storage
 from worker.embedded.registry.settings import DEFAULT_HEAP
 
@@ -41,6 +42,7 @@ def registry() -> None:
 )
 def start(folder: Path | None, port: int | None, heap: str, storage: str) -> None:
     """Start the registry if it is not running, and leave it running."""
+    print_progress()
     try:
         config = RegistryServerConfig(port=port, heap=heap, storage=Storage(storage))
         info = EmbeddedRegistry(_in_folder(config, folder)).start()

@@ -7,9 +7,7 @@ that is started for that and ends with its answer.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from connect.config import ConfigType
@@ -21,8 +19,9 @@ from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.entry import main as child_main
 from worker.runtime.providers import provider_aliases, provider_class, provider_of, provider_registry, provider_secrets
 from worker.security.redaction import Redaction
+from worker.supervisor.asking import ask
 from worker.supervisor.messages import messages
-from worker.supervisor.process import Child, ForkServerLauncher, Launcher, log_record, ready_children
+from worker.supervisor.process import ForkServerLauncher, Launcher
 
 __all__ = ["ChildProvider", "worker_values"]
 
@@ -97,9 +96,7 @@ class ChildProvider(ConfigProvider):
         A :class:`~connect.errors.ConfigError` names the key of the worker's file that refers to them.
         """
         inquiry = messages.LookUpValues(self._props, self._alias, path, None if keys is None else sorted(keys))
-        with _child(self._launcher, inquiry) as child:
-            report = _answer(child, self._alias, self._patience)
-        match report:
+        match ask(self._launcher, inquiry, f"config provider {self._alias}", self._patience):
             case messages.ValuesFound(values, ttl_ms):
                 self._redaction.add(values.values())
                 return ConfigData(values, ttl_ms)
@@ -107,9 +104,9 @@ class ChildProvider(ConfigProvider):
                 reason = message
             case messages.Failed(trace):
                 reason = f"it failed:\n{trace}"
-            case str():
-                reason = report
-            case _:
+            case str() as reason:
+                pass
+            case report:
                 reason = f"its process answered {type(report).__name__}, which it was not asked for"
         raise self._refused(path, keys, reason)
 
@@ -128,28 +125,3 @@ class ChildProvider(ConfigProvider):
             f"Config provider {self._alias} ({provider_class(self._alias, self._props)}) could not look a value up: "
             f"{reason}. Correct the provider, or its settings config.providers.{self._alias}.param.*"
         )
-
-
-@contextmanager
-def _child(launcher: Launcher, inquiry: messages.LookUpValues) -> Iterator[Child]:
-    child = launcher.launch(f"config provider {inquiry.provider}")
-    try:
-        child.send(inquiry)
-        yield child
-    finally:
-        child.kill()
-        child.join()
-
-
-def _answer(child: Child, alias: str, seconds: float) -> messages.Report | str:
-    """The child's answer, or the reason why there is none."""
-    deadline = time.monotonic() + seconds
-    while (left := deadline - time.monotonic()) > 0:
-        ready_children([child], None, left)
-        for report in child.receive():
-            if not isinstance(report, messages.LogRecord):
-                return report
-            log_record(f"config provider {alias}", report)
-        if child.gone():
-            return f"its process {child.join()}"
-    return f"it did not answer within {seconds:g} s"

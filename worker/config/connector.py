@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from connect.chain.specs import TransformationSpec, transformation_specs
+from connect.chain.specs import TransformationSpec, predicate_specs, transformation_specs
 from connect.chain.tolerance import ErrorPolicy
 from connect.config import (
     HIGH,
@@ -260,14 +260,16 @@ class ConnectorConfig(RestartConfig):
 
     def transformations(self) -> tuple[TransformationSpec, ...]:
         """The transformations in order."""
-        return transformation_specs({key: value for key, value in self.originals.items() if value is not None})
+        return transformation_specs(self._given())
 
     def check(self) -> Iterable[ConfigError]:
+        """The rules of the chain, read from what was given: no mistake elsewhere may hide one of these."""
         yield from super().check()
-        known = set(self.predicates)
-        for alias in self.predicates:
-            yield from self._missing_type(f"predicates.{alias}.type")
-        for alias in self.transforms:
+        predicates = predicate_specs(self._given())
+        known = {spec.alias for spec in predicates}
+        for spec in predicates:
+            yield from self._missing_type(f"{spec.prefix}type")
+        for alias in (spec.alias for spec in self.transformations()):
             prefix = f"transforms.{alias}"
             yield from self._missing_type(f"{prefix}.type")
             predicate = self.originals.get(f"{prefix}.predicate")
@@ -279,6 +281,9 @@ class ConnectorConfig(RestartConfig):
                     "defining a predicate to be negated."
                 )
                 yield ConfigRuleError(reason, f"{prefix}.negate")
+
+    def _given(self) -> dict[str, str]:
+        return {key: value for key, value in self.originals.items() if value is not None}
 
     def _missing_type(self, key: str) -> Iterable[ConfigError]:
         if not self.originals.get(key):
@@ -374,10 +379,12 @@ class SinkConnectorConfig(ConnectorConfig):
     def check(self) -> Iterable[ConfigError]:
         yield from super().check()
         queue = self.errors_deadletterqueue_topic_name
-        if self.topics and self.topics_regex:
+        # As given: a regex that is refused is still one that is set.
+        by_regex = bool((self.originals.get("topics.regex") or "").strip())
+        if self.topics and by_regex:
             text = "topics and topics.regex are mutually exclusive options, but both are set."
             yield ConfigRuleError(text, "topics", "topics.regex")
-        elif not self.topics and not self.topics_regex:
+        elif not self.topics and not by_regex:
             yield ConfigRuleError("Must configure one of topics or topics.regex", "topics", "topics.regex")
         elif queue and queue in self.topics:
             text = (

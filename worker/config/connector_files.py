@@ -13,7 +13,7 @@ from connect.errors import ConnectError
 from worker.herder.connectors.writes import GivenConfig, initial_target
 from worker.stores.config.store import TargetState
 
-__all__ = ["GivenConnector", "read_connector"]
+__all__ = ["GivenConnector", "connector_of", "read_connector", "read_document", "with_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,11 @@ def read_connector(file: Path) -> GivenConnector:
     the REST API takes it (KIP-993), or Java properties. Raises :class:`~connect.errors.ConnectError`, which names the
     file, when it cannot be read or gives no name.
     """
+    return with_name(file, connector_of(file, read_document(file)))
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """Read the object that a file of JSON or properties holds; raise ``ConnectError`` if it cannot be read."""
     try:
         text = file.read_bytes().decode()
     except OSError as error:
@@ -39,10 +44,20 @@ def read_connector(file: Path) -> GivenConnector:
     except UnicodeDecodeError as error:
         raise ConnectError(f"{file} is not text in UTF-8 (byte {error.start}); save it as UTF-8.") from error
     document = _json_object(file, text)
-    if document is None:
-        return _from_properties(file, text)
+    return _properties(file, text) if document is None else document
+
+
+def connector_of(file: Path, document: Mapping[str, Any]) -> GivenConnector:
+    """Return the connector that such an object describes; its name may be missing, and is empty then."""
     config = _texts(document)
-    return _named(file, config) if config is not None else _from_request(file, document)
+    return _given(config) if config is not None else _from_request(file, document)
+
+
+def with_name(file: Path, given: GivenConnector) -> GivenConnector:
+    """Return a connector that has a name; raise ``ConnectError`` if it has none."""
+    if not given.name:
+        raise ConnectError(f"{file} gives no name: set the key name, to one that is not taken.")
+    return given
 
 
 def _json_object(file: Path, text: str) -> dict[str, Any] | None:
@@ -63,12 +78,11 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _from_properties(file: Path, text: str) -> GivenConnector:
+def _properties(file: Path, text: str) -> dict[str, Any]:
     try:
-        config = parse_properties(text)
+        return dict(parse_properties(text))
     except ConnectError as error:
         raise ConnectError(f"{file}: {error}") from error
-    return _named(file, config)
 
 
 def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
@@ -86,14 +100,12 @@ def _from_request(file: Path, document: Mapping[str, Any]) -> GivenConnector:
         target = initial_target(document.get("initial_state"))
     except ConnectError as error:
         raise ConnectError(f"{file}: {error}") from error
-    return _named(file, {**config, "name": name if isinstance(name, str) else None}, target)
+    return _given({**config, "name": name if isinstance(name, str) else None}, target)
 
 
-def _named(file: Path, config: GivenConfig, target: TargetState | None = None) -> GivenConnector:
+def _given(config: GivenConfig, target: TargetState | None = None) -> GivenConnector:
     name = (config.get("name") or "").strip()
-    if not name:
-        raise ConnectError(f"{file} gives no name: set the key name, to one that is not taken.")
-    return GivenConnector(name, {**config, "name": name}, target)
+    return GivenConnector(name, {**config, "name": name} if name else config, target)
 
 
 def _texts(document: Mapping[str, Any]) -> dict[str, str | None] | None:

@@ -110,7 +110,8 @@ class RestartConfig(Config):
 
     def check(self) -> Iterable[ConfigError]:
         yield from super().check()
-        if self.schedule and self.originals.get("run.until") != "drained":
+        # As given: a schedule that cannot be read would end the check, and hide the rules after it.
+        if self.originals.get("schedule") and self.originals.get("run.until") != "drained":
             yield ConfigRuleError(
                 "A connector with a schedule must end by itself: set run.until=drained too.",
                 "schedule",

@@ -26,6 +26,7 @@ from connect.config import (
 )
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
@@ -148,6 +149,23 @@ class WorkerConfig(Config):
         doc="The token endpoints that connectors may name in their overrides, each exactly as it is written there. In "
         "Java this is a system property.",
     )
+    http_allowed_hosts: tuple[str, ...] = option(
+        name=ALLOWED_HOSTS_KEY,
+        default=(),
+        importance=MEDIUM,
+        validator=host_list,
+        doc="The only hosts that HTTP connectors may reach: names, in which * is any text, addresses, and networks "
+        "such as 10.0.0.0/8, which are compared with every address that is connected to. By default all are allowed, "
+        "but for link-local and other addresses where clouds keep credentials: these have to be listed here by "
+        "address.",
+    )
+    http_denied_hosts: tuple[str, ...] = option(
+        name=DENIED_HOSTS_KEY,
+        default=(),
+        importance=MEDIUM,
+        validator=host_list,
+        doc="Hosts that HTTP connectors may not reach, even if they are allowed, in the same form.",
+    )
     oauthbearer_allowed_files: tuple[str, ...] = option(
         name=ALLOWED_FILES_KEY,
         default=(),
@@ -167,6 +185,24 @@ class WorkerConfig(Config):
         importance=MEDIUM,
         doc="Patterns of Spark keys, such as spark.hadoop.fs.s3a.*, that connectors may set with the policies Tuning "
         "and Allowlist; * matches any text. Many Spark keys load code, run commands or name files.",
+    )
+    jdbc_allowed_drivers: tuple[str, ...] = option(
+        default=("sqlite", "postgresql", "mysql", "mariadb"),
+        importance=MEDIUM,
+        doc="The drivers that the URLs of JDBC connectors may name. Others are written as SQLAlchemy has them, such as "
+        "oracle+oracledb.",
+    )
+    jdbc_allowed_options: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides "
+        "those that are known to be harmless. Some options load code, run SQL or name files of the worker.",
+    )
+    connector_datagen_allowed_paths: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
+        "By default any but the worker's own, /proc and /sys. An error never shows what is in the file.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),

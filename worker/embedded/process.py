@@ -11,8 +11,24 @@ from pathlib import Path
 
 from connect.errors import ConnectError
 
-__all__ = ["find_process", "is_process", "launch_daemon", "server_mark", "signal_process", "tail", "wait_gone"]
+__all__ = [
+    "JVM_FLAGS",
+    "find_process",
+    "is_process",
+    "launch_daemon",
+    "server_mark",
+    "signal_process",
+    "tail",
+    "wait_gone",
+]
 
+# A server of this size is ready before the optimising compiler has paid for itself.
+JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+)
 _POLL_SECONDS = 0.01
 _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from connect.errors import ConnectError
 from worker.unit import Unit
 
-__all__ = ["Event", "GenerationLostError", "Joined", "Lost", "MemberRefusedError", "NotJoinedError", "Refused"]
+__all__ = [
+    "Division",
+    "Event",
+    "GenerationLostError",
+    "Joined",
+    "Lost",
+    "MemberRefusedError",
+    "NotJoinedError",
+    "Refused",
+]
 
 
 class NotJoinedError(ConnectError):
@@ -30,27 +39,40 @@ class MemberRefusedError(ConnectError):
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """The work of a group as its leader has divided it.
+
+    ``owners`` has the URL of the worker that runs each unit, ``reported`` the units that members still held when the
+    round began.
+    """
+
+    owners: Mapping[Unit, str]
+    reported: frozenset[Unit]
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """A round is over. ``held`` are the units that this worker runs from now on, ``revoked`` those it must give up.
 
     When the revoked units are gone the herder calls ``rejoin(reason)`` without an offset. The member takes part in no
     other round before, so that no unit is given away while it still runs here. With ``mismatch`` the leader knew older
-    configurations than a member, and nothing changed. Only the leader knows ``owners``, the URL of the worker that
-    runs each unit, and ``reported``, the units that members still held when the round began.
+    configurations than a member, and nothing changed. The leader alone has the ``division`` of the work.
     """
 
     generation: int
     member_id: str
-    leader_id: str
+    protocol_version: int
     leader_url: str
-    is_leader: bool
     mismatch: bool
     config_offset: int
     held: frozenset[Unit]
     revoked: frozenset[Unit]
-    protocol_version: int
-    owners: Mapping[Unit, str] = field(default_factory=dict)
-    reported: frozenset[Unit] = frozenset()
+    division: Division | None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this worker leads."""
+        return self.division is not None
 
 
 @dataclass(frozen=True, slots=True)

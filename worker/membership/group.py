@@ -23,6 +23,7 @@ from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 from worker.membership.events import (
+    Division,
     Event,
     GenerationLostError,
     Joined,
@@ -335,16 +336,13 @@ class GroupMember:
             Joined(
                 generation=joined.generation,
                 member_id=joined.member_id,
-                leader_id=assignment.leader,
+                protocol_version=version,
                 leader_url=assignment.leader_url,
-                is_leader=is_leader,
                 mismatch=mismatch,
                 config_offset=assignment.config_offset,
                 held=self._held,
                 revoked=revoked,
-                protocol_version=version,
-                owners=self._leader.owners if is_leader else {},
-                reported=self._leader.reported if is_leader else frozenset(),
+                division=Division(self._leader.owners, self._leader.reported) if is_leader else None,
             )
         )
 

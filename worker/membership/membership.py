@@ -159,7 +159,9 @@ class GroupMembership:
         """Return the URL of the worker that holds this unit; a worker that does not lead knows only its own units."""
         if self._joined is None:
             return None
-        return self._url if unit in self._joined.held else self._joined.owners.get(unit)
+        if unit in self._joined.held:
+            return self._url
+        return self._joined.division.owners.get(unit) if self._joined.division is not None else None
 
     def may_run_tasks(self, connector: str) -> bool:
         """Whether a task of a connector was assigned in the last round, or still held by a member when it began.
@@ -168,9 +170,9 @@ class GroupMembership:
         round has been out of the group for a session: its tasks have ended with its lease.
         """
         joined = self._joined
-        if joined is None or not joined.is_leader or joined.mismatch or joined.config_offset < self._asked_offset:
+        if joined is None or joined.division is None or joined.mismatch or joined.config_offset < self._asked_offset:
             return True
-        known = (joined.reported, joined.owners, joined.held)
+        known = (joined.division.reported, joined.division.owners, joined.held)
         return any(unit.connector == connector and unit.is_task for units in known for unit in units)
 
 

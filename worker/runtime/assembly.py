@@ -17,10 +17,11 @@ from connect.config import Config, ConfigType
 from connect.connector import Connector
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, PluginRegistry
+from connect.plugins import PluginKind, PluginRegistry, class_name
 from connect.providers import ConfigProvider, resolve_references
 from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.kafka.settings.secrets import client_secrets
@@ -76,7 +77,22 @@ class Assembly:
         resolved = _resolved(props, self.providers, self.on_ttl)
         self.redaction.add(_passwords(config_class, resolved))
         self.check_spark(resolved)
-        return config_class.parse(resolved)
+        for refused in refused_schema_file(self.worker_props, class_name(self.connector_class), resolved):
+            raise refused
+        return config_class.parse(self.with_worker_keys(config_class, resolved))
+
+    def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties of a plugin, with the worker's value of each internal key of it that is a key of the worker.
+
+        By such keys the worker says what connectors may do, such as ``jdbc.allowed.drivers``. What a connector's
+        configuration says of them counts for nothing.
+        """
+        internal = {key.name for key in config_class.definitions() if key.internal}
+        ruled = internal & {key.name for key in WorkerConfig.definitions()}
+        if not ruled:
+            return props
+        own = {key: value for key, value in props.items() if key not in ruled}
+        return own | {key: self.worker_props[key] for key in ruled if key in self.worker_props}
 
     def check_spark(self, task_props: Mapping[str, str] | None = None) -> None:
         """Refuse keys of Spark that the worker's file does not let a connector have, nor its task.
@@ -181,7 +197,8 @@ class Assembly:
     @cached_property
     def connector_config(self) -> Config:
         """The connector's part of its configuration."""
-        return self.connector_class.config_class.parse(self.props)
+        config_class = self.connector_class.config_class
+        return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
         """The connector's configuration with the worker's converters where it names none, and its plugins."""

@@ -15,6 +15,7 @@ from connect.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
 from worker.kafka.topics.creation import NewTopic
+from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
@@ -142,7 +143,7 @@ def _task_and_loop(
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients))
         return bulk, BulkLoop(assembly, control, clients, bulk, tolerance)
     if issubclass(task_class, SinkTask):
-        context = SinkTaskRuntimeContext(control, tolerance, name, reports=_reports(assembly))
+        context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(

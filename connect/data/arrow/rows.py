@@ -13,6 +13,7 @@ from connect.data import logical
 from connect.data.arrow.casting import conform
 from connect.data.arrow.metadata import map_key
 from connect.data.arrow.types import schema_from_arrow_type
+from connect.data.key_hashes import refuse_keys_of_one_hash
 from connect.data.schema import Schema, Type
 from connect.data.shown import shown
 from connect.errors import DataError
@@ -91,6 +92,9 @@ def _maps(array: Any, schema: Schema) -> Iterable[Any]:
     keys = _values(array.keys.slice(start, length), schema.key_schema)
     if schema.key_schema.name not in logical.LOGICAL_NAMES and not schema.key_schema.type.is_primitive:
         keys = [map_key(key) for key in keys]
+    elif schema.key_schema.name == logical.DECIMAL_NAME:
+        for low, high in pairwise(offsets):
+            refuse_keys_of_one_hash(keys[low - start : high - start])
     items = _values(array.items.slice(start, length), schema.value_schema)
     return (
         _dict(keys[low - start : high - start], items[low - start : high - start]) for low, high in pairwise(offsets)

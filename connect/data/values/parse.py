@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+from connect.data.key_hashes import refuse_keys_of_one_hash
 from connect.data.logical import (
     date_schema,
     decimal_schema,
@@ -36,7 +37,6 @@ _TIME: Final = time_schema()
 _TIMESTAMP: Final = timestamp_schema()
 
 _DEEPEST: Final = 100
-_MOST_ALIKE: Final = 1000
 _TOKEN: Final = re.compile(r'[:,{}\[\]"]|(?:\\(?:.|\Z)|[^\\:,{}\[\]"])+', re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,10})?")
 _CLOCK: Final = r"(\d+):(\d+):(\d+)\.(\d+)Z"
@@ -261,7 +261,7 @@ def _array_of(elements: list[SchemaAndValue | None]) -> SchemaAndValue:
 def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | None]) -> SchemaAndValue:
     key_schema, value_schema = _common_schema(keys), _common_schema(values)
     python_keys = [_schemaless(key) if key_schema is None else _aligned(key_schema, key) for key in keys]
-    _check_hashes(python_keys)
+    refuse_keys_of_one_hash(python_keys)
     entries = dict(zip(python_keys, values, strict=True))
     if key_schema is not None:
         _refuse_null(value_schema, values, entries.values())
@@ -270,12 +270,6 @@ def _map_of(keys: list[SchemaAndValue | None], values: list[SchemaAndValue | Non
         return (SchemaAndValue if keys and key_schema is None else _kind(values))(None, untyped)
     aligned = {key: _aligned(value_schema, value) for key, value in entries.items()}
     return SchemaAndValue(Schema.map(key_schema, value_schema), aligned)
-
-
-def _check_hashes(keys: list[Any]) -> None:
-    """Refuse many keys of one hash: a dict compares them all with each other, and numbers can be chosen so."""
-    if len(keys) > _MOST_ALIKE and len(set(map(str, keys))) - len(set(map(hash, keys))) > _MOST_ALIKE:
-        raise DataError(f"More than {_MOST_ALIKE} keys of a map have the hash of another")
 
 
 def _refuse_null(

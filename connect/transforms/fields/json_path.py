@@ -94,6 +94,10 @@ def _closing(path: str, opening: int) -> int:
         if quoted := _QUOTED.match(path, at):
             at = quoted.end()
             continue
+        if path[at] == "\\":
+            # What it escapes opens nothing; so a quote without an end is looked for once.
+            at += 2
+            continue
         depth += {"[": 1, "]": -1}.get(path[at], 0)
         at += 1
         if depth == 0:

@@ -17,6 +17,7 @@ from connect.config import (
     unique_list,
     validator,
 )
+from connect.extras import how_to_install
 from connect.transforms.fields.field_path import FieldSyntax
 
 __all__ = [
@@ -25,7 +26,7 @@ __all__ = [
     "parse_pairs",
     "rename_pairs",
     "replace_null_with_default",
-    "split_pair",
+    "split_at_colons",
     "unique_names",
 ]
 
@@ -53,7 +54,7 @@ def field_syntax_version() -> FieldSyntax:
     )
 
 
-def split_pair(text: str) -> list[str]:
+def split_at_colons(text: str) -> list[str]:
     """The parts of ``text`` between colons. As in Java, empty parts at the end are dropped."""
     parts = text.split(":")
     while len(parts) > 1 and not parts[-1]:
@@ -65,13 +66,13 @@ def split_pair(text: str) -> list[str]:
 def rename_pairs(key: str, value: Collection[str]) -> None:
     """Refuse an item that is not two names with a colon between them."""
     for item in value:
-        if len(split_pair(item)) != 2:
+        if len(split_at_colons(item)) != 2:
             raise invalid_value(key, value, f"Invalid rename mapping: {item}")
 
 
 def parse_pairs(items: Iterable[str]) -> dict[str, str]:
     """Parse pairs such as ``old:new`` to a map."""
-    parts = [split_pair(item) for item in items]
+    parts = [split_at_colons(item) for item in items]
     return {pair[0]: pair[1] for pair in parts}
 
 
@@ -80,5 +81,5 @@ def optional_library(module: str, extra: str, key: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        text = f"{key} needs the Python module {module}, which is not installed: pip install 'sluice[{extra}]'"
+        text = f"{key} needs the Python module {module}, which is not installed: {how_to_install(extra)}"
         raise ConfigRuleError(text, key) from error

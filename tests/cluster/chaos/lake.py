@@ -11,8 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from cluster.chaos.pipelines import RESTARTS
 from cluster.chaos.requests_in_outages import put_config
+from cluster.chaos.workload import RESTARTS
 from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster

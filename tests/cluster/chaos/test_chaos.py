@@ -17,9 +17,9 @@ import pytest
 
 from cluster.chaos.conductor import Conductor
 from cluster.chaos.lake import Lake
-from cluster.chaos.pipelines import Pipelines
 from cluster.chaos.plan import Kind, Victim, draw
 from cluster.chaos.report import missed, report
+from cluster.chaos.workload import Workload
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.workers.cluster import Cluster
 
@@ -67,7 +67,7 @@ class Scene:
     """What the kills are of."""
 
     conductor: Conductor
-    pipelines: Pipelines
+    workload: Workload
 
 
 @pytest.fixture
@@ -92,13 +92,13 @@ def scene(mortal: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
     plain = Cluster(tmp_path / "plain", mortal.bootstrap, 2, **SHORT)
     files = tmp_path / "files"
     files.mkdir()
-    pipelines = Pipelines(files, mortal.bootstrap, exact, plain)
-    conductor = Conductor(mortal, {"exact": exact, "plain": plain}, pipelines.reconfigure)
+    workload = Workload(files, mortal.bootstrap, exact, plain)
+    conductor = Conductor(mortal, {"exact": exact, "plain": plain}, workload.reconfigure)
     try:
         exact.start()
         plain.start()
-        pipelines.create()
-        yield Scene(conductor, pipelines)
+        workload.create()
+        yield Scene(conductor, workload)
     finally:
         conductor.close()
         exact.close()
@@ -109,7 +109,7 @@ def scene(mortal: ProxiedBroker, tmp_path: Path) -> Iterator[Scene]:
 def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed: int) -> None:
     conductor = scene.conductor
     steps = draw(seed, KILLS - SPARK_KILLS, VICTIMS)
-    with scene.pipelines.input:
+    with scene.workload.input:
         for first in range(0, len(steps), AT_ONCE):
             for step in steps[first : first + AT_ONCE]:
                 conductor.carry_out(step)
@@ -117,7 +117,7 @@ def test_nothing_is_lost_and_nothing_doubled_that_may_not_be(scene: Scene, seed:
         for phase in missed(conductor.hits):
             conductor.aim(phase)
             conductor.settle()
-    account = scene.pipelines.account()
+    account = scene.workload.account()
     print("\n".join([report(seed, conductor.hits), *account]))
     assert not missed(conductor.hits)
 

@@ -98,10 +98,13 @@ class Cluster:
         return [worker for worker in self.workers if worker.lives and worker not in self._frozen]
 
     def leader(self) -> ClusterWorker:
-        """The worker that leads, as its log says."""
-        urls = {worker: re.findall(r"Generation (\d+): (\S+) leads", worker.log()) for worker in self.live}
-        _, url = max((found[-1] for found in urls.values() if found), key=lambda item: int(item[0]))
-        return next(worker for worker in self.live if worker.url() == url)
+        """The worker that leads, as the logs say; if the one that led has ended, the one that follows it."""
+        return wait_until("a live worker leads", self._leader, _PATIENCE)
+
+    def _leader(self) -> ClusterWorker | None:
+        told = [re.findall(r"Generation (\d+): (\S+) leads", worker.log())[-1:] for worker in self.live]
+        _, url = max(itertools.chain.from_iterable(told), key=lambda item: int(item[0]), default=("", ""))
+        return next((worker for worker in self.live if worker.url() == url), None)
 
     def followers(self) -> list[ClusterWorker]:
         """The live workers that do not lead."""

@@ -60,7 +60,7 @@ def resolve_java_connect() -> JavaConnectJars:
     """Java and the jars, fetched if they are missing; a ``ConnectError`` says why they cannot be had."""
     java = find_java()
     lock = read_lock(_LOCK)
-    paths = dict(zip(lock, resolve_jars(lock, java=java, home=sluice_home()), strict=True))
+    paths = dict(zip(lock, resolve_jars(lock, home=sluice_home()), strict=True))
     plugin = tuple(path for jar, path in paths.items() if jar.artifact == _PLUGIN)
     return JavaConnectJars(java.executable, tuple(path for path in paths.values() if path not in plugin), plugin)
 

@@ -16,13 +16,13 @@ from worker.embedded.ports import any_port
 
 
 def test_kafka_connect_py(standalone: Callable[..., StandaloneWorker], topic: str, tmp_path: Path) -> None:
-    client = kafka_connect.KafkaConnect(url=standalone().start().url().rstrip("/"))
+    worker = standalone().start()
+    client = kafka_connect.KafkaConnect(url=worker.url().rstrip("/"))
     assert client.get_cluster_info()["kafka_cluster_id"]
     config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "in.txt"), "topic": topic}
     client.create_connector({"name": "lines", "config": config})
-    wait_until(
-        "it runs", lambda: [task["state"] for task in client.get_connector_status("lines")["tasks"]] == ["RUNNING"]
-    )
+    # As with Kafka Connect there is no status (404) before its first state is written; the client raises that.
+    worker.wait_for_states("lines", "RUNNING", "RUNNING")
     assert client.get_connector("lines")["type"] == "source"
     assert client.get_connector_task_status("lines", 0)["state"] == "RUNNING"
     client.update_connector("lines", config | {"batch.size": "5"})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +13,9 @@ from click.testing import CliRunner
 
 from connect.errors import PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry, UnlistedPluginError, read_entries
+from worker.app.worker import plugins_of
 from worker.cli.main import main
+from worker.config.worker import StandaloneConfig
 
 PREDICATE = """
 from connect.config import Config
@@ -53,10 +58,101 @@ def test_a_module_that_another_folder_has_too_is_not_taken_for_it(tmp_path: Path
         ('predicate = ["m.Mine"]\n', r"write \[\[predicate\]\]"),
     ],
 )
-def test_a_file_of_the_wrong_form_is_refused(tmp_path: Path, listed: str, wrong: str) -> None:
+def test_a_folder_whose_file_has_the_wrong_form_is_skipped_and_told_of(tmp_path: Path, listed: str, wrong: str) -> None:
     folder(tmp_path / "one", "m", listed)
-    with pytest.raises(PluginError, match=wrong):
-        PluginRegistry.discover([tmp_path])
+    folder(tmp_path / "two", "module_of_two")
+    registry = PluginRegistry.discover([tmp_path])
+    (broken,) = registry.broken
+    assert broken.name == f"Folder {tmp_path / 'one'}"
+    assert re.search(wrong, broken.error)
+    assert registry.find(PluginKind.PREDICATE, "Mine").class_name == "module_of_two.Mine"
+
+
+def distribution(site: Path, package: str, files: dict[str, str]) -> None:
+    """Install a distribution with an entry point for ``package``, as a wheel leaves it."""
+    metadata = site / f"{package}-1.2.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+    (metadata / "entry_points.txt").write_text(f"[sluice.plugins]\nmine = {package}\n")
+    for name, text in files.items():
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(text)
+    sys.path.insert(0, str(site))
+
+
+LISTED = '[[predicate]]\nclass = "{}.mine.Mine"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "wrong"),
+    [
+        ({"half/__init__.py": ""}, "There is no .*half/plugins.toml. Write one, and have it packed with the package"),
+        ({"half/__init__.py": "", "half/plugins.toml": "[["}, "plugins.toml cannot be read as TOML"),
+        ({"half.py": ""}, "half is a module and no package, so it cannot hold plugins.toml"),
+        ({}, "There is no package half. Install it again"),
+    ],
+)
+def test_a_package_that_is_broken_is_skipped_and_told_of(tmp_path: Path, files: dict[str, str], wrong: str) -> None:
+    distribution(tmp_path / "half", "half", files)
+    distribution(tmp_path / "whole", "whole", {"whole/plugins.toml": LISTED.format("whole")})
+    registry = PluginRegistry.discover(())
+    (broken,) = registry.broken
+    assert broken.name == "Package half (entry point mine of sluice.plugins in half 1.2)"
+    assert re.search(wrong, broken.error)
+    assert registry.find(PluginKind.PREDICATE, "Mine").class_name == "whole.mine.Mine"
+    with pytest.raises(PluginError, match=f"available connectors are: .* Package half .* is skipped: .*{wrong}"):
+        registry.find(PluginKind.CONNECTOR, "HalfSource")
+
+
+def test_a_broken_package_does_not_stop_a_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    distribution(tmp_path, "half", {"half/__init__.py": ""})
+    with caplog.at_level(logging.WARNING):
+        registry = plugins_of(StandaloneConfig.parse(WORKER | {"offset.storage.file.filename": str(tmp_path / "o")}))
+    assert registry.find(PluginKind.CONNECTOR, "FileStreamSource")
+    (warning,) = caplog.messages
+    assert warning.startswith("Package half (entry point mine of sluice.plugins in half 1.2) is skipped: There is no ")
+
+
+WORKER = {
+    "bootstrap.servers": "unused:1",
+    "key.converter": "StringConverter",
+    "value.converter": "JsonConverter",
+}
+
+
+def test_the_list_shows_connectors_first_and_what_is_broken(tmp_path: Path) -> None:
+    folder(tmp_path / "good", "module_of_good")
+    folder(tmp_path / "needy", "needy", '[[connector]]\nclass = "needy.Needy"\ntype = "sink"\n')
+    (tmp_path / "needy" / "needy.py").write_text("print('x')\nimport module_that_is_not_there\n")
+    folder(tmp_path / "deadly", "deadly")
+    (tmp_path / "deadly" / "deadly.py").write_text("import os\nos._exit(7)\n")
+    folder(tmp_path / "formless", "formless", "[[")
+    shown = CliRunner().invoke(main, ["plugins", "list", "--plugin-path", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    lines = shown.output.splitlines()
+    kinds = list(dict.fromkeys(line.split()[0] for line in lines if not line.startswith(" ")))
+    assert kinds == [
+        "source",
+        "sink",
+        "converter",
+        "header_converter",
+        "transformation",
+        "predicate",
+        "config_provider",
+        "broken",
+    ]
+    after = {line.split()[-1]: following for line, following in itertools.pairwise(lines)}
+    assert after["needy.Needy"].strip() == (
+        "broken: Class needy.Needy needs the module module_that_is_not_there, which is not installed."
+    )
+    assert after["deadly.Mine"].strip() == "broken: The process ended with status 7 while it was imported."
+    assert "broken" not in after["module_of_good.Mine"]
+    assert f"Folder {tmp_path / 'formless'} is skipped: " in lines[-1]
+
+
+def test_the_list_takes_a_kind() -> None:
+    shown = CliRunner().invoke(main, ["plugins", "list", "--kind", "sink"])
+    assert {line.split()[0] for line in shown.output.splitlines()} == {"sink"}
 
 
 @pytest.mark.parametrize("name", ["io.confluent.connect.jdbc.JdbcSinkConnector", "com.example.Connector"])

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from connect.data import ArrowColumn, Column, Schema, ValueColumn, date_schema, decimal_schema, time_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
-from equipment.strategies.schemas import schemas, structs, values_of
+from equipment.strategies.schemas import schemas, structs
+from equipment.strategies.values import values_of
 from equipment.vectors import encoded
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")

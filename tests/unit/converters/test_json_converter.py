@@ -25,7 +25,8 @@ from connect.data import (
 )
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
-from equipment.strategies.schemas import schemaless_values, schemas, schemas_and_values, values_of
+from equipment.strategies.schemas import schemas, schemas_and_values
+from equipment.strategies.values import schemaless_values, values_of
 from equipment.vectors import encoded
 
 Outcome = list[tuple[Schema | None, Any]] | type[DataError]

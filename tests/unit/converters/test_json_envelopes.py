@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from connect.data import Schema, ValueColumn, decimal_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
-from equipment.strategies.schemas import schemas, values_of
+from equipment.strategies.schemas import schemas
+from equipment.strategies.values import values_of
 from equipment.vectors import encoded
 
 ORDER = Schema.struct(

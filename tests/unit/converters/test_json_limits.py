@@ -26,7 +26,8 @@ from connect.data import (
 )
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
-from equipment.strategies.schemas import schemaless_values, schemas, values_of
+from equipment.strategies.schemas import schemas
+from equipment.strategies.values import schemaless_values, values_of
 
 MOST_DEPTH = 500
 MOST_SCHEMA_DEPTH = 100

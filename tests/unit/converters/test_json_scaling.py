@@ -191,3 +191,49 @@ def test_a_schema_that_uses_its_parts_twice_a_level_is_refused_before_it_fills_t
             json_converter.from_connect("t", schema, {})
         with pytest.raises(DataError, match="parts"):
             json_converter.from_connect_column("t", ValueColumn([{}], schema))
+
+
+DECIMAL_KEYS = (
+    '{"type":"map","keys":{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal",'
+    '"parameters":{"scale":"0"}},"values":{"type":"int32"}}'
+)
+PRIME = 2**61 - 1
+"""The numbers that are so far apart have one hash."""
+KEYS: dict[str, tuple[str, Callable[[int], list[object]]]] = {
+    "one key over and over": (
+        '{"type":"map","keys":{"type":"int32"},"values":{"type":"int32"}}',
+        lambda size: [7] * size,
+    ),
+    "one decimal over and over": (DECIMAL_KEYS, lambda size: [7] * size),
+    "many decimals": (DECIMAL_KEYS, lambda size: list(range(size))),
+    "decimals of one hash": (DECIMAL_KEYS, lambda size: [PRIME * number for number in range(1, size)]),
+    "decimals of two hashes": (DECIMAL_KEYS, lambda size: [PRIME * number + number % 2 for number in range(1, size)]),
+}
+
+
+def map_message(schema: str, keys: list[object]) -> bytes:
+    return f'{{"schema":{schema},"payload":{json.dumps([[key, 1] for key in keys])}}}'.encode()
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("by", ["row", "column"])
+def test_maps_are_read_in_linear_time(kind: str, by: str) -> None:
+    schema, keys = KEYS[kind]
+    json_converter = converter(decimal_format="NUMERIC")
+
+    def reading(size: int) -> Callable[[], object]:
+        message = map_message(schema, keys(size))
+        if by == "row":
+            return lambda: json_converter.to_connect("t", message)
+        return lambda: json_converter.to_connect_column("t", [message] * 2)
+
+    assert_grows_evenly(attempt, reading, 1500)
+
+
+def test_decimals_of_one_hash_make_no_map() -> None:
+    keys: list[object] = [PRIME * number for number in range(1, 400)]
+    json_converter = converter()
+    with pytest.raises(DataError, match="more than 100 keys of one hash"):
+        json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys))
+    assert len(json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys[:100])).value) == 100
+    assert len(json_converter.to_connect("t", map_message(DECIMAL_KEYS, keys[:1] * 400)).value) == 1

@@ -26,7 +26,7 @@ from converters.numbers import (
 )
 from converters.string import StringConverter
 from converters.universal import UniversalConverter
-from equipment.strategies.schemas import texts
+from equipment.strategies.values import texts
 
 NUMBERS: list[tuple[type[UniversalConverter[Any]], int]] = [
     (ShortConverter, 16),

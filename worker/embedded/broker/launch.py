@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import struct
@@ -17,22 +18,17 @@ from worker.embedded.broker.archive import class_archive
 from worker.embedded.broker.folder import BrokerFolder, BrokerState, format_storage
 from worker.embedded.broker.settings import BrokerConfig, Ports, is_plaintext, render_properties, server_properties
 from worker.embedded.ports import HOST, any_port, choose_port, is_free
-from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["DEFAULT_PORT", "becomes_ready", "choose_ports", "is_ready", "launch_broker"]
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 9092
 
 _JARS = Path(__file__).with_name("broker.jars")
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-# A broker of this size is ready before the optimising compiler has paid for itself.
-_JVM_FLAGS = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-XX:+ExitOnOutOfMemoryError",
-)
 _PORT_TRIES = 3
 _PROBE_SECONDS = 1.0
 _METADATA, _VERSION, _CORRELATION = 3, 4, 1
@@ -99,20 +95,21 @@ def _launch(
     home = sluice_home(environ).absolute()
     java = find_java(environ=environ)
     jars = read_lock(_JARS)
-    class_path = os.pathsep.join(map(str, resolve_jars(jars, java=java, home=home, environ=environ)))
+    class_path = os.pathsep.join(map(str, resolve_jars(jars, home=home, environ=environ)))
     ports = choose_ports(config.port, None if last is None else last.ports)
     properties = server_properties(ports, folder.data, config.properties)
     folder.properties.write_text(render_properties(properties), encoding="ascii")
     format_storage(folder.data)
     folder.rotate_log()
-    archive = class_archive(home / "archives", java, (*_JVM_FLAGS, class_path))
+    archive = class_archive(home / "archives", java, (*JVM_FLAGS, class_path))
     command = [
-        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, *archive.flags),
+        *(str(java.executable), f"-Xmx{config.heap}", *JVM_FLAGS, *archive.flags),
         *(server_mark("broker", folder.data), f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"),
         *("-cp", class_path, "kafka.Kafka", str(folder.properties)),
     ]
-    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     version = next(jar.version for jar in jars if jar.artifact == "kafka-clients")
+    logger.info("Starting Apache Kafka %s on port %d.", version, ports.broker)
+    pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     state = BrokerState(pid, ports, version, properties=dict(config.properties))
     if archive.partial is not None:
         state = replace(state, archive=str(archive.path), partial_archive=str(archive.partial))

@@ -12,7 +12,6 @@ from pathlib import Path
 from connect.errors import ConnectError
 from connect.jvm.home import file_lock
 from connect.jvm.jars import Jar, read_lock, resolve_jars
-from connect.jvm.java import Java
 
 __all__ = ["application_jar", "registry_archive", "unpacked"]
 
@@ -26,10 +25,10 @@ def registry_archive() -> Jar:
     return archive
 
 
-def application_jar(java: Java, home: Path, environ: Mapping[str, str] = os.environ) -> Path:
+def application_jar(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The jar to start, in ``home``/applications; it is fetched and unpacked if it is missing."""
     archive = registry_archive()
-    (path,) = resolve_jars([archive], java=java, home=home, environ=environ)
+    (path,) = resolve_jars([archive], home=home, environ=environ)
     return unpacked(path, home / "applications" / f"{archive.artifact}-{archive.version}-{archive.sha256[:12]}") / _MAIN
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import logging
 from collections.abc import Mapping
 
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from worker.embedded.ports import HOST, any_port, choose_port
-from worker.embedded.process import launch_daemon, server_mark, tail
+from worker.embedded.process import JVM_FLAGS, launch_daemon, server_mark, tail
 from worker.embedded.registry.application import application_jar, registry_archive
 from worker.embedded.registry.folder import RegistryFolder, RegistryState
 from worker.embedded.registry.settings import RegistryServerConfig, system_properties
@@ -17,17 +18,13 @@ from worker.embedded.server import clear_the_way, wait_ready, where_to_look
 
 __all__ = ["API_PATH", "DEFAULT_PORT", "LEAST_JAVA", "becomes_ready", "launch_registry"]
 
+logger = logging.getLogger(__name__)
+
 API_PATH = "/apis/ccompat/v7"
 """The path at which the registry serves Confluent's API."""
 DEFAULT_PORT = 8081
 LEAST_JAVA = 21
 
-_JVM_FLAGS = (
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:-UsePerfData",
-    "-XX:+ExitOnOutOfMemoryError",
-)
 _PORT_TRIES = 3
 _PROBE_SECONDS = 2.0
 
@@ -64,15 +61,16 @@ def _launch(
     config: RegistryServerConfig, folder: RegistryFolder, last: RegistryState | None, environ: Mapping[str, str]
 ) -> RegistryState:
     java = find_java(LEAST_JAVA, environ=environ)
-    application = application_jar(java, sluice_home(environ).absolute(), environ)
+    application = application_jar(sluice_home(environ).absolute(), environ)
     port = choose_port(config.port, None if last is None else last.port, DEFAULT_PORT)
     folder.data.mkdir(parents=True, exist_ok=True)
     folder.rotate_log()
     command = [
-        *(str(java.executable), f"-Xmx{config.heap}", *_JVM_FLAGS, server_mark("registry", folder.data)),
+        *(str(java.executable), f"-Xmx{config.heap}", *JVM_FLAGS, server_mark("registry", folder.data)),
         *system_properties(config, port, any_port(taken=port), folder.data),
         *("-jar", str(application)),
     ]
+    logger.info("Starting Apicurio Registry %s on port %d.", registry_archive().version, port)
     pid = launch_daemon(command, log=folder.log, environ={"MALLOC_ARENA_MAX": "2", **environ})
     state = RegistryState(pid, port, registry_archive().version, config.storage)
     folder.write_state(state)

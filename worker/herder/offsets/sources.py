@@ -70,12 +70,12 @@ class OffsetLayers:
         """Every source partition of a connector, with its offset."""
 
         def own_read(report: Report) -> None:
-            assert isinstance(report, messages.OwnOffsets)
+            assert isinstance(report, messages.DedicatedOffsets)
             kept = self._store.of_connector(name)
             self._then(request, kept, lambda pairs: go_on(layered(report.offsets, pairs)))
 
         if may_have_own_topic(config):
-            self._inquiries.answer(messages.ReadOwnOffsets(dict(config), self._worker_props), request, own_read)
+            self._inquiries.answer(messages.ReadDedicatedOffsets(dict(config), self._worker_props), request, own_read)
         else:
             self._then(request, self._store.of_connector(name), go_on)
 

@@ -7,7 +7,6 @@ looks for it anew in the group of the client, and an admin client has none (libr
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
@@ -18,13 +17,13 @@ from kafka.structs import TopicPartition
 
 from connect.errors import ConnectError
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
+from worker.kafka.groups.coordinator import once_coordinated
 from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]
 
 T = TypeVar("T")
 
-_LOOK_AGAIN: Final = 0.2
 _IN_USE: Final = (errors.NonEmptyGroupError, errors.GroupSubscribedToTopicError)
 _MOVING: Final = (
     errors.CoordinatorLoadInProgressError,
@@ -46,7 +45,7 @@ def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[t
     """
     try:
         with _admin(client) as admin:
-            answer = _settled(lambda: admin.list_group_offsets({group: None})[group], timeout)
+            answer = _answered(lambda: admin.list_group_offsets({group: None})[group], timeout)
     except errors.GroupIdNotFoundError:
         return {}
     except errors.KafkaError as error:
@@ -63,7 +62,7 @@ def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[
     partitions = [TopicPartition(*place) for place in places]
     try:
         with _admin(client) as admin:
-            for answer in _settled(lambda: admin.delete_group_offsets(group, partitions), timeout).values():
+            for answer in _answered(lambda: admin.delete_group_offsets(group, partitions), timeout).values():
                 if answer not in _FORGOTTEN:
                     raise answer
     except errors.GroupIdNotFoundError:
@@ -84,13 +83,6 @@ def _admin(client: ClientProperties) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
-def _settled(ask: Callable[[], T], timeout: float) -> T:
+def _answered(ask: Callable[[], T], timeout: float) -> T:
     """The answer, once the group has a coordinator."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return ask()
-        except _MOVING:
-            if time.monotonic() >= deadline:
-                raise
-        time.sleep(_LOOK_AGAIN)
+    return once_coordinated(ask, lambda error: isinstance(error, _MOVING), timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeAlias, TypeVar
@@ -11,6 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, NotFoundError
+from worker.kafka.groups.coordinator import once_coordinated
 from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["ConsumerGroup", "GroupOffsets"]
@@ -21,7 +21,6 @@ GroupOffsets: TypeAlias = Mapping[tuple[str, int], int]
 T = TypeVar("T")
 
 _TIMEOUT: Final = 30.0
-_LOOK_AGAIN: Final = 0.2
 _UNKNOWN: Final = frozenset(
     (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 )
@@ -63,7 +62,7 @@ class ConsumerGroup:
     def delete(self) -> None:
         """Forget every offset, by deleting the group."""
         try:
-            _settled(lambda: self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group])
+            _answered(lambda: self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group])
         except KafkaException as error:
             if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
                 raise self._refused("reset", error) from error
@@ -81,7 +80,7 @@ class ConsumerGroup:
         places = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         asked = [ConsumerGroupTopicPartitions(self._group, places)]
         try:
-            answer = _settled(
+            answer = _answered(
                 lambda: self._admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group]
             )
         except KafkaException as error:
@@ -108,16 +107,13 @@ class ConsumerGroup:
         )
 
 
-def _settled(ask: Callable[[], Future[T]]) -> T:
-    """The answer, once the group has a coordinator; a new or restarted cluster needs a moment for that."""
-    deadline = time.monotonic() + _TIMEOUT
-    while True:
-        try:
-            return ask().result()
-        except KafkaException as error:
-            if _code(error) not in _MOVING or time.monotonic() >= deadline:
-                raise
-        time.sleep(_LOOK_AGAIN)
+def _answered(ask: Callable[[], Future[T]]) -> T:
+    """The answer, once the group has a coordinator."""
+    return once_coordinated(lambda: ask().result(), _is_moving, _TIMEOUT)
+
+
+def _is_moving(error: Exception) -> bool:
+    return isinstance(error, KafkaException) and _code(error) in _MOVING
 
 
 def _error(error: KafkaException) -> Any:

@@ -6,6 +6,7 @@ brought to the nearest one that librdkafka allows: such numbers stand for "never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from connect.errors import ConfigError
@@ -20,12 +21,16 @@ __all__ = [
     "one_of",
     "parse_integer",
     "secret",
+    "servers",
     "text",
 ]
 
 Conversion = Callable[[str, str], PropertyValue]
 
 INT_MAX = 2**31 - 1
+
+_HOST = re.compile(r"[\w%.-]+")
+_SERVER = re.compile(r"(?:\w+://)?(?:[\w%.-]+|\[[\w%.:]+\]):\d{1,5}")
 
 
 def parse_integer(key: str, value: str) -> int:
@@ -69,6 +74,16 @@ def boolean(key: str, value: str) -> PropertyValue:
 def text(_key: str, value: str) -> PropertyValue:
     """Any text, without the blanks around it."""
     return value.strip()
+
+
+def servers(key: str, value: str) -> PropertyValue:
+    """Pairs of host and port with commas between them; a protocol may stand before each, as in Java."""
+    items = [item for item in map(str.strip, value.split(",")) if item]
+    for item in items:
+        if _SERVER.fullmatch(item) is None:
+            example = f"{item}:9092" if _HOST.fullmatch(item) else "localhost:9092"
+            raise ConfigError(key, value, f"{item!r} is not of the form host:port. Write for example {example}")
+    return ",".join(items)
 
 
 def secret(_key: str, value: str) -> PropertyValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from worker.kafka.settings.conversion import INT_MAX, Conversion, boolean, integer, kilobytes, one_of, text
+from worker.kafka.settings.conversion import INT_MAX, Conversion, boolean, integer, kilobytes, one_of, servers, text
 from worker.kafka.settings.kind import ClientKind
 
 __all__ = [
@@ -83,7 +83,7 @@ def _same(name: str, convert: Conversion = text, note: str = "") -> Mapped:
 
 
 _ANY_CLIENT: dict[str, Decision] = {
-    "bootstrap.servers": _same("metadata.broker.list"),
+    "bootstrap.servers": _same("metadata.broker.list", servers),
     "client.id": _same("client.id"),
     "client.dns.lookup": _same(
         "client.dns.lookup",

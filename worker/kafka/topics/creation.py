@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from connect.java.regex import regex_from_java
 
-__all__ = ["BROKER_DEFAULT", "NewTopic", "TopicCreationGroup", "TopicCreationGroups"]
+__all__ = ["BROKER_DEFAULT", "NewTopic", "TopicCreationGroup", "TopicCreationGroups", "refused_topic_creation"]
 
 BROKER_DEFAULT = -1
 """Leaves the number of partitions, or of replicas, to the broker."""
@@ -92,8 +93,37 @@ class TopicCreationGroups:
         return self.group_of(topic).new_topic(topic)
 
 
+def refused_topic_creation(connector: Mapping[str, str]) -> Iterator[ConfigError]:
+    """Yield what is wrong with each key of each group; a group that is listed twice is not said here."""
+    if not any(key.startswith(_PREFIX) for key in connector):
+        return
+    for name in dict.fromkeys((_DEFAULT_GROUP, *_listed(connector))):
+        prefix, required = f"{_PREFIX}{name}.", name == _DEFAULT_GROUP
+        counts = (
+            ("replication.factor", _LARGEST_REPLICATION_FACTOR, _REPLICATION_RULE),
+            ("partitions", _LARGEST_PARTITIONS, _PARTITIONS_RULE),
+        )
+        for own, largest, rule in counts:
+            key = prefix + own
+            default = None if required else BROKER_DEFAULT
+            yield from _error_of(partial(_count, key, connector.get(key), default, largest, rule))
+        for own in () if required else ("include", "exclude"):
+            yield from _error_of(partial(_pattern, prefix + own, connector.get(prefix + own, "")))
+
+
+def _error_of(read: Callable[[], object]) -> Iterator[ConfigError]:
+    try:
+        read()
+    except ConfigError as error:
+        yield error
+
+
+def _listed(connector: Mapping[str, str]) -> list[str]:
+    return [name.strip() for name in connector.get(_GROUPS, "").split(",") if name.strip()]
+
+
 def _group_names(connector: Mapping[str, str]) -> list[str]:
-    names = [name.strip() for name in connector.get(_GROUPS, "").split(",") if name.strip()]
+    names = _listed(connector)
     if len(set(names)) < len(names):
         raise ConfigError(_GROUPS, connector[_GROUPS], "Duplicate alias provided.")
     return [name for name in names if name != _DEFAULT_GROUP]

@@ -8,7 +8,7 @@ from typing import Final
 from connect.chain.records import RawRecord
 from worker.config.connector import SinkConnectorConfig
 from worker.runtime.dead_letters.dead_letter import DeadLetter
-from worker.runtime.sink.topic_choice import KAFKAS_OWN, TopicChoice
+from worker.runtime.sink.topic_choice import INTERNAL_TOPICS, TopicChoice
 
 __all__ = ["DeadLetterOrigins", "internal_topics"]
 
@@ -45,4 +45,4 @@ class DeadLetterOrigins:
 
 def internal_topics(worker_props: Mapping[str, str]) -> frozenset[str]:
     """The topics of Kafka and of the worker's cluster, which hold no records of connectors."""
-    return KAFKAS_OWN | {worker_props[key] for key in _STORAGE if key in worker_props}
+    return INTERNAL_TOPICS | {worker_props[key] for key in _STORAGE if key in worker_props}

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Producer
 
 from connect.chain.records import RawRecord
 from connect.chain.tolerance import Failure
 from connect.data import SinkRecord
-from connect.errors import ConnectError, RetriableError
-from worker.runtime.clients import client_timestamp
+from worker.runtime.acknowledged import AcknowledgedProducer
 from worker.runtime.log import stack_trace
 from worker.security.redaction import Redaction
 
@@ -27,9 +26,6 @@ __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
 
 PREFIX: Final = "__connect.errors."
 """The prefix of the headers that tell the error (KIP-298)."""
-
-_FLUSH_TIMEOUT: Final = 60.0
-_SERVE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +68,9 @@ class DeadLetterQueue:
     """
 
     def __init__(self, producer: Producer, topic: str, headers: ErrorHeaders | None) -> None:
-        self._producer = producer
+        self._producer = AcknowledgedProducer(producer, f"The dead letter queue {topic}")
         self._topic = topic
         self._headers = headers
-        self._refused: KafkaError | None = None
 
     def report(self, failure: Failure) -> None:
         """Send one record; a failure that belongs to no record has none to send."""
@@ -85,42 +80,11 @@ class DeadLetterQueue:
         headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
         if self._headers is not None:
             headers += self._headers.of(failure, raw)
-        timestamp = client_timestamp(raw.timestamp)
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic, raw.value, raw.key, headers=headers, on_delivery=self._delivered, timestamp=timestamp
-                )
-            except BufferError:
-                self._producer.poll(_SERVE)
-            except KafkaException as error:
-                self._refused = error.args[0]
-                break
-            else:
-                break
-        self._producer.poll(0)
+        self._producer.send(self._topic, raw.key, raw.value, headers, raw.timestamp)
 
     def flush(self) -> None:
-        """Wait until every record is acknowledged; raise :class:`~connect.errors.RetriableError` if that takes long.
-
-        Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
-        record that nobody has (invariant I4).
-        """
-        left = self._producer.flush(_FLUSH_TIMEOUT)
-        if self._refused is not None:
-            raise ConnectError(
-                f"The dead letter queue {self._topic} did not take a record: {self._refused.str()}. See that the topic "
-                "is there, that this principal may write to it and that max.message.bytes and the connector's "
-                "producer.override.max.request.size are large enough."
-            )
-        if left:
-            raise RetriableError(
-                f"The dead letter queue {self._topic} did not acknowledge {left} records within {_FLUSH_TIMEOUT:.0f} s"
-            )
-
-    def _delivered(self, error: KafkaError | None, _message: Any) -> None:
-        if error is not None:
-            self._refused = error
+        """Wait until every record is acknowledged; see :meth:`AcknowledgedProducer.flush`."""
+        self._producer.flush()
 
 
 def _raw_of_source(failure: Failure) -> RawRecord | None:

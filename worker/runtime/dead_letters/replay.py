@@ -31,8 +31,9 @@ from connect.errors import ConnectError
 from connect.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
+from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
-from worker.runtime.clients import client_timestamp
+from worker.runtime.clients import Clients, client_timestamp
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
 from worker.runtime.sink.context import SinkTaskRuntimeContext
@@ -148,7 +149,8 @@ class TaskReplay:
         control = Control(self._link)
         tolerance = Tolerance(self._assembly.config.error_policy, [failures], control.wait_unless_stopped)
         task_class = self._task_class()
-        context = SinkTaskRuntimeContext(control, tolerance, class_name(task_class), reports=True)
+        publisher = Publisher(Clients(self._assembly, 0))
+        context = SinkTaskRuntimeContext(control, tolerance, class_name(task_class), publisher, reports=True)
         chain = self._assembly.sink_chain(tolerance)
         context.encode = chain.encode
         task = task_class(self._assembly.task_config(self._task_props(control)), context)
@@ -207,7 +209,9 @@ def _put(
     for record in records:
         partition = _partition(record)
         ends[partition] = max(ends.get(partition, 0), record.offset + 1)
-    return task.pre_commit(ends) or {}
+    durable = task.pre_commit(ends) or {}
+    context.flush_published()
+    return durable
 
 
 def _consumed(topic: str, records: Sequence[RawRecord]) -> ConsumedBatch:

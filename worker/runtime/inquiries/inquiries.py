@@ -13,6 +13,7 @@ from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
 from worker.runtime.inquiries.fencing import fence_producers
 from worker.runtime.inquiries.offsets import answer_of_offsets
 from worker.runtime.inquiries.validation import validate
+from worker.runtime.preview.preview import preview
 from worker.runtime.providers import provider_of, provider_registry
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -30,22 +31,28 @@ def answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messa
         return messages.Refused(redaction.told(str(error)), invalid=False)
 
 
-def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:
+def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> messages.Report:  # noqa: PLR0911 - a table
     match inquiry:
         case messages.ValidateConfig():
             return validate(inquiry, redaction)
         case messages.DescribePlugin():
             return _describe(inquiry, redaction)
+        case messages.PreviewConnector():
+            return preview(inquiry, link, redaction)
         case messages.LookUpValues():
-            registry = provider_registry(inquiry.worker)
-            found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
-            return messages.ValuesFound(dict(found.values), found.ttl_ms)
+            return _look_up(inquiry, redaction)
         case messages.ListDeadLetters() | messages.ReplayDeadLetters():
             return answer_of_dead_letters(inquiry, link, redaction)
         case messages.FenceProducers():
             return fence_producers(inquiry, redaction)
         case _:
             return answer_of_offsets(inquiry, redaction)
+
+
+def _look_up(inquiry: messages.LookUpValues, redaction: Redaction) -> messages.ValuesFound:
+    registry = provider_registry(inquiry.worker)
+    found = provider_of(inquiry.provider, inquiry.worker, registry, redaction).get(inquiry.path, inquiry.keys)
+    return messages.ValuesFound(dict(found.values), found.ttl_ms)
 
 
 def _describe(inquiry: messages.DescribePlugin, redaction: Redaction) -> messages.PluginDescribed:

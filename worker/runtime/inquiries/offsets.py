@@ -71,7 +71,7 @@ def reset_offset(to: ResetTo, number: int, offsets: PartitionOffsets) -> int:
 
 OffsetInquiry: TypeAlias = (
     messages.AlterSourceOffsets
-    | messages.ReadOwnOffsets
+    | messages.ReadDedicatedOffsets
     | messages.WriteSourceOffsets
     | messages.AlterSinkOffsets
     | messages.ReadSinkOffsets
@@ -83,7 +83,7 @@ OffsetInquiry: TypeAlias = (
 def answer_of_offsets(inquiry: OffsetInquiry, redaction: Redaction) -> messages.Report:
     """The answer to an inquiry of offsets."""
     match inquiry:
-        case messages.ReadOwnOffsets() | messages.WriteSourceOffsets():
+        case messages.ReadDedicatedOffsets() | messages.WriteSourceOffsets():
             return answer_of_source_offsets(inquiry, redaction)
         case messages.AlterSourceOffsets():
             return _alter_source(inquiry, redaction)

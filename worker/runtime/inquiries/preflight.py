@@ -20,19 +20,21 @@ def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     """Keys and what is wrong with them, in Kafka Connect's words."""
     if not issubclass(assembly.connector_class, SourceConnector):
         return
-    try:
-        config, own = assembly.source_config, assembly.connector_config
-    except ConfigError:
-        # What is wrong with the keys is said of them already.
-        return
     connector = assembly.connector_class
-    if config.requires_exactly_once:
-        if not assembly.supports_exactly_once:
-            yield _SUPPORT, "This worker does not have exactly-once source support enabled."
+    # As given: these two keys count though others are wrong.
+    requires = assembly.props.get(_SUPPORT, "").strip().lower() == "required"
+    if requires and not assembly.supports_exactly_once:
+        yield _SUPPORT, "This worker does not have exactly-once source support enabled."
+    try:
+        own = assembly.connector_config
+    except ConfigError:
+        # What is wrong with its keys is said of them already, and without them it cannot answer.
+        return
+    if requires:
         support = _asked(lambda: connector.exactly_once_support(own))
         if (error := support if isinstance(support, str) else _support_error(support)) is not None:
             yield _SUPPORT, error
-    if config.boundary == "connector":
+    if assembly.props.get(_BOUNDARY, "").strip().lower() == "connector":
         answer = _asked(lambda: connector.can_define_transaction_boundaries(own))
         if (error := answer if isinstance(answer, str) else _boundary_error(answer)) is not None:
             yield _BOUNDARY, error

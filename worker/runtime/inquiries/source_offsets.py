@@ -42,22 +42,24 @@ _FIRST: Final = 0
 
 
 def answer_of_source_offsets(
-    inquiry: messages.ReadOwnOffsets | messages.WriteSourceOffsets, redaction: Redaction
-) -> messages.OwnOffsets | messages.SourceOffsetsWritten:
+    inquiry: messages.ReadDedicatedOffsets | messages.WriteSourceOffsets, redaction: Redaction
+) -> messages.DedicatedOffsets | messages.SourceOffsetsWritten:
     """The offsets in the topic, or the confirmation that all are written."""
     assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
-    return _read(assembly) if isinstance(inquiry, messages.ReadOwnOffsets) else _write(assembly, inquiry.offsets)
+    return _read(assembly) if isinstance(inquiry, messages.ReadDedicatedOffsets) else _write(assembly, inquiry.offsets)
 
 
-def _read(assembly: Assembly) -> messages.OwnOffsets:
+def _read(assembly: Assembly) -> messages.DedicatedOffsets:
     """The offsets in the connector's dedicated topic, if it has one and that exists."""
     topic = assembly.dedicated_offsets_topic
     if topic is None or not _is_there(assembly, topic):
-        return messages.OwnOffsets([])
+        return messages.DedicatedOffsets([])
     with _opened(assembly, topic) as store:
         found = [(*parse_offset_key(key), parse_offset(value)) for key, value in store.items().items()]
     name = assembly.config.name
-    return messages.OwnOffsets([(partition, offset) for connector, partition, offset in found if connector == name])
+    return messages.DedicatedOffsets(
+        [(partition, offset) for connector, partition, offset in found if connector == name]
+    )
 
 
 def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.SourceOffsetsWritten:

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from connect.chain.specs import props_below
+from connect.chain.specs import predicate_specs, props_below, transformation_specs
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
-from connect.plugins import PluginKind, UnlistedPluginError
+from connect.plugins import PluginKind, UnlistedPluginError, class_name
 from worker.config.restarts import RestartConfig
+from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
+from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
 from worker.kafka.settings.overrides import refused_overrides
+from worker.kafka.topics.creation import refused_topic_creation
 from worker.runtime.assembly import Assembly
-from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of
+from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of, known_keys
 from worker.runtime.inquiries.preflight import exactly_once_errors
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -42,13 +45,15 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     pairs = _merged(
         _pairs(keys, _with_worker_converters(framework.validate(assembly.props), keys)),
         _pairs(embedded, validate_keys(embedded, assembly.props)),
-        _pairs(own.definitions(), own.validate(assembly.props)),
+        _pairs(own.definitions(), own.validate(assembly.with_worker_keys(own, assembly.props))),
         _converter_pairs(assembly),
     )
     _add_errors(pairs, _plugin_errors(assembly, pairs), redaction)
     _add_errors(pairs, _override_errors(assembly), redaction)
     _add_errors(pairs, _spark_errors(assembly), redaction)
+    _add_errors(pairs, _schema_file_errors(assembly), redaction)
     _add_errors(pairs, _client_errors(assembly), redaction)
+    _add_errors(pairs, _topic_creation_errors(assembly), redaction)
     _add_errors(pairs, exactly_once_errors(assembly), redaction)
     _add_errors(pairs, _reference_errors(assembly, given), redaction)
     _add_nulls(pairs, [key for key, value in command.config.items() if value is None])
@@ -61,7 +66,8 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],
     }
-    return messages.Validated(infos, "source" if assembly.is_source else "sink")
+    warnings = [redaction.told(warning) for warning in suggest_known_keys(assembly.props, known_keys(assembly))]
+    return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
 
 
 def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> Pairs:
@@ -135,6 +141,12 @@ def _spark_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
         yield from ((key, str(error)) for key in keys_of(error))
 
 
+def _schema_file_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    connector_class = class_name(assembly.connector_class)
+    for error in refused_schema_file(assembly.worker_props, connector_class, assembly.props):
+        yield from ((key, str(error)) for key in keys_of(error))
+
+
 def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     """Errors of client overrides that no client can be made of, which would otherwise only fail the tasks."""
     worker, props = assembly.worker_props, {"name": "", **assembly.props}
@@ -144,6 +156,13 @@ def _client_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
             settle(worker, props, 0)
         except ConfigError as error:
             yield from ((key, str(error)) for key in keys_of(error) if key in props)
+
+
+def _topic_creation_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
+    """Errors of the groups of new topics, which would otherwise fail the task that creates the first one."""
+    if assembly.is_source and assembly.worker.topic_creation_enable:
+        for error in refused_topic_creation(assembly.props):
+            yield from ((key, str(error)) for key in keys_of(error))
 
 
 def _reference_errors(assembly: Assembly, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -176,24 +195,20 @@ def _plugin_errors(assembly: Assembly, said: Pairs) -> Iterator[tuple[str, str]]
     for role, kind in _converters(assembly):
         own = props_below(assembly.props, f"{role}.") | {"converter.type": role.partition(".")[0]}
         yield from _errors_of(assembly, kind, role, own, said)
-    try:
-        specs = assembly.config.transformations()
-    except ConnectError:
-        # The framework's own keys are wrong, which is said of them already.
-        return
-    for spec in specs:
-        key = f"{spec.prefix}type"
-        yield from _errors_of(assembly, PluginKind.TRANSFORMATION, key, spec.props, said)
-        if (predicate := spec.predicate) is not None:
-            key = f"{predicate.prefix}type"
-            yield from _errors_of(assembly, PluginKind.PREDICATE, key, predicate.props, said)
+    for transformation in transformation_specs(assembly.props):
+        key = f"{transformation.prefix}type"
+        yield from _errors_of(assembly, PluginKind.TRANSFORMATION, key, transformation.props, said)
+    for predicate in predicate_specs(assembly.props):
+        yield from _errors_of(assembly, PluginKind.PREDICATE, f"{predicate.prefix}type", predicate.props, said)
 
 
 def _errors_of(
     assembly: Assembly, kind: PluginKind, key: str, props: Mapping[str, str], said: Pairs
 ) -> Iterator[tuple[str, str]]:
     prefix = key.removesuffix("type") if kind in (PluginKind.TRANSFORMATION, PluginKind.PREDICATE) else f"{key}."
-    name = assembly.props[key]
+    if not (name := assembly.props.get(key)):
+        # That it is missing is said already.
+        return
     try:
         assembly.registry.find(kind, name)
     except UnlistedPluginError as error:
@@ -207,12 +222,19 @@ def _errors_of(
     except ConnectError as error:
         yield key, str(error)
         return
-    if any(value.errors for other, (_, value) in said.items() if other.startswith(prefix)):
+    refused = {other for other, (_, value) in said.items() if other.startswith(prefix) and value.errors}
+    for value in plugin.config_class.validate(props):
+        # What is wrong with the value of one key is said already; the rules over several are not.
+        below = prefix + value.name
+        if value.errors and below not in refused:
+            refused.add(below)
+            yield from ((below, error) for error in value.errors)
+    if refused:
         return
     try:
         plugin.configured(props)
     except ConfigError as error:
-        yield f"{prefix}{error.key}", str(error)
+        yield from ((f"{prefix}{own}", str(error)) for own in keys_of(error))
 
 
 def _converters(assembly: Assembly) -> Iterator[tuple[str, PluginKind]]:

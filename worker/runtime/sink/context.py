@@ -9,6 +9,7 @@ from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import ConnectError
 from connect.sink import ErrantRecordReporter
+from worker.runtime.acknowledged import Publisher
 from worker.runtime.control import Control
 
 __all__ = ["SinkTaskRuntimeContext"]
@@ -21,10 +22,13 @@ class SinkTaskRuntimeContext:
     ``commit_requested`` are what was asked for.
     """
 
-    def __init__(self, control: Control, tolerance: Tolerance, task_class: str, *, reports: bool) -> None:
+    def __init__(
+        self, control: Control, tolerance: Tolerance, task_class: str, publisher: Publisher, *, reports: bool
+    ) -> None:
         self._control = control
         self._tolerance = tolerance
         self._task_class = task_class
+        self._publisher = publisher
         self.errant_record_reporter: ErrantRecordReporter | None = self if reports else None
         self.assignment: set[TopicPartition] = set()
         self.rewinds: dict[TopicPartition, int] = {}
@@ -60,6 +64,14 @@ class SinkTaskRuntimeContext:
     def request_commit(self) -> None:
         """Commit offsets soon."""
         self.commit_requested = True
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record of the task's own."""
+        self._publisher.publish(topic, key, value)
+
+    def flush_published(self) -> None:
+        """Wait until Kafka has what was published; see :meth:`AcknowledgedProducer.flush`."""
+        self._publisher.flush()
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""

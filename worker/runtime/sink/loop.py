@@ -251,9 +251,10 @@ class SinkLoop:
         return self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
 
     def _reports_are_kept(self, *, closing: bool) -> bool:
-        """Whether the account of records that were left out is durable, so that offsets may move past them (I4)."""
+        """Whether what was reported and published is durable, so that offsets may move past the records (I4)."""
         try:
             self._tolerance.flush()
+            self._context.flush_published()
         except ConnectError as error:
             if not closing and not isinstance(error, RetriableError):
                 raise

@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient
 
 from worker.config.connector import SinkConnectorConfig
 
-__all__ = ["KAFKAS_OWN", "TopicChoice"]
+__all__ = ["INTERNAL_TOPICS", "TopicChoice"]
 
 _TIMEOUT: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
-KAFKAS_OWN: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class TopicChoice:
@@ -52,7 +52,9 @@ class TopicChoice:
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
         """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
         assert self._pattern is not None
-        return tuple(sorted(topic for topic in topics if topic not in KAFKAS_OWN and self._pattern.fullmatch(topic)))
+        return tuple(
+            sorted(topic for topic in topics if topic not in INTERNAL_TOPICS and self._pattern.fullmatch(topic))
+        )
 
 
 def _exists(client: Consumer | AdminClient, topic: str) -> bool:

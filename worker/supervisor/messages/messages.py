@@ -23,10 +23,10 @@ from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
 from worker.supervisor.messages.offsets import (
     AlterSinkOffsets,
     AlterSourceOffsets,
+    DedicatedOffsets,
     OffsetPairs,
     OffsetsAltered,
-    OwnOffsets,
-    ReadOwnOffsets,
+    ReadDedicatedOffsets,
     ReadSinkLag,
     ReadSinkOffsets,
     ResetSinkOffsets,
@@ -49,6 +49,7 @@ __all__ = [
     "DeadLetterSelection",
     "DeadLettersListed",
     "DeadLettersReplayed",
+    "DedicatedOffsets",
     "DescribePlugin",
     "Drain",
     "Drained",
@@ -67,13 +68,15 @@ __all__ = [
     "OffsetsAltered",
     "OffsetsCommitted",
     "OffsetsRead",
-    "OwnOffsets",
     "OwnershipConfirmed",
     "Pause",
     "Paused",
     "PluginDescribed",
+    "PreviewConnector",
+    "PreviewEnded",
+    "Previewed",
+    "ReadDedicatedOffsets",
     "ReadOffsets",
-    "ReadOwnOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
@@ -145,6 +148,22 @@ class DescribePlugin:
     name: str
     version: str
     worker: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewConnector:
+    """Show what a connector would do with its next ``records``, within ``seconds``, and change nothing.
+
+    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those of the worker's
+    offsets file; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    records: int
+    seconds: float
+    from_beginning: bool
+    offsets: OffsetPairs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +254,10 @@ class OwnershipConfirmed:
 Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
+    | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -254,9 +274,10 @@ Command: TypeAlias = (
     | RunTask
     | ValidateConfig
     | DescribePlugin
+    | PreviewConnector
     | LookUpValues
     | AlterSourceOffsets
-    | ReadOwnOffsets
+    | ReadDedicatedOffsets
     | WriteSourceOffsets
     | AlterSinkOffsets
     | ReadSinkOffsets
@@ -332,6 +353,23 @@ class Validated:
 
     infos: dict[str, Any]
     type: str
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """One record of a preview, with all that became of it, as a document."""
+
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewEnded:
+    """The end of a preview: why there are no more records; if that is a failure, ``trace`` may tell more of it."""
+
+    reason: str
+    trace: str | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,12 +460,14 @@ Report: TypeAlias = (
     | ConfigExpires
     | TaskConfigs
     | Validated
+    | Previewed
+    | PreviewEnded
     | PluginDescribed
     | ValuesFound
     | OffsetsAltered
     | SourceOffsetsAllowed
     | SourceOffsetsWritten
-    | OwnOffsets
+    | DedicatedOffsets
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 __all__ = [
     "AlterSinkOffsets",
     "AlterSourceOffsets",
+    "DedicatedOffsets",
     "OffsetPairs",
     "OffsetsAltered",
-    "OwnOffsets",
-    "ReadOwnOffsets",
+    "ReadDedicatedOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "ResetSinkOffsets",
@@ -40,8 +40,8 @@ class AlterSourceOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOwnOffsets:
-    """Tell what a source connector keeps in an offsets topic of its own; the answer is :class:`OwnOffsets`."""
+class ReadDedicatedOffsets:
+    """Read the offsets in a source connector's own offsets topic; the answer is :class:`DedicatedOffsets`."""
 
     config: dict[str, str]
     worker: dict[str, str]
@@ -118,8 +118,8 @@ class SourceOffsetsAllowed:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnOffsets:
-    """The outcome of :class:`ReadOwnOffsets`; nothing if the connector has no topic of its own."""
+class DedicatedOffsets:
+    """The outcome of :class:`ReadDedicatedOffsets`; nothing if the connector has no topic of its own."""
 
     offsets: OffsetPairs
 

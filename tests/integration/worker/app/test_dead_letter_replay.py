@@ -60,7 +60,8 @@ class Pipeline:
 
     def stop(self) -> None:
         assert self.ask("PUT", "/stop").status_code == 204
-        wait_until("it is stopped", lambda: self.worker.status(self.name)["connector"]["state"] == "STOPPED")
+        # As with Kafka Connect there is no status (404) before its first state is written.
+        self.worker.wait_for_states(self.name, "STOPPED")
 
     def dead_letters(self, query: str = "") -> list[dict[str, Any]]:
         answer = self.ask("GET", f"/dlq{query}")

@@ -178,13 +178,13 @@ def test_a_reset_on_the_command_line(sink: StandaloneWorker, topic: str, bootstr
     wait_until("the ten are written again", lambda: len((tmp_path / "out.txt").read_text().splitlines()) == 24)
     running = sluice(sink, "offsets", "reset", topic, "--to", "latest", "--yes")
     assert running.exit_code == 1
-    assert f"curl -X PUT {sink.url()}connectors/{topic}/stop" in running.output
+    assert f"sluice connectors stop {topic} --url {sink.url().rstrip('/')}" in running.output
     assert sluice(sink, "offsets", "reset", topic, "--to", "latest", "--to-offset", "1").exit_code == 2
     nobody = CliRunner().invoke(main, ["offsets", "show", topic, "--url", "http://127.0.0.1:1"])
     assert nobody.exit_code == 1
     assert "No worker answers at http://127.0.0.1:1" in nobody.output
     bare = CliRunner().invoke(main, ["offsets", "show", topic, "--url", "127.0.0.1:1"])
-    assert "with --url, for example http://localhost:8083." in bare.output
+    assert "with --url or SLUICE_URL, for example http://localhost:8083." in bare.output
 
 
 def test_the_offsets_of_a_sink_are_exported_and_imported(

@@ -76,6 +76,7 @@ IMPATIENT = """
 import logging, os, signal, sys
 from pathlib import Path
 from worker.app.standalone import run_standalone
+from worker.recent_log import RecentLog
 
 class Impatient(logging.Handler):
     def emit(self, record):
@@ -83,7 +84,7 @@ class Impatient(logging.Handler):
             os.kill(os.getpid(), signal.SIGINT)
 
 logging.basicConfig(level=logging.INFO, handlers=[Impatient(), logging.StreamHandler()])
-sys.exit(run_standalone(Path(sys.argv[1]), []))
+sys.exit(run_standalone(Path(sys.argv[1]), [], RecentLog()))
 """
 
 

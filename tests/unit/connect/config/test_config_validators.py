@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connect.config import (
+    HIGH,
     Validator,
     all_of,
     at_least,
@@ -18,6 +19,7 @@ from connect.config import (
     non_empty,
     non_empty_list,
     one_of,
+    option,
     regex,
     regex_list,
     unique_aliases,
@@ -119,3 +121,11 @@ def test_an_empty_list_of_urls_shows_an_example() -> None:
 def test_describes_itself(rule: Validator, description: str) -> None:
     assert str(rule) == rule.description == description
     assert description in repr(rule)
+
+
+def test_a_plain_function_is_refused_where_the_option_is_declared() -> None:
+    def absolute_path(key: str, value: str) -> None:
+        """Looks like a validator, but does not say what it allows."""
+
+    with pytest.raises(TypeError, match=r'validator=absolute_path .* decorate the function with @validator\("'):
+        option(importance=HIGH, validator=absolute_path, doc="A path.")  # type: ignore[arg-type]

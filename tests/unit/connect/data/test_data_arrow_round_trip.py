@@ -17,7 +17,7 @@ from connect.data.arrow import (
     to_array,
     to_values,
 )
-from equipment.strategies.data import SCHEMAS, columns
+from equipment.strategies.described import SCHEMAS, columns
 
 PATIENT = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 

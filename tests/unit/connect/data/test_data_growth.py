@@ -120,6 +120,20 @@ def test_a_repeated_key_of_an_arrow_map_is_found() -> None:
     assert_grows_evenly(refuse, make, 3000)
 
 
+def test_an_arrow_map_of_decimals_of_one_hash_is_refused() -> None:
+    pa = pytest.importorskip("pyarrow")
+    kind = pa.map_(pa.decimal128(38, 0), pa.int64())
+
+    def refuse(array: Any) -> None:
+        with pytest.raises(DataError, match="keys of one hash"):
+            to_values(array, Schema.map(decimal_schema(0), Schema.int64()))
+
+    def make(size: int) -> Any:
+        return pa.array([[(Decimal(HASH_MODULUS * number), 1) for number in range(1, size)]], kind)
+
+    assert_grows_evenly(refuse, make, 3000)
+
+
 @pytest.mark.parametrize(
     "make", [repeated("1"), repeated("0", after="x"), repeated("a", "0x", "p"), repeated(" ", after="x")]
 )

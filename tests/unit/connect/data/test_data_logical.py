@@ -10,7 +10,7 @@ from hypothesis import given
 
 from connect.data import logical
 from connect.errors import DataError
-from equipment.strategies.data import DATES, TIMES, TIMESTAMPS, decimals
+from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, decimals
 
 
 @pytest.mark.parametrize(

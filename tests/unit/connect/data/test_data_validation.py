@@ -12,7 +12,7 @@ from hypothesis import given
 
 from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema, validate
 from connect.errors import DataError
-from equipment.strategies.data import columns
+from equipment.strategies.described import columns
 
 LINE = Schema.struct({"price": Schema.float64(), "note": Schema.string(optional=True)})
 ORDER = Schema.struct(

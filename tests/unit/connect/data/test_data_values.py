@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect.data import Schema, Type, date_schema, decimal_schema, time_schema, timestamp_schema, validate
+from connect.data import Schema, date_schema, decimal_schema, time_schema, timestamp_schema, validate
 from connect.data.numerals import single
 from connect.data.values import (
     convert_to_date,
@@ -31,10 +31,10 @@ from connect.data.values import (
     parse_string,
 )
 from connect.errors import DataError
-from equipment.strategies.data import DATES, LEAF_VALUES, TIMES, TIMESTAMPS
+from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, values_of
 
 WORDS = st.text(st.characters(categories=["Lu", "Ll"]), min_size=1, max_size=8)
-INTEGERS = LEAF_VALUES[Type.INT64]
+INTEGERS = values_of(Schema.int64())
 SCALARS = INTEGERS | st.booleans() | DATES | TIMES | WORDS
 
 
@@ -54,7 +54,7 @@ def test_scalars_come_back(value: Any) -> None:
     validate(parsed.schema, parsed.value)
 
 
-@given(LEAF_VALUES[Type.FLOAT32])
+@given(values_of(Schema.float32(), comparable=True))
 def test_single_precision_comes_back(value: float) -> None:
     text = text_of(value, Schema.float32())
     read = parse_string(text).value

@@ -10,6 +10,8 @@ from connect.jvm.repository import CENTRAL, find_repository, local_repository, r
 SETTINGS = '<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0">{}</settings>'
 MIRROR = "<mirror><id>m</id><mirrorOf>{}</mirrorOf><url>{}</url></mirror>"
 
+SERVER = "<servers><server><id>m</id><username>ann</username><password>{}</password></server></servers>"
+
 
 def home_with(tmp_path: Path, content: str, frame: str = SETTINGS) -> dict[str, str]:
     settings = tmp_path / ".m2" / "settings.xml"
@@ -66,16 +68,18 @@ def test_a_repository_url_comes_before_the_mirror(tmp_path: Path) -> None:
     assert find_repository(environ).url == "https://mine.example/maven2/"
 
 
-def test_an_ivy_settings_file_comes_first(tmp_path: Path) -> None:
-    settings = tmp_path / "ivysettings.xml"
-    settings.touch()
-    environ = {"SLUICE_IVY_SETTINGS": str(settings), "SLUICE_MAVEN_REPOSITORY": "https://mine.example/"}
-    assert find_repository(environ).settings == settings
+def test_the_mirror_asks_for_the_user_of_its_server(tmp_path: Path) -> None:
+    environ = home_with(tmp_path, mirrors(("*", "https://mirror.example/")) + SERVER.format("${env.SECRET}"))
+    repository = find_repository({**environ, "SECRET": "s3cret"})
+    assert repository.auth == ("ann", "s3cret")
+    assert "s3cret" not in f"{repository} {repository!r}"
 
 
-def test_an_ivy_settings_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"SLUICE_IVY_SETTINGS: no such file"):
-        find_repository({"SLUICE_IVY_SETTINGS": str(tmp_path / "none.xml")})
+def test_a_password_that_only_maven_can_read_is_refused(tmp_path: Path) -> None:
+    environ = home_with(tmp_path, mirrors(("*", "https://mirror.example/")) + SERVER.format("{jSMOWnoPFgsHVpMvz5V=}"))
+    with pytest.raises(ConnectError, match=r"password of server m .* is encrypted") as caught:
+        find_repository(environ)
+    assert "jSMOWn" not in str(caught.value)
 
 
 def test_a_repository_that_is_no_url_is_refused() -> None:

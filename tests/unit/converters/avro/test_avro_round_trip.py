@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from connect.data import Schema, SchemaAndValue, Type, decimal_schema
 from connect.errors import DataError
 from converters.avro.avro_schema import parse_avro
-from equipment.strategies.schemas import schemaless_values, schemas, schemas_and_values, values_of
+from equipment.strategies.schemas import schemas, schemas_and_values
+from equipment.strategies.values import schemaless_values, values_of
 from equipment.vectors import encoded
 from unit.converters.avro.codecs_of import avro_of, mutated, reader_of, text_of, writer_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect.data import Schema
+from connect.data import Schema, decimal_schema
 from connect.errors import DataError, SchemaError
 from converters.avro.avro_schema import AvroSchema, parse_avro
 from converters.avro.avro_text import avro_text
@@ -344,3 +344,52 @@ def test_a_wrong_value_among_many_is_found_in_its_time() -> None:
             write([value])
 
     assert_grows_evenly(refused, lambda size: {"a": [1] * size + ["x"]}, 20_000)
+
+
+def decimal_of(kind: str | dict[str, Any], *, size: int) -> AvroSchema:
+    """The Avro schema of decimals; a fixed one holds ``size`` bytes."""
+    shown = {"type": "bytes"} if kind == "bytes" else {"type": "fixed", "name": "F", "size": size}
+    return parse_avro(json.dumps(shown | {"logicalType": "decimal", "precision": 3 * size, "scale": 2}))
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fixed"])
+def test_long_decimals_are_read(kind: str) -> None:
+    def reading(size: int) -> Callable[[], object]:
+        avro = decimal_of(kind, size=size)
+        unscaled = bytes(number % 125 + 1 for number in range(size))
+        decode = reader_of(avro)[1]
+        message = HEADER + (text_of(unscaled) if kind == "bytes" else unscaled)
+        return lambda: decode([message])
+
+    assert_grows_evenly(lambda read_one: read_one(), reading, 60_000)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "fixed"])
+def test_long_decimals_are_written(kind: str) -> None:
+    def writing(size: int) -> Callable[[], object]:
+        avro = decimal_of(kind, size=size)
+        write = encoder(connect_from_avro(avro, PLAIN), avro, 7, PLAIN)
+        value = Decimal("7" * 2 * size + ".77")
+        return lambda: write([value])
+
+    assert_grows_evenly(lambda write_one: write_one(), writing, 30_000)
+
+
+def test_long_decimals_that_do_not_fit_are_refused_soon() -> None:
+    write = writer_of(decimal_schema(2))
+
+    def refuse(value: Decimal) -> None:
+        with pytest.raises(DataError, match="scale"):
+            write([value])
+
+    assert_grows_evenly(refuse, lambda size: Decimal("7" * size + ".777"), 60_000)
+
+
+@pytest.mark.parametrize("kind", ["int", "string", "bytes", "decimal"])
+def test_entries_with_a_repeated_key(kind: str) -> None:
+    shown = {"type": "bytes", "logicalType": "decimal", "scale": 0} if kind == "decimal" else kind
+    decode = reader_of(parse_avro(json.dumps(array(entry("E", ("key", shown), ("value", "int"))))))[1]
+    key = b"\x02" if kind == "int" else text_of(b"k")
+    assert_grows_evenly(
+        lambda message: decode([message]), lambda size: HEADER + groups_of([key + b"\x02"] * size, 10_000), 5000
+    )

@@ -19,7 +19,7 @@ from worker.errors import ConflictError, NotLeaderError, RebalanceInProgressErro
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox, Request
 from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
-from worker.membership.events import Joined, Lost
+from worker.membership.events import Division, Joined, Lost
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.clock import Moment
@@ -142,7 +142,17 @@ class Leader:
         """There is another generation, led by this worker or another."""
         url = "http://here:8083/" if leads else "http://other:8083/"
         self.place.tell(
-            Joined(self.place.generation + 1, "me", "leader", url, leads, False, -1, frozenset(), frozenset(), 2)
+            Joined(
+                self.place.generation + 1,
+                "me",
+                2,
+                url,
+                mismatch=False,
+                config_offset=-1,
+                held=frozenset(),
+                revoked=frozenset(),
+                division=Division({}, frozenset()) if leads else None,
+            )
         )
         self.settle()
 

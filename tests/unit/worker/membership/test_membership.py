@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import replace
 
+from worker.membership.events import Division
 from worker.membership.membership import GroupMembership, Joined, Lost, Snapshot, SoloMembership, Tell
 from worker.unit import Unit
 
@@ -13,15 +14,13 @@ OWN, OTHER = "http://own/", "http://other/"
 JOINED = Joined(
     generation=3,
     member_id="m1",
-    leader_id="m1",
     leader_url=OWN,
-    is_leader=True,
     mismatch=False,
     config_offset=7,
     held=frozenset((A, B)),
     revoked=frozenset(),
     protocol_version=2,
-    owners={A: OWN, B: OWN, C: OTHER},
+    division=Division({A: OWN, B: OWN, C: OTHER}, frozenset()),
 )
 
 
@@ -76,7 +75,7 @@ def test_the_leader_knows_every_owner() -> None:
 
 def test_another_knows_its_own_and_the_leader() -> None:
     membership = made()
-    membership.happened(replace(JOINED, is_leader=False, leader_url=OTHER, owners={}))
+    membership.happened(replace(JOINED, leader_url=OTHER, division=None))
     assert membership.leader_url == OTHER
     assert (membership.owner_url(A), membership.owner_url(C)) == (OWN, None)
 
@@ -124,8 +123,8 @@ def test_who_may_run_tasks_yet() -> None:
     membership.happened(JOINED)
     assert membership.may_run_tasks("a")
     assert not membership.may_run_tasks("b")
-    stopped = replace(JOINED, held=frozenset((A,)), owners={A: OWN}, config_offset=9)
-    membership.happened(replace(stopped, reported=frozenset((C,))))
+    stopped = replace(JOINED, held=frozenset((A,)), division=Division({A: OWN}, frozenset()), config_offset=9)
+    membership.happened(replace(stopped, division=Division({A: OWN}, frozenset((C,)))))
     assert membership.may_run_tasks("a"), "a member has it to stop"
     membership.happened(stopped)
     assert not membership.may_run_tasks("a")
@@ -135,6 +134,6 @@ def test_who_may_run_tasks_yet() -> None:
     assert not membership.may_run_tasks("a")
     membership.happened(replace(stopped, config_offset=12, mismatch=True))
     assert membership.may_run_tasks("a"), "another round has to follow"
-    membership.happened(replace(stopped, config_offset=12, is_leader=False))
+    membership.happened(replace(stopped, config_offset=12, division=None))
     assert membership.may_run_tasks("a"), "only the leader knows"
     assert not SoloMembership().may_run_tasks("a")

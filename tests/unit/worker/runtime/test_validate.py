@@ -124,3 +124,89 @@ def test_a_sources_offsets_are_shown_to_its_class() -> None:
     refused = ask(messages.AlterSourceOffsets(config, WORKER, [(partition, {"position": -1})]))
     assert isinstance(refused, messages.Refused)
     assert "non-negative" in refused.message
+
+
+TEXT_OF_TOPICS = "topics and topics.regex are mutually exclusive options, but both are set."
+
+
+def test_no_mistake_hides_another() -> None:
+    wrong = errors(
+        validated(
+            connector__class="FileStreamSink",
+            topics="a",
+            topics__regex="(",
+            schedule="nightly",
+            predicates="p",
+            predicates__p__type="NoPredicate",
+            transforms="x,y,y",
+            transforms__x__type="NoTransformation",
+            transforms__y__type="HoistField$Value",
+            transforms__y__negate="true",
+            value__converter="NoConverter",
+        )
+    )
+    assert wrong.keys() == {
+        "topics",
+        "topics.regex",
+        "schedule",
+        "run.until",
+        "transforms",
+        "predicates.p.type",
+        "transforms.x.type",
+        "transforms.y.field",
+        "transforms.y.negate",
+        "value.converter",
+    }
+    assert wrong["topics"] == [TEXT_OF_TOPICS]
+    assert wrong["topics.regex"][1:] == [TEXT_OF_TOPICS]
+    assert "Invalid regex" in wrong["topics.regex"][0]
+    assert wrong["transforms.x.type"] == [
+        "Invalid value NoTransformation for configuration transforms.x.type: Class NoTransformation could not be found."
+    ]
+
+
+def test_a_predicate_that_no_transformation_uses_is_checked() -> None:
+    wrong = errors(validated(predicates="p", predicates__p__type="NoPredicate"))
+    assert wrong == {
+        "predicates.p.type": [
+            "Invalid value NoPredicate for configuration predicates.p.type: Class NoPredicate could not be found."
+        ]
+    }
+
+
+def test_rules_over_several_keys_of_a_transformation_stand_beside_its_other_mistakes() -> None:
+    wrong = errors(
+        validated(
+            transforms="a",
+            transforms__a__type="DebeziumUnwrap",
+            transforms__a__delete__tombstone__handling__mode="no-such-mode",
+            transforms__a__predicate="p",
+        )
+    )
+    assert wrong.keys() == {"transforms.a.delete.tombstone.handling.mode", "transforms.a.predicate"}
+
+
+def test_the_groups_of_new_topics_are_checked_key_by_key() -> None:
+    wrong = errors(
+        validated(
+            topic__creation__groups="logs",
+            topic__creation__logs__include="(",
+            topic__creation__logs__partitions="0",
+            topic__creation__default__partitions="many",
+        )
+    )
+    assert {key.removeprefix("topic.creation."): error for key, (error,) in wrong.items()} == {
+        "default.partitions": "Invalid value many for configuration topic.creation.default.partitions: Not a number. "
+        "Number of partitions must be positive, or -1 to use the broker's default",
+        "default.replication.factor": 'Missing required configuration "topic.creation.default.replication.factor" '
+        "which has no default value.",
+        "logs.include": "Invalid value ( for configuration topic.creation.logs.include: Syntax error in regular "
+        "expression: missing ), unterminated subpattern at position 0",
+        "logs.partitions": "Invalid value 0 for configuration topic.creation.logs.partitions: Number of partitions "
+        "must be positive, or -1 to use the broker's default",
+    }
+
+
+def test_exactly_once_is_refused_beside_other_mistakes() -> None:
+    wrong = errors(validated(exactly__once__support="required", batch__size="x", tasks__max="0"))
+    assert wrong.keys() == {"exactly.once.support", "batch.size", "tasks.max"}

@@ -18,7 +18,7 @@ from worker.herder.cluster.publication import Publication
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
 from worker.herder.settings import ClusterSettings, Stores, WorkerSettings
-from worker.membership.events import Joined, Lost, Refused
+from worker.membership.events import Division, Joined, Lost, Refused
 from worker.stores.config.store import ConfigSnapshot, MemoryConfigStore, SessionKey
 from worker.stores.status.store import MemoryStatusStore, State
 from worker.supervisor.clock import LONG_AGO
@@ -124,7 +124,17 @@ class Member:
         generation = self.place.generation + 1
         url = "http://here:8083/" if leads else "http://leader:8083/"
         self.place.tell(
-            Joined(generation, "me", "leader", url, leads, False, offset, frozenset(held), frozenset(revoked), 2, {})
+            Joined(
+                generation,
+                "me",
+                2,
+                url,
+                mismatch=False,
+                config_offset=offset,
+                held=frozenset(held),
+                revoked=frozenset(revoked),
+                division=Division({}, frozenset()) if leads else None,
+            )
         )
         self.settle()
 

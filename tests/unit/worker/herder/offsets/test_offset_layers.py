@@ -46,7 +46,7 @@ class Layers:
         return future
 
     def _ask(self, number: int, inquiry: Inquiry) -> None:
-        report: Report = messages.OwnOffsets(self.own)
+        report: Report = messages.DedicatedOffsets(self.own)
         if isinstance(inquiry, messages.WriteSourceOffsets):
             self.done.append(("own", inquiry.offsets))
             report = messages.SourceOffsetsWritten()

@@ -17,7 +17,7 @@ from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
 
-__all__ = ["RESTARTS", "Input", "Pipelines"]
+__all__ = ["RESTARTS", "Input", "Workload"]
 
 RESTARTS: Final = {
     "restart_policy": "on-failure",
@@ -70,7 +70,7 @@ class Input:
             self._written = numbers.stop
 
 
-class Pipelines:
+class Workload:
     """Two clusters, as exactly-once support is a matter of a whole cluster.
 
     ``exact``: two files become two topics in transactions, and these a table whose offsets are in the table's database.

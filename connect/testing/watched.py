@@ -1,0 +1,52 @@
+"""Work of a plugin in a thread that is watched: a call that does not return fails its test at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Final, TypeVar
+
+__all__ = ["run_watched"]
+
+T = TypeVar("T")
+
+_LOOKS: Final = 0.25
+
+
+def run_watched(work: Callable[[Callable[[], None]], T], patience: float) -> T:
+    """Run ``work`` in a thread of its own; its result, or what it raises.
+
+    It calls the function that it is given to say that it is alive. An ``AssertionError`` with its stack says that it
+    has not done so for ``patience`` seconds. All methods of a task must be called from one thread: the whole of its
+    life is in ``work``.
+    """
+    done: Future[T] = Future()
+    alive_at = [time.monotonic()]
+
+    def live() -> None:
+        try:
+            done.set_result(work(lambda: alive_at.__setitem__(0, time.monotonic())))
+        except BaseException as error:
+            done.set_exception(error)
+
+    # A daemon: one that hangs does not keep the tests from ending.
+    thread = threading.Thread(target=live, name="watched plugin", daemon=True)
+    thread.start()
+    while not done.done():
+        wait([done], _LOOKS)
+        seconds = time.monotonic() - alive_at[0]
+        if seconds > patience and not done.done():
+            raise AssertionError(
+                f"A poll has not returned for {seconds:.0f} s; wait with self.context.wait(seconds), which ends early. "
+                f"It is here:\n{_stack(thread)}"
+            )
+    return done.result()
+
+
+def _stack(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame is not None else ""

@@ -1,0 +1,6 @@
+"""Records that are made up: quickstarts by name, or any Avro schema with annotations."""
+
+from connectors.datagen.config import DatagenConfig, DatagenTaskConfig
+from connectors.datagen.source import DatagenConnector, DatagenTask
+
+__all__ = ["DatagenConfig", "DatagenConnector", "DatagenTask", "DatagenTaskConfig"]

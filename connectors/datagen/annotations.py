@@ -1,0 +1,132 @@
+"""The annotations of a schema, ``arg.properties``: which values of a type are to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from connect.errors import SchemaError
+
+__all__ = ["ANNOTATIONS", "Annotations", "Iteration"]
+
+ANNOTATIONS: Final = "arg.properties"
+
+_KNOWN: Final = frozenset(
+    {"options", "iteration", "range", "length", "regex", "prefix", "suffix", "keys", "odds", "distribution"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """A series: where it starts, the step, the first value, and where it begins again (``None``: at the end)."""
+
+    start: Any
+    step: Any
+    initial: Any
+    restart: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The annotations of one type; ``where`` is its place in the schema, for errors."""
+
+    where: str
+    given: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, where: str, props: Mapping[str, Any]) -> Annotations:
+        """The annotations among the properties of a type or a field."""
+        found = props.get(ANNOTATIONS, {})
+        if not isinstance(found, Mapping):
+            raise SchemaError(f'{ANNOTATIONS} of {where} must be an object, such as {{"options": [1, 2]}}.')
+        if "malformed.rate" in found:
+            raise SchemaError(f"{where} has a malformed.rate, which is not offered: remove it from {ANNOTATIONS}.")
+        return cls(where, found)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names that mean nothing here."""
+        return sorted(self.given.keys() - _KNOWN)
+
+    def has(self, name: str) -> bool:
+        """Whether there is an annotation of that name."""
+        return self.given.get(name) is not None
+
+    def options(self) -> Sequence[Any]:
+        """The values to choose from."""
+        found = self.given["options"]
+        if isinstance(found, Mapping):
+            raise self.refused("options", "options are not read from a file here; list the values")
+        if not isinstance(found, list) or not found:
+            raise self.refused("options", "give a list of at least one value")
+        return found
+
+    def keys(self) -> Annotations:
+        """The annotations of the keys of a map."""
+        found = self.given.get("keys", {})
+        if not isinstance(found, Mapping):
+            raise self.refused("keys", 'give an object, such as {"regex": "[a-z]{3}"}')
+        return Annotations(f"the keys of {self.where}", found)
+
+    def text(self, name: str) -> str:
+        """A text, empty if it is not given."""
+        found = self.given.get(name, "")
+        if not isinstance(found, str):
+            raise self.refused(name, "give a text")
+        return found
+
+    def odds(self, default: float) -> float:
+        """A probability."""
+        found = self.given.get("odds", default)
+        if not _is_number(found) or not 0 <= found <= 1:
+            raise self.refused("odds", "give a number from 0 to 1")
+        return float(found)
+
+    def bounds(self, name: str, low: Any, high: Any) -> tuple[Any, Any]:
+        """``min`` and ``max``, the second of which is not among the values."""
+        found = self.given.get(name, {})
+        if not isinstance(found, Mapping) or not all(_is_number(found.get(end, 0)) for end in ("min", "max")):
+            raise self.refused(name, "give an object with the numbers min and max")
+        least, most = found.get("min", low), found.get("max", high)
+        if not low <= least < most <= high:
+            raise self.refused(name, f"min must be less than max, and both within {low} and {high}")
+        return least, most
+
+    def length(self, low: int, high: int, most: int) -> tuple[int, int]:
+        """The shortest length and the one that is too long, by default ``low`` and ``high``."""
+        found = self.given.get("length")
+        if found is None:
+            return low, high
+        if not isinstance(found, Mapping):
+            found = {"min": found, "max": found + 1 if _is_number(found) else found}
+        least: Any = found.get("min", 0)
+        longest: Any = found.get("max", 2 * least + 1 if _is_number(least) else None)
+        if not (_is_whole(least) and _is_whole(longest)) or not 0 <= least < longest:
+            raise self.refused("length", "give a whole number from 0, or an object with min, and max greater than min")
+        if longest > most + 1:
+            raise self.refused("length", f"nothing is longer than {most}; shorten it")
+        return int(least), int(longest)
+
+    def iteration(self) -> Iteration:
+        """The series, as it is written; whether its numbers are whole is checked by the type."""
+        found = self.given["iteration"]
+        numbers = found.values() if isinstance(found, Mapping) else ["?"]
+        if not isinstance(found, Mapping) or "start" not in found or not all(map(_is_number, numbers)):
+            raise self.refused("iteration", "give an object with the number start, and restart, step and initial")
+        start, restart = found["start"], found.get("restart")
+        step = found.get("step", -1 if restart is not None and restart < start else 1)
+        return Iteration(start, step, found.get("initial", start), restart)
+
+    def refused(self, name: str, remedy: str) -> SchemaError:
+        """The error of an annotation that cannot be followed."""
+        return SchemaError(f"{ANNOTATIONS} of {self.where}: {name} is not valid: {remedy}.")
+
+
+def _is_number(value: object) -> bool:
+    # Of NaN and the infinities Python's JSON is the only one to know.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())

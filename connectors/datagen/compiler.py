@@ -1,0 +1,340 @@
+"""Makes the generators of an Avro schema.
+
+A schema comes from whoever may create a connector, and may be made to be costly: what a record of it costs is reckoned
+before one is made, and limited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Any, Final
+
+from connect.data import Schema, Type, logical
+from connect.data.schema import INTEGER_RANGES
+from connect.errors import DataError, SchemaError
+from connectors.datagen.annotations import Annotations
+from connectors.datagen.generator import (
+    Arrays,
+    Bytes,
+    Choice,
+    Converted,
+    Generator,
+    Lengths,
+    Maps,
+    Odds,
+    Records,
+    Texts,
+    Union,
+    Uuids,
+)
+from connectors.datagen.numbers import Alternation, Decimals, Floats, Integers, Series
+from connectors.datagen.pattern import pattern
+from converters.avro.avro_schema import AvroField, AvroSchema, is_null
+from converters.avro.config import AvroDataConfig
+from converters.avro.defaults import Defaults
+from converters.avro.shape import avro_member_name, is_map_entry, part
+from converters.avro.to_connect import only_branch
+
+__all__ = ["Compiler"]
+
+_MOST_TYPES: Final = 2_000
+_MOST_VALUES: Final = 50_000
+_LONGEST: Final = 100_000
+_LENGTH: Final = (8, 16)
+"""The lengths of what has none in the schema."""
+_YEARS: Final = 130
+_LOGICAL: Final = {
+    logical.DATE_NAME: (logical.date_from_days, (-719_162, 2_932_897), (0, _YEARS * 365)),
+    logical.TIME_NAME: (logical.time_from_milliseconds, (0, 86_400_000), (0, 86_400_000)),
+    logical.TIMESTAMP_NAME: (
+        logical.timestamp_from_milliseconds,
+        (-62_135_596_800_000, 253_402_300_800_000),
+        (0, _YEARS * 365 * 86_400_000),
+    ),
+}
+"""The values of a logical type, the numbers it may have, and those that it has if the schema does not say."""
+
+
+class Compiler:
+    """Makes the generators of one schema; each is given streams of random numbers of its own."""
+
+    def __init__(self, config: AvroDataConfig) -> None:
+        self._config = config
+        self._streams = count()
+        self._types = 0
+        self._repeats = 0
+        self.unknown: list[str] = []
+        """The annotations that mean nothing."""
+
+    def record(self, avro: AvroSchema, schema: Schema) -> Records:
+        """The generator of the records of a schema."""
+        made = self._record(avro, schema, avro.full_name)
+        if made.cost > _MOST_VALUES:
+            raise SchemaError(
+                f"A record of {avro.full_name} may have {made.cost} values, more than {_MOST_VALUES}: give its arrays, "
+                "maps and texts a smaller length."
+            )
+        return made
+
+    def _record(self, avro: AvroSchema, schema: Schema, where: str) -> Records:
+        fields: dict[str, Generator] = {}
+        for field, target in zip(avro.fields, schema.fields, strict=True):
+            fields[target.name] = self._value(field.schema, target.schema, f"{where}.{field.name}", field)
+        return Records(fields)
+
+    def _value(self, avro: AvroSchema, schema: Schema, where: str, field: AvroField | None = None) -> Generator:
+        self._types += 1
+        if self._types > _MOST_TYPES:
+            raise SchemaError(f"The schema has more than {_MOST_TYPES} types, each counted as often as it is used.")
+        if avro.kind == "union":
+            return self._union(avro, schema, where, field)
+        annotations = self._annotations(where, avro)
+        if annotations.has("options"):
+            return self._choice(avro, schema, annotations)
+        if annotations.has("iteration"):
+            return self._series(avro, schema, annotations)
+        return self._random(avro, schema, annotations)
+
+    def _annotations(self, where: str, of: AvroSchema | AvroField) -> Annotations:
+        found = Annotations.of(where, of.props)
+        self.unknown.extend(f"{name} of {where}" for name in found.unknown)
+        return found
+
+    def _choice(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
+        defaults = Defaults(self._config)
+        try:
+            values = [defaults.value(schema.as_required(), avro, node) for node in annotations.options()]
+        except DataError as error:
+            if isinstance(error, SchemaError):
+                raise
+            raise annotations.refused("options", f"{error}; correct that one") from error
+        if schema.type is Type.STRING and not avro.symbols:
+            prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
+            values = [f"{prefix}{value}{suffix}" for value in values]
+        if avro.symbols and (unknown := set(values) - set(avro.symbols)):
+            raise annotations.refused("options", f"{min(unknown)} is no symbol of the enum")
+        return Choice(next(self._streams), values)
+
+    # -- random values -------------------------------------------------------------------------------------------
+
+    def _random(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:  # noqa: PLR0911
+        if schema.name in _LOGICAL:
+            return self._moment(schema, annotations)
+        if schema.name == logical.DECIMAL_NAME:
+            return self._decimal(avro, schema, annotations)
+        match avro.kind:
+            case "boolean":
+                return Odds(next(self._streams), annotations.odds(0.5))
+            case "int" | "long":
+                return self._integer(annotations, *_range(schema.type))
+            case "float" | "double":
+                return self._float(schema, annotations)
+            case "string":
+                return self._text(annotations, is_uuid=avro.props.get("logicalType") == "uuid")
+            case "enum":
+                return self._enum(avro)
+            case "bytes":
+                return Bytes(next(self._streams), self._lengths(annotations))
+            case "fixed":
+                return self._fixed(avro)
+            case "array" | "map":
+                return self._items(avro, schema, annotations)
+        return self._record(avro, schema, annotations.where)
+
+    def _enum(self, avro: AvroSchema) -> Generator:
+        if not avro.symbols:
+            raise SchemaError(f"The enum {avro.full_name} has no symbols: give it one.")
+        return Choice(next(self._streams), avro.symbols)
+
+    def _fixed(self, avro: AvroSchema) -> Generator:
+        if avro.size > _LONGEST:
+            raise SchemaError(f"The fixed {avro.full_name} is longer than {_LONGEST} bytes; shorten it.")
+        return Bytes(next(self._streams), Lengths(next(self._streams), avro.size, avro.size + 1))
+
+    def _integer(self, annotations: Annotations, low: int, end: int) -> Generator:
+        return Integers(next(self._streams), *_whole(annotations, *annotations.bounds("range", low, end)))
+
+    def _float(self, schema: Schema, annotations: Annotations) -> Generator:
+        largest = 3.4028234663852886e38 if schema.type is Type.FLOAT32 else 1.7976931348623157e308
+        if not annotations.has("range"):
+            return Floats(next(self._streams), 0.0, 1.0, is_single=schema.type is Type.FLOAT32)
+        least, most = annotations.bounds("range", -largest, largest)
+        if math.isinf(float(most) - float(least)):
+            raise annotations.refused("range", "min and max are too far from each other")
+        return Floats(next(self._streams), float(least), float(most), is_single=schema.type is Type.FLOAT32)
+
+    def _moment(self, schema: Schema, annotations: Annotations) -> Generator:
+        convert, (low, high), usual = _LOGICAL[str(schema.name)]
+        bounds = annotations.bounds("range", low, high) if annotations.has("range") else usual
+        return Converted(Integers(next(self._streams), *_whole(annotations, *bounds)), convert)
+
+    def _decimal(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
+        scale, digits = logical.decimal_scale(schema), avro.props.get("precision")
+        if not isinstance(digits, int) or not 1 <= digits <= 18 or not 0 <= scale <= digits:
+            raise SchemaError(f"The decimal {annotations.where} needs a precision from 1 to 18, and no larger scale.")
+        limit = 10**digits
+        least, most = annotations.bounds("range", -limit / 10**scale, limit / 10**scale)
+        low, high = _whole(annotations, least * 10**scale, most * 10**scale)
+        return Decimals(next(self._streams), max(low, 1 - limit), min(high, limit), scale)
+
+    def _text(self, annotations: Annotations, *, is_uuid: bool = False) -> Generator:
+        prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
+        made: Generator
+        if annotations.has("regex"):
+            made = pattern(annotations.text("regex"), lambda: next(self._streams))
+        elif is_uuid and not annotations.has("length"):
+            made = Uuids(next(self._streams))
+        else:
+            made = Texts(next(self._streams), self._lengths(annotations))
+        return Converted(made, lambda text: f"{prefix}{text}{suffix}") if prefix or suffix else made
+
+    def _lengths(self, annotations: Annotations) -> Lengths:
+        return Lengths(next(self._streams), *annotations.length(*_LENGTH, _LONGEST))
+
+    # -- values that hold others ---------------------------------------------------------------------------------
+
+    def _items(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
+        if avro.kind == "array" and is_map_entry(avro.element):
+            raise SchemaError(f"{annotations.where} is an array of the entries of a map: make it a map.")
+        lengths = self._lengths(annotations)
+        self._repeats += 1
+        items = self._value(avro.element, part(schema.value_schema), f"{annotations.where}[]")
+        self._repeats -= 1
+        if avro.kind == "array":
+            return Arrays(lengths, items)
+        keys = annotations.keys()
+        if not keys.has("options"):
+            return Maps(lengths, self._text(keys), items)
+        return Maps(lengths, Choice(next(self._streams), list(map(str, keys.options()))), items)
+
+    def _union(self, avro: AvroSchema, schema: Schema, where: str, field: AvroField | None) -> Generator:
+        present = [(index, branch) for index, branch in enumerate(avro.branches) if not is_null(branch)]
+        only = only_branch(avro, self._config)
+        members: list[Generator] = []
+        for index, branch in enumerate(avro.branches):
+            if is_null(branch):
+                members.append(Choice(next(self._streams), [None]))
+            elif only is not None:
+                members.append(self._value(branch, schema.as_required(), where))
+            else:
+                members.append(self._member(branch, index, schema, where))
+        if not present:
+            raise SchemaError(f"The union {where} has no type but null: give it another.")
+        return Union(next(self._streams), members, self._weights(avro, where, field))
+
+    def _member(self, branch: AvroSchema, index: int, schema: Schema, where: str) -> Generator:
+        """The generator of one member of a union that Connect has a struct for."""
+        name = avro_member_name(branch, index, self._config)
+        target = schema.field(name)
+        assert target is not None
+        names = schema.field_names
+        inner = self._value(branch, target.schema, where)
+        return Converted(inner, lambda value: {each: value if each == name else None for each in names})
+
+    def _weights(self, avro: AvroSchema, where: str, field: AvroField | None) -> list[float]:
+        """How likely each member of a union is."""
+        annotations = self._annotations(where, field) if field is not None else Annotations(where, {})
+        if annotations.has("distribution"):
+            return _distribution(avro, annotations)
+        odds = [Annotations.of(where, each.props).odds(-1) if _has_odds(each) else None for each in avro.branches]
+        null = next((each for each in odds if each is not None), None)
+        others = len(avro.branches) - (null is not None)
+        if null is None or not others:
+            return [1.0] * len(avro.branches)
+        return [null if each is not None else (1 - null) / others for each in odds]
+
+    # -- series --------------------------------------------------------------------------------------------------
+
+    def _series(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
+        if self._repeats:
+            raise annotations.refused("iteration", "it goes on with each record, so it cannot be in an array or a map")
+        if avro.kind == "boolean":
+            return self._alternation(annotations)
+        found = annotations.iteration()
+        if avro.kind in ("float", "double"):
+            return self._float_series(schema, annotations)
+        if avro.kind not in ("int", "long", "string") or schema.name == logical.DECIMAL_NAME:
+            raise annotations.refused("iteration", f"there are no series of {avro.kind}")
+        if schema.name in _LOGICAL:
+            convert, (low, end), _ = _LOGICAL[schema.name]
+        else:
+            convert = None
+            low, end = _range(schema.type if avro.kind != "string" else Type.INT64)
+        default = end if found.step > 0 else low - 1
+        numbers = (found.start, found.step, found.initial, default if found.restart is None else found.restart)
+        if not all(float(number).is_integer() for number in numbers):
+            raise annotations.refused("iteration", "its numbers must be whole")
+        start, step, initial, restart = map(int, numbers)
+        _check_series(annotations, (start, step, initial, restart), (low - 1, end))
+        made = Series(start, step, initial, restart)
+        if avro.kind == "string":
+            prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
+            return Converted(made, lambda number: f"{prefix}{number}{suffix}")
+        return Converted(made, convert) if convert is not None else made
+
+    def _float_series(self, schema: Schema, annotations: Annotations) -> Generator:
+        found = annotations.iteration()
+        is_single = schema.type is Type.FLOAT32
+        end = math.copysign(1e38 if is_single else 1e300, found.step)
+        numbers = (found.start, found.step, found.initial, end if found.restart is None else found.restart)
+        start, step, initial, restart = map(float, numbers)
+        _check_series(annotations, (start, step, initial, restart), (-abs(end), abs(end)))
+        return Series(start, step, initial, restart, is_single=is_single)
+
+    @staticmethod
+    def _alternation(annotations: Annotations) -> Generator:
+        found = annotations.given["iteration"]
+        if not isinstance(found, dict) or not isinstance(found.get("start"), bool) or len(found) > 1:
+            raise annotations.refused("iteration", "of a boolean give only start, true or false")
+        return Alternation(start=found["start"])
+
+
+def _range(kind: Type) -> tuple[int, int]:
+    """The least number of a type, and the one after the greatest."""
+    low, high = INTEGER_RANGES[kind]
+    return low, high + 1
+
+
+def _whole(annotations: Annotations, low: float, high: float) -> tuple[int, int]:
+    """The whole numbers from ``low`` up to ``high``."""
+    if math.ceil(low) >= math.ceil(high):
+        raise annotations.refused("range", "there is no number between min and max")
+    return math.ceil(low), math.ceil(high)
+
+
+def _check_series(annotations: Annotations, numbers: tuple[Any, ...], bounds: tuple[Any, Any]) -> None:
+    start, step, initial, restart = numbers
+    low, high = bounds
+    if not step or (restart > start) != (step > 0) or restart == start:
+        raise annotations.refused("iteration", "restart must be where the steps lead, and neither start nor step 0")
+    if not min(start, restart) <= initial <= max(start, restart) or initial == restart:
+        raise annotations.refused("iteration", "initial must be start, or between start and restart")
+    if not low <= min(start, restart) or not max(start, restart) <= high:
+        raise annotations.refused("iteration", f"its numbers must be within {low} and {high}")
+
+
+def _has_odds(branch: AvroSchema) -> bool:
+    return is_null(branch) and Annotations.of("null", branch.props).has("odds")
+
+
+def _distribution(avro: AvroSchema, annotations: Annotations) -> list[float]:
+    """The weights of the members: a list, or an object by their names or their numbers."""
+    found = annotations.given["distribution"]
+    if isinstance(found, dict):
+        found = [_weight(found, index, branch) for index, branch in enumerate(avro.branches)]
+    weights = list(_numbers(found)) if isinstance(found, list) else []
+    if len(weights) != len(avro.branches) or len(weights) != len(found) or not 0 < sum(weights) < math.inf:
+        raise annotations.refused("distribution", "give each member of the union a number from 0, not all 0")
+    return weights
+
+
+def _weight(weights: dict[str, Any], index: int, branch: AvroSchema) -> Any:
+    return weights.get(branch.full_name, weights.get(str(index), 0))
+
+
+def _numbers(values: Iterable[Any]) -> Iterator[float]:
+    for value in values:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+            yield float(value)

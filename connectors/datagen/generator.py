@@ -1,0 +1,225 @@
+"""Generators: each makes columns of random values of one type."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, Final
+
+from connectors.datagen.draw import Draw, below
+
+__all__ = [
+    "Arrays",
+    "Bytes",
+    "Choice",
+    "Converted",
+    "Generator",
+    "Lengths",
+    "Maps",
+    "Odds",
+    "Records",
+    "Texts",
+    "Union",
+    "Uuids",
+]
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_TEXT_OF_BYTES: Final = (_LETTERS * 4).encode()
+_CHARACTERS_OF_A_VALUE: Final = 16
+
+
+class Generator(ABC):
+    """Makes values of one type; equal draws make equal values.
+
+    ``cost`` is the largest number of values, with those in them, that one value is made of.
+    """
+
+    cost: int = 1
+
+    @abstractmethod
+    def column(self, draw: Draw, count: int) -> list[Any]:
+        """``count`` values."""
+
+
+class Lengths:
+    """The lengths of texts, arrays and the like: from ``low`` up to ``high``, which is not among them."""
+
+    def __init__(self, stream: int, low: int, high: int) -> None:
+        self._stream = stream
+        self._low = low
+        self.most = high - 1
+
+    def column(self, draw: Draw, count: int) -> list[int]:
+        """``count`` lengths."""
+        span = self.most - self._low + 1
+        if span == 1:
+            return [self._low] * count
+        return [self._low + number for number in below(draw, self._stream, count, span)]
+
+
+class Choice(Generator):
+    """One of several values, each as likely as the others."""
+
+    def __init__(self, stream: int, values: Sequence[Any]) -> None:
+        self._stream = stream
+        self._values = values
+
+    def column(self, draw: Draw, count: int) -> list[Any]:
+        """``count`` of the values."""
+        if len(self._values) == 1:
+            return list(self._values) * count
+        return [self._values[index] for index in below(draw, self._stream, count, len(self._values))]
+
+
+class Odds(Generator):
+    """True with a probability."""
+
+    def __init__(self, stream: int, odds: float) -> None:
+        self._stream = stream
+        self._limit = round(odds * (1 << 32))
+
+    def column(self, draw: Draw, count: int) -> list[bool]:
+        """``count`` booleans."""
+        limit = self._limit
+        return [word < limit for word in draw.words(self._stream, count)]
+
+
+class Texts(Generator):
+    """Texts of random letters, digits, - and _."""
+
+    def __init__(self, stream: int, lengths: Lengths) -> None:
+        self._stream = stream
+        self._lengths = lengths
+        self.cost = 1 + lengths.most // _CHARACTERS_OF_A_VALUE
+
+    def column(self, draw: Draw, count: int) -> list[str]:
+        """``count`` texts."""
+        ends = list(accumulate(self._lengths.column(draw, count), initial=0))
+        text = draw.data(self._stream, ends[-1]).translate(_TEXT_OF_BYTES).decode("ascii")
+        return [text[start:end] for start, end in pairwise(ends)]
+
+
+class Bytes(Generator):
+    """Random bytes."""
+
+    def __init__(self, stream: int, lengths: Lengths) -> None:
+        self._stream = stream
+        self._lengths = lengths
+        self.cost = 1 + lengths.most // _CHARACTERS_OF_A_VALUE
+
+    def column(self, draw: Draw, count: int) -> list[bytes]:
+        """``count`` times bytes."""
+        ends = list(accumulate(self._lengths.column(draw, count), initial=0))
+        data = draw.data(self._stream, ends[-1])
+        return [data[start:end] for start, end in pairwise(ends)]
+
+
+class Uuids(Generator):
+    """Random UUIDs (version 4) as texts."""
+
+    cost = 3
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+
+    def column(self, draw: Draw, count: int) -> list[str]:
+        """``count`` texts."""
+        digits = draw.data(self._stream, 16 * count).hex()
+        return [_uuid(digits[place : place + 32]) for place in range(0, 32 * count, 32)]
+
+
+def _uuid(digits: str) -> str:
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+class Converted(Generator):
+    """The values of another generator, each turned into something else."""
+
+    def __init__(self, inner: Generator, convert: Callable[[Any], Any]) -> None:
+        self._inner = inner
+        self._convert = convert
+        self.cost = inner.cost + 1
+
+    def column(self, draw: Draw, count: int) -> list[Any]:
+        """``count`` converted values."""
+        return list(map(self._convert, self._inner.column(draw, count)))
+
+
+class Arrays(Generator):
+    """Lists of values of another generator."""
+
+    def __init__(self, lengths: Lengths, items: Generator) -> None:
+        self._lengths = lengths
+        self._items = items
+        self.cost = 1 + lengths.most * items.cost
+
+    def column(self, draw: Draw, count: int) -> list[list[Any]]:
+        """``count`` lists."""
+        ends = list(accumulate(self._lengths.column(draw, count), initial=0))
+        items = self._items.column(draw, ends[-1])
+        return [items[start:end] for start, end in pairwise(ends)]
+
+
+class Maps(Generator):
+    """Dicts. A key that comes twice is there once."""
+
+    def __init__(self, lengths: Lengths, keys: Generator, values: Generator) -> None:
+        self._lengths = lengths
+        self._keys = keys
+        self._values = values
+        self.cost = 1 + lengths.most * (keys.cost + values.cost)
+
+    def column(self, draw: Draw, count: int) -> list[dict[Any, Any]]:
+        """``count`` dicts."""
+        ends = list(accumulate(self._lengths.column(draw, count), initial=0))
+        keys, values = self._keys.column(draw, ends[-1]), self._values.column(draw, ends[-1])
+        return [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in pairwise(ends)]
+
+
+class Records(Generator):
+    """Structs, as dicts."""
+
+    def __init__(self, fields: Mapping[str, Generator]) -> None:
+        self._fields = fields
+        self.cost = 1 + sum(field.cost for field in fields.values())
+
+    def columns(self, draw: Draw, count: int) -> dict[str, list[Any]]:
+        """The values of each field."""
+        return {name: field.column(draw, count) for name, field in self._fields.items()}
+
+    def column(self, draw: Draw, count: int) -> list[dict[str, Any]]:
+        """``count`` dicts."""
+        if not self._fields:
+            return [{} for _ in range(count)]
+        columns = self.columns(draw, count)
+        names = tuple(columns)
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+class Union(Generator):
+    """Values of one of several generators, chosen by their weights.
+
+    Every generator makes all values, so that a series in one of them goes on with each record.
+    """
+
+    def __init__(self, stream: int, members: Sequence[Generator], weights: Sequence[float]) -> None:
+        self._stream = stream
+        self._members = members
+        total = sum(weights)
+        self._limits = [*(round(part / total * (1 << 32)) for part in accumulate(weights[:-1])), 1 << 32]
+        self.cost = 1 + sum(member.cost for member in members)
+
+    def column(self, draw: Draw, count: int) -> list[Any]:
+        """``count`` values."""
+        columns = [member.column(draw, count) for member in self._members]
+        words = draw.words(self._stream, count)
+        if len(columns) == 1:
+            return columns[0]
+        if len(columns) == 2:
+            limit = self._limits[0]
+            return [one if word < limit else other for word, one, other in zip(words, *columns, strict=True)]
+        limits = self._limits
+        places = (next(place for place, limit in enumerate(limits) if word < limit) for word in words)
+        return [columns[place][row] for row, place in enumerate(places)]

@@ -1,0 +1,96 @@
+"""Generators of numbers: random ones, and series."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import Any
+
+from connect.data.numerals import EXACT, single
+from connectors.datagen.draw import Draw, below
+from connectors.datagen.generator import Generator
+
+__all__ = ["Alternation", "Decimals", "Floats", "Integers", "Series"]
+
+_STEPS = 1 << 53
+
+
+class Integers(Generator):
+    """Whole numbers from ``low`` up to ``high``, which is not among them."""
+
+    def __init__(self, stream: int, low: int, high: int) -> None:
+        self._stream = stream
+        self._low = low
+        self._span = high - low
+
+    def column(self, draw: Draw, count: int) -> list[int]:
+        """``count`` numbers."""
+        low = self._low
+        return [low + number for number in below(draw, self._stream, count, self._span)]
+
+
+class Floats(Generator):
+    """Floating point numbers from ``low`` up to ``high``, which is not among them."""
+
+    def __init__(self, stream: int, low: float, high: float, *, is_single: bool) -> None:
+        self._stream = stream
+        self._low = low
+        self._high = high
+        self._is_single = is_single
+
+    def column(self, draw: Draw, count: int) -> list[float]:
+        """``count`` numbers."""
+        low, high, factor = self._low, self._high, (self._high - self._low) / _STEPS
+        numbers = [low + (word >> 11) * factor for word in draw.long_words(self._stream, count)]
+        if self._is_single:
+            numbers = list(map(single, numbers))
+        # Rounding may give the upper end.
+        return [number if low <= number < high else low for number in numbers]
+
+
+class Decimals(Generator):
+    """Decimals of one scale, from ``low`` up to ``high`` in units of the last digit."""
+
+    def __init__(self, stream: int, low: int, high: int, scale: int) -> None:
+        self._units = Integers(stream, low, high)
+        self._scale = scale
+        self.cost = 2
+
+    def column(self, draw: Draw, count: int) -> list[decimal.Decimal]:
+        """``count`` decimals."""
+        return [decimal.Decimal(number).scaleb(-self._scale, EXACT) for number in self._units.column(draw, count)]
+
+
+class Series(Generator):
+    """Numbers that go on by ``step`` with each record, and from ``restart`` on again from ``start``."""
+
+    def __init__(self, start: Any, step: Any, initial: Any, restart: Any, *, is_single: bool = False) -> None:
+        self._start = start
+        self._step = step
+        self._ahead = initial - start
+        self._span = restart - start
+        self._is_single = is_single
+
+    def column(self, draw: Draw, count: int) -> list[Any]:
+        """The numbers of the block; there is one for each record."""
+        start, step, ahead, span = self._start, self._step, self._ahead, self._span
+        remainder = math.fmod if isinstance(span, float) else _remainder
+        steps = range(draw.first, draw.first + count)
+        numbers = [start + remainder(ahead + index * step, span) for index in steps]
+        return list(map(single, numbers)) if self._is_single else numbers
+
+
+def _remainder(number: int, span: int) -> int:
+    """The remainder, which has the sign of the span, as the number has too."""
+    return number % span
+
+
+class Alternation(Generator):
+    """True and false in turn."""
+
+    def __init__(self, *, start: bool) -> None:
+        self._start = start
+
+    def column(self, draw: Draw, count: int) -> list[bool]:
+        """The booleans of the block."""
+        return [self._start ^ bool(index & 1) for index in range(draw.first, draw.first + count)]

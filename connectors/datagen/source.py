@@ -1,0 +1,227 @@
+"""The datagen source: records that are made up."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, overload
+
+from connect.data import Column, Constant, Header, Headers, Lazy, Offset, Schema, SourceBatch, StructColumn, ValueColumn
+from connect.errors import ConnectError
+from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.datagen.config import DatagenConfig, DatagenTaskConfig
+from connectors.datagen.pace import Pace
+from connectors.datagen.stream import RecordStream, RecordType
+
+__all__ = ["DatagenConnector", "DatagenTask"]
+
+_log = logging.getLogger(__name__)
+
+_LARGEST_FILE: Final = 1024 * 1024
+_IDLE_SECONDS: Final = 1.0
+_LONGEST_WAIT: Final = 1.0
+_INT64: Final = Schema.int64()
+_NO_KEY: Final = Schema.string(optional=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the stream of a task: the records before it, the seed, and how often the task was started before."""
+
+    generation: int
+    iteration: int
+    seed: int
+
+    @classmethod
+    def from_offset(cls, offset: Offset) -> Place:
+        """The place after a record with that source offset."""
+        check_offset(offset)
+        return cls(offset.get("task.generation", 0), offset["current.iteration"], offset.get("random.seed", 0))
+
+
+class PlaceOffsets(Sequence[Offset]):
+    """The source offsets of records that follow each other, each made when it is read."""
+
+    __slots__ = ("_generation", "_iterations", "_seed")
+
+    def __init__(self, generation: int, seed: int, iterations: range) -> None:
+        self._generation = generation
+        self._seed = seed
+        self._iterations = iterations
+
+    def __len__(self) -> int:
+        return len(self._iterations)
+
+    @overload
+    def __getitem__(self, index: int) -> Offset: ...
+    @overload
+    def __getitem__(self, index: slice) -> PlaceOffsets: ...
+    def __getitem__(self, index: int | slice) -> Offset | PlaceOffsets:
+        if isinstance(index, slice):
+            return PlaceOffsets(self._generation, self._seed, self._iterations[index])
+        return {
+            "task.generation": self._generation,
+            "current.iteration": self._iterations[index],
+            "random.seed": self._seed,
+        }
+
+
+class DatagenTask(SourceTask[DatagenTaskConfig]):
+    """Makes the records of one task.
+
+    Crash points: a record is a function of the seed, the task and its number, which the offsets count. So a task that
+    was killed makes the records after the last committed offset again, the same ones.
+    """
+
+    def start(self) -> None:
+        config = self.config
+        self._partition = {"task.id": config.task_id}
+        self._type = _record_type(config)
+        stored = self.context.offset_storage_reader.offset(self._partition)
+        before = Place.from_offset(stored) if stored is not None else Place(-1, 0, secrets.randbits(63))
+        seed = before.seed if config.random_seed is None else config.random_seed
+        self._place = Place(before.generation + 1, before.iteration, seed)
+        self._stream = RecordStream(self._type, seed, config.task_id)
+        self._pace = Pace(config.max_interval, time.monotonic())
+        self._key_schema = _key_schema(config.key_field, self._type.schema)
+        self._is_drained = False
+
+    def poll(self) -> SourceBatch | None:
+        left = self._left()
+        if not left:
+            self._is_drained = True
+            self.context.wait(_IDLE_SECONDS)
+            return None
+        now = time.monotonic()
+        if (wait := self._pace.wait(now)) and self.config.max_interval > 0:
+            if not self.context.wait(min(wait, _LONGEST_WAIT)):
+                return None
+            now = time.monotonic()
+        if not (count := self._pace.due(now, left)):
+            return None
+        return self._batch(count)
+
+    def drained(self) -> bool:
+        """Whether the records that ``iterations`` asks for were made."""
+        return self._is_drained
+
+    def remaining(self) -> Mapping[str, int]:
+        """The number of records left to make, if it is limited."""
+        return {"records": max(0, self.config.iterations - self._place.iteration)} if self.config.iterations > 0 else {}
+
+    def stop(self) -> None:
+        """Do nothing: nothing is held."""
+
+    def _left(self) -> int:
+        """The number of records that may be made now: no more than to the end of a block, or of the iterations."""
+        size = self._type.block_size
+        left = size - self._place.iteration % size
+        return left if self.config.iterations < 1 else max(0, min(left, self.config.iterations - self._place.iteration))
+
+    def _batch(self, count: int) -> SourceBatch:
+        first = self._place.iteration
+        columns = self._stream.columns(first, count)
+        self._place = Place(self._place.generation, first + count, self._place.seed)
+        return SourceBatch.of(
+            self.config.kafka_topic,
+            StructColumn(columns, self._type.schema),
+            key=self._key(columns, count),
+            source_partition=self._partition,
+            source_offsets=PlaceOffsets(self._place.generation, self._place.seed, range(first + 1, first + count + 1)),
+            headers=self._headers(first, count) if self.config.record_headers else None,
+        )
+
+    def _key(self, columns: Mapping[str, Sequence[object]], count: int) -> Column:
+        name = self.config.key_field
+        return ValueColumn(Constant(None, count) if name is None else columns[name], self._key_schema)
+
+    def _headers(self, first: int, count: int) -> Sequence[Headers]:
+        generation = Header("task.generation", self._place.generation, _INT64)
+        task = Header("task.id", self.config.task_id, _INT64)
+
+        def made() -> list[Headers]:
+            numbers = range(first, first + count)
+            return [Headers((generation, task, Header("current.iteration", number, _INT64))) for number in numbers]
+
+        return Lazy(count, made)
+
+
+def check_offset(offset: Offset) -> None:
+    """Raise :class:`~connect.errors.ConnectError` for an offset that is not one of this connector's."""
+    for name in ("current.iteration", "task.generation", "random.seed"):
+        value = offset.get(name, 0 if name != "current.iteration" else None)
+        if not isinstance(value, int) or isinstance(value, bool) or (value < 0 and name != "random.seed"):
+            raise ConnectError(
+                f"The value for the '{name}' key in the offset is {value!r}: give a whole number; current.iteration is "
+                "the number of records that are not to be made again, 0 to begin anew."
+            )
+
+
+def _record_type(config: DatagenTaskConfig) -> RecordType:
+    file = config.schema_filename
+    made = _type_of_file(file) if file else RecordType(config.schema_text)
+    if made.unknown:
+        _log.warning("These annotations of the schema are not known and mean nothing: %s.", ", ".join(made.unknown))
+    if config.key_field is not None and made.schema.field(config.key_field) is None:
+        raise ConnectError(f"The schema has no field {config.key_field}: correct schema.keyfield.")
+    return made
+
+
+def _type_of_file(name: str) -> RecordType:
+    """The type that the schema in a file describes.
+
+    No error shows what is in the file (I8): whoever creates a connector could name any file there is.
+    """
+    path = Path(name)
+    try:
+        if not path.is_file():
+            raise ConnectError(f"There is no file {name}: correct schema.filename, or copy the file to this worker.")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConnectError(
+            f"The file {name} cannot be read: {error.strerror}. Correct schema.filename, or let the worker's user read "
+            "the file."
+        ) from error
+    try:
+        return RecordType(data.decode())
+    except (ConnectError, UnicodeDecodeError):
+        raise ConnectError(
+            f"The file {name} is not an Avro schema that records can be made of. Validate a connector with the schema "
+            "in schema.string to see why."
+        ) from None
+
+
+def _key_schema(name: str | None, schema: Schema) -> Schema:
+    field = schema.field(name) if name is not None else None
+    return field.schema if field is not None else _NO_KEY
+
+
+class DatagenConnector(SourceConnector[DatagenConfig]):
+    """Makes up records of a schema: for demonstrations, tests and measurements."""
+
+    task_class = DatagenTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """As many tasks as are allowed; each makes records of its own."""
+        return [{**self.config.originals, "task.id": str(task)} for task in range(max_tasks)]
+
+    @classmethod
+    def exactly_once_support(cls, config: DatagenConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Supported: a record is known by its number."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: DatagenConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Allow any number of records from 0 on, for any task."""
+        for partition, offset in offsets.items():
+            if not isinstance((json.loads(partition) or {}).get("task.id"), int):
+                raise ConnectError("Partition objects should contain the key 'task.id', the number of a task.")
+            if offset is not None:
+                check_offset(offset)
+        return True

@@ -1,0 +1,78 @@
+"""The endless stream of records of one task, of which any part can be made without those before it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from connect.data import Schema
+from connect.errors import SchemaError
+from connectors.datagen.compiler import Compiler
+from connectors.datagen.draw import Draw
+from connectors.datagen.generator import Records
+from converters.avro.avro_schema import AvroSchema, parse_avro
+from converters.avro.config import AvroDataConfig
+from converters.avro.to_connect import connect_from_avro
+
+__all__ = ["RecordStream", "RecordType"]
+
+_MOST_RECORDS: Final = 2048
+_VALUES: Final = 100_000
+"""The number of values in a block, at most, unless one record has more."""
+_LARGEST_SCHEMA: Final = 1024 * 1024
+
+
+class RecordType:
+    """Records to be made: their schema, and the generator of their fields."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _LARGEST_SCHEMA:
+            raise SchemaError(f"The schema is longer than {_LARGEST_SCHEMA} characters; shorten it.")
+        config = AvroDataConfig.parse({})
+        avro = _record_of(text)
+        schema = connect_from_avro(avro, config)
+        if schema is None or not avro.fields:
+            raise SchemaError(f"Records of {avro.full_name} have no fields to make: give it some.")
+        compiler = Compiler(config)
+        self.schema: Schema = schema
+        self.generator: Records = compiler.record(avro, schema)
+        self.unknown = compiler.unknown
+        """The annotations that mean nothing."""
+
+    @property
+    def block_size(self) -> int:
+        """The number of records of a block. The random numbers depend on it, so it follows from the schema alone."""
+        return max(1, min(_MOST_RECORDS, _VALUES // self.generator.cost))
+
+
+def _record_of(text: str) -> AvroSchema:
+    avro = parse_avro(text)
+    if avro.kind != "record":
+        raise SchemaError(f"The schema must be a record with the fields to make, not {avro.full_name}.")
+    return avro
+
+
+class RecordStream:
+    """The records of one task. Equal types, seeds and tasks give equal records."""
+
+    def __init__(self, record_type: RecordType, seed: int, task: int) -> None:
+        self._type = record_type
+        self._seed = seed
+        self._task = task
+        self._first = -1
+        self._columns: dict[str, list[Any]] = {}
+
+    def columns(self, start: int, count: int) -> dict[str, list[Any]]:
+        """The fields of at most ``count`` records from ``start`` on: as many as are left of a block."""
+        size = self._type.block_size
+        skipped = start % size
+        self._make(start - skipped)
+        end = min(skipped + count, size)
+        if (skipped, end) == (0, size):
+            return self._columns
+        return {name: values[skipped:end] for name, values in self._columns.items()}
+
+    def _make(self, first: int) -> None:
+        if first != self._first:
+            draw = Draw(self._seed, self._task, first)
+            self._columns = self._type.generator.columns(draw, self._type.block_size)
+            self._first = first

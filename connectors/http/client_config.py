@@ -1,0 +1,272 @@
+"""The options that the HTTP source and the HTTP sink share: connections, proxy, credentials, retries and limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import quote
+
+from connect.config import (
+    LOW,
+    MEDIUM,
+    ConfigRuleError,
+    Long,
+    Password,
+    at_least,
+    between,
+    invalid_value,
+    matches,
+    option,
+    validator,
+)
+from connect.config.url import http_url
+from connect.errors import ConfigError
+from connect.hosts import HostsConfig
+from connectors.http.retries import StatusRanges, status_ranges
+from connectors.http.tls import TlsConfig
+
+__all__ = ["TOKEN", "ClientConfig", "plain_url", "statuses"]
+
+TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+"""The name of a header."""
+
+_MEGABYTE: Final = 1 << 20
+
+
+@validator("URL that begins with http:// or https://")
+def plain_url(key: str, value: str) -> None:
+    """Refuse what is no URL, and one with a user and a password in it, which would be shown."""
+    try:
+        parsed = http_url(value)
+    except ValueError as error:
+        raise ConfigRuleError(f"The URL of {key} is invalid: {error}.", key) from None
+    if parsed.user_info is not None:
+        raise ConfigRuleError(
+            f"The URL of {key} has a user and a password in it: set http.auth.type=BASIC, http.auth.user and "
+            "http.auth.password instead.",
+            key,
+        )
+
+
+@validator("list of HTTP statuses and ranges such as 404,500..599 or 500-")
+def statuses(key: str, value: str) -> None:
+    """Refuse what is no list of statuses."""
+    try:
+        status_ranges(value)
+    except ValueError as error:
+        raise invalid_value(key, value, str(error)) from error
+
+
+def _secret(doc: str) -> Any:
+    return option(default=None, importance=MEDIUM, doc=doc)
+
+
+class ClientConfig(HostsConfig, TlsConfig):
+    """How servers are connected to."""
+
+    http_auth_type: str = option(
+        default="NONE",
+        importance=MEDIUM,
+        ignore_case=True,
+        validator=matches(
+            "(?i)NONE|BASIC|BEARER|API_KEY|OAUTH2", "one of NONE, BASIC, BEARER, API_KEY, OAUTH2 (in any case)"
+        ),
+        doc="The credentials: NONE, BASIC (http.auth.user and http.auth.password), BEARER (http.auth.token), API_KEY "
+        "(http.auth.api.key) or OAUTH2 (a token from oauth2.access.token.url, renewed before it expires). They are "
+        "sent to the host of the configured URL alone, never to one that it redirects to.",
+    )
+    http_auth_user: str = option(default="", importance=MEDIUM, doc="The user of BASIC.")
+    http_auth_password: Password = option(default=Password(""), importance=MEDIUM, doc="The password of BASIC.")
+    http_auth_token: Password | None = _secret("The token of BEARER.")
+    http_auth_api_key: Password | None = _secret("The key of API_KEY.")
+    http_auth_api_key_name: str = option(
+        default="X-API-Key", importance=LOW, doc="The name of the header, or of the parameter, that has the key."
+    )
+    http_auth_api_key_in: str = option(
+        default="header",
+        importance=LOW,
+        validator=matches("header|query", "one of header, query"),
+        doc="Where the key is sent: in a header, or as a parameter of the URL.",
+    )
+    oauth2_access_token_url: str | None = option(
+        default=None, importance=MEDIUM, validator=plain_url, doc="The token endpoint of OAUTH2."
+    )
+    oauth2_token_url: str | None = option(
+        default=None, importance=LOW, validator=plain_url, doc="The same as oauth2.access.token.url."
+    )
+    oauth2_client_id: str | None = option(default=None, importance=MEDIUM, doc="The client's id for OAUTH2.")
+    oauth2_client_secret: Password | None = _secret("The client's secret for OAUTH2.")
+    oauth2_client_scope: str | None = option(default=None, importance=LOW, doc="The scope that is asked for.")
+    oauth2_grant_type: str = option(
+        default="client_credentials", importance=LOW, doc="The grant type that is asked for."
+    )
+    oauth2_request_grant_type_property: str = option(
+        default="grant_type", importance=LOW, doc="The name of the grant type in the request for a token."
+    )
+    oauth2_request_client_id_property: str = option(
+        default="client_id", importance=LOW, doc="The name of the client's id in the request for a token."
+    )
+    oauth2_request_client_secret_property: str = option(
+        default="client_secret", importance=LOW, doc="The name of the client's secret in the request for a token."
+    )
+    oauth2_client_authorization_mode: str = option(
+        default="header",
+        importance=LOW,
+        ignore_case=True,
+        validator=matches("(?i)header|url", "one of header, url"),
+        doc="Where the token endpoint is told id and secret: header (basic authentication) or url (as form fields in "
+        "the body).",
+    )
+    oauth2_response_token_property: str = option(
+        default="access_token", importance=LOW, doc="The name of the token in the answer of the token endpoint."
+    )
+    oauth2_token_property: str | None = option(
+        default=None, importance=LOW, doc="The same as oauth2.response.token.property."
+    )
+    oauth2_token_renew_on_status_codes: str = option(
+        default="401",
+        importance=LOW,
+        validator=statuses,
+        doc="Statuses after which a new token is asked for and the request is made once more.",
+    )
+    http_client_proxy_host: str = option(
+        default="", importance=MEDIUM, doc="Host of the proxy; empty for none. Proxies of the environment are not used."
+    )
+    http_client_proxy_port: int = option(
+        default=3128, importance=MEDIUM, validator=between(1, 65535), doc="Port of the proxy."
+    )
+    http_client_proxy_username: str = option(default="", importance=MEDIUM, doc="User at the proxy.")
+    http_client_proxy_password: Password = option(default=Password(""), importance=MEDIUM, doc="Password at the proxy.")
+    http_client_connection_timeout_millis: Long = option(
+        default=10_000,
+        importance=MEDIUM,
+        validator=at_least(1),
+        doc="How long to wait for a connection, in milliseconds.",
+    )
+    http_client_read_timeout_millis: Long = option(
+        default=30_000,
+        importance=MEDIUM,
+        validator=at_least(1),
+        doc="How long a server may say nothing while its answer is awaited, in milliseconds.",
+    )
+    http_client_body_timeout_millis: Long = option(
+        default=300_000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="How long a server may take to send a whole answer, in milliseconds.",
+    )
+    http_response_max_bytes: int = option(
+        default=64 * _MEGABYTE,
+        importance=LOW,
+        validator=between(1, 1 << 30),
+        doc="The largest body of an answer, unpacked, in bytes. A larger one is not read.",
+    )
+    max_retries: int | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=at_least(-1),
+        doc="How often a request is tried again; -1 is without end. By default the source tries without end, a sink "
+        "with http.url once and one with http.api.url 10 times.",
+    )
+    retry_backoff_ms: int = option(
+        default=3000,
+        importance=MEDIUM,
+        validator=at_least(0),
+        doc="How long to wait before the first further try, in milliseconds, unless the server says with Retry-After.",
+    )
+    retry_backoff_max_ms: int = option(
+        default=60_000,
+        importance=LOW,
+        validator=at_least(0),
+        doc="The longest wait before a further try, in milliseconds; the waits double up to it. What a server asks for "
+        "with Retry-After may be longer.",
+    )
+    http_user_agent: str = option(
+        default="sluice", importance=LOW, doc="The User-Agent header.", validator=matches(r"[\x20-\x7e]*", "ASCII text")
+    )
+
+    def check(self) -> Iterable[ConfigError]:
+        """Yield an error for each credential that is missing."""
+        yield from super().check()
+        needed: tuple[tuple[str, object], ...] = ()
+        match self.auth_type:
+            case "BASIC":
+                needed = (("http.auth.user", self.basic_user),)
+            case "BEARER":
+                needed = (("http.auth.token", self.http_auth_token),)
+            case "API_KEY":
+                needed = (("http.auth.api.key", self.http_auth_api_key),)
+                if self.http_auth_api_key_in == "header" and not TOKEN.fullmatch(self.http_auth_api_key_name):
+                    yield invalid_value(
+                        "http.auth.api.key.name", self.http_auth_api_key_name, "It is not the name of a header"
+                    )
+            case "OAUTH2":
+                needed = (
+                    ("oauth2.access.token.url", self.token_url),
+                    ("oauth2.client.id", self.oauth2_client_id),
+                    ("oauth2.client.secret", self.oauth2_client_secret),
+                )
+        for key, value in needed:
+            if not value:
+                yield ConfigRuleError(f"{key} must be set for the authentication {self.auth_type}.", key)
+
+    @property
+    def auth_type(self) -> str:
+        """NONE, BASIC, BEARER, API_KEY or OAUTH2."""
+        return self.http_auth_type.upper()
+
+    @property
+    def basic_user(self) -> str:
+        """The user of basic authentication."""
+        return self.http_auth_user
+
+    @property
+    def basic_password(self) -> Password:
+        """The password of basic authentication."""
+        return self.http_auth_password
+
+    @property
+    def token_url(self) -> str | None:
+        """The token endpoint."""
+        return self.oauth2_access_token_url or self.oauth2_token_url
+
+    @property
+    def token_property(self) -> str:
+        """The member of the token endpoint's answer that is the token."""
+        return self.oauth2_token_property or self.oauth2_response_token_property
+
+    @property
+    def token_is_renewed_on(self) -> StatusRanges:
+        """The statuses that tell that a token has lapsed."""
+        return status_ranges(self.oauth2_token_renew_on_status_codes)
+
+    @property
+    def configured_headers(self) -> dict[str, str]:
+        """Headers that are sent with every request to the host of the configured URL."""
+        return {}
+
+    @property
+    def proxy_place(self) -> tuple[str, int]:
+        """The host and the port of the proxy; an empty host is none."""
+        return self.http_client_proxy_host, self.http_client_proxy_port
+
+    @property
+    def proxy_user(self) -> tuple[str, str]:
+        """The user and the password at the proxy."""
+        return self.http_client_proxy_username, self.http_client_proxy_password.value
+
+    @property
+    def proxy(self) -> Password | None:
+        """The URL of the proxy, with the password in it; ``None`` if there is none."""
+        host, port = self.proxy_place
+        if not host:
+            return None
+        user, password = (quote(part, safe="") for part in self.proxy_user)
+        place = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return Password(f"http://{user}:{password}@{place}:{port}" if user else f"http://{place}:{port}")
+
+    @property
+    def timeouts(self) -> tuple[float, float]:
+        """The seconds to wait for a connection, and for the next part of an answer."""
+        return self.http_client_connection_timeout_millis / 1000, self.http_client_read_timeout_millis / 1000

@@ -1,0 +1,62 @@
+"""Which job comes next: one after the other within a lane, side by side across lanes."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Hashable, Iterable
+
+from connectors.http.outgoing import Job
+
+__all__ = ["Lanes"]
+
+
+class Lanes:
+    """Jobs in lanes. Of a lane the first job is given out, and the next when that is done. Time is told to it."""
+
+    def __init__(self, jobs: Iterable[Job] = ()) -> None:
+        self._lanes: dict[Hashable, deque[Job]] = {}
+        self._ready: deque[Hashable] = deque()
+        self._waiting: list[tuple[float, int, Hashable]] = []
+        self._order = itertools.count()
+        for job in jobs:
+            self.add(job)
+
+    def add(self, job: Job) -> None:
+        """Add a job at the end of its lane."""
+        lane = self._lanes.get(job.lane)
+        if lane is None:
+            self._lanes[job.lane] = deque([job])
+            self._ready.append(job.lane)
+        else:
+            lane.append(job)
+
+    def next(self, now: float) -> Job | None:
+        """The next job that may be done now, if there is one."""
+        while self._waiting and self._waiting[0][0] <= now:
+            self._ready.append(heapq.heappop(self._waiting)[2])
+        return self._lanes[self._ready.popleft()][0] if self._ready else None
+
+    def done(self, job: Job) -> None:
+        """Go on in the lane of a job."""
+        lane = self._lanes[job.lane]
+        lane.popleft()
+        if lane:
+            self._ready.append(job.lane)
+        else:
+            del self._lanes[job.lane]
+
+    def again(self, job: Job, due: float) -> None:
+        """Give the job out again at a time; its lane waits for it."""
+        heapq.heappush(self._waiting, (due, next(self._order), job.lane))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every job is done."""
+        return not self._lanes
+
+    @property
+    def due(self) -> float | None:
+        """When the next job is given out again, if any waits for that."""
+        return self._waiting[0][0] if self._waiting else None

@@ -1,0 +1,149 @@
+"""Pages of a list: where it goes on after an answer, decided from the answer alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+
+from connect.data.shown import shown
+from connect.errors import ConnectError
+from connectors.http.messages import origin, shown_address
+from connectors.http.selection import Selection, selection
+from connectors.http.source_config import HttpSourceConfig
+
+__all__ = ["Page", "Paging", "next_link"]
+
+_TARGET: Final = re.compile(r"[\s,]*<([^<>]*)>")
+_PARAMETER: Final = re.compile(r"\s*;\s*([\w!#$%&'*+.^`|~-]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
+_LONGEST: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer as paging sees it."""
+
+    url: str
+    headers: Mapping[str, str]
+    content: Any
+    count: int
+    """How many items it has."""
+
+
+class Paging:
+    """The way in which a server divides a list."""
+
+    def __init__(self, config: HttpSourceConfig) -> None:
+        self.mode = config.http_paging
+        self.size = config.http_paging_size
+        self._start = config.http_paging_start
+        self._own = origin(config.http_request_url.partition("${")[0])
+        self._next: Selection | None = selection(config.http_paging_next_pointer, "http.paging.next.pointer")
+        self._more: Selection | None = selection(config.http_paging_more_pointer, "http.paging.more.pointer")
+        in_query = config.auth_type == "API_KEY" and config.http_auth_api_key_in == "query"
+        self._credential = config.http_auth_api_key_name if in_query else None
+
+    def names(self, page: str | int | None) -> dict[str, Any]:
+        """The values of ``${page...}`` for a page."""
+        names: dict[str, Any] = {"size": self.size}
+        if self.mode == "cursor":
+            names["cursor"] = page
+        elif self.mode == "offset":
+            names["offset"] = self._number(page, 0)
+        elif self.mode == "page":
+            names["number"] = self._number(page, 1)
+        return names
+
+    def link(self, page: str | int | None) -> str | None:
+        """The URL of a page that is named by its link."""
+        return page if self.mode in ("next_link", "link_header") and isinstance(page, str) else None
+
+    def after(self, page: str | int | None, answer: Page) -> str | int | None:
+        """The page after that one; ``None`` if it is the last."""
+        if self._more is not None and not self._more.first(answer.content):
+            return None
+        match self.mode:
+            case "next_link":
+                found: Any = self._found(answer)
+                following: str | int | None = None if found is None else self._checked(answer.url, found)
+            case "link_header":
+                target = next_link(answer.headers.get("link", ""))
+                following = None if target is None else self._checked(answer.url, target)
+            case "cursor":
+                following = self._found(answer)
+            case "offset" if self._is_full(answer):
+                following = self._number(page, 0) + answer.count
+            case "page" if self._is_full(answer):
+                following = self._number(page, 1) + 1
+            case _:
+                following = None
+        return None if following == page else following
+
+    def end(self, page: str | int | None, answer: Page) -> tuple[str | int | None, int]:
+        """Where to ask again at the end of the list: the page, and how many of its items are done."""
+        if self.mode == "offset":
+            return self._number(page, 0) + answer.count, 0
+        return page, answer.count
+
+    def _is_full(self, answer: Page) -> bool:
+        return answer.count > 0 and (self._more is not None or answer.count >= self.size)
+
+    def _number(self, page: str | int | None, first: int) -> int:
+        if isinstance(page, int):
+            return page
+        return first if self._start is None else self._start
+
+    def _found(self, answer: Page) -> str | int | None:
+        found = self._next.first(answer.content) if self._next is not None else None
+        if found is None or found == "" or found is False:
+            return None
+        if isinstance(found, bool) or not isinstance(found, (str, int)):
+            raise ConnectError(
+                f"The next page is {shown(found)} by http.paging.next.pointer: let it point to a text or a number."
+            )
+        if isinstance(found, str) and len(found) > _LONGEST:
+            raise ConnectError(f"The link or cursor of the next page has more than {_LONGEST} characters.")
+        return found
+
+    def _checked(self, url: str, link: str | int) -> str:
+        """The absolute URL of a link, without the credential; an error if it leaves the host that is asked."""
+        target = urljoin(url, str(link))
+        try:
+            place = origin(target)
+        except ValueError:
+            raise ConnectError("The link of the next page is no URL of HTTP: see http.paging.next.pointer.") from None
+        parts = urlsplit(target)
+        if place == (("http", *self._own[1:2], 80)) and self._own == ("https", self._own[1], 443):
+            # A server behind a proxy that encrypts does not know that it does.
+            parts = parts._replace(scheme="https", netloc=parts.hostname or "")
+        elif place != self._own or parts.username is not None:
+            raise ConnectError(
+                f"The next page is at {shown_address(target)}, another host than that of http.request.url: "
+                "credentials are not sent there. Ask that host directly."
+            )
+        query = parts.query
+        if self._credential is not None:
+            kept = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True)]
+            query = urlencode([(name, value) for name, value in kept if name != self._credential])
+        return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
+
+
+def next_link(header: str) -> str | None:
+    """The target of the link with ``rel=next`` in a ``Link`` header (RFC 8288)."""
+    for target, parameters in _links(header[:_LONGEST]):
+        if "next" in parameters.get("rel", "").lower().split():
+            return target
+    return None
+
+
+def _links(header: str) -> Iterator[tuple[str, dict[str, str]]]:
+    at = 0
+    while match := _TARGET.match(header, at):
+        at = match.end()
+        parameters: dict[str, str] = {}
+        while parameter := _PARAMETER.match(header, at):
+            parameters.setdefault(parameter[1].lower(), parameter[2] or parameter[3] or "")
+            at = parameter.end()
+        yield match[1], parameters

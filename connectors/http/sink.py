@@ -1,0 +1,285 @@
+"""The HTTP sink: records of topics become requests."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from connect.data import SinkBatch, SinkRecord, TopicPartition
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.sink import SinkConnector, SinkTask
+from connectors.http.asking import excerpt
+from connectors.http.client import HttpClient
+from connectors.http.json_text import json_text
+from connectors.http.lanes import Lanes
+from connectors.http.messages import NoAnswerError, Response, shown_address
+from connectors.http.outgoing import Job, Outgoing, Place, Refused, place_of
+from connectors.http.retries import retry_after
+from connectors.http.sink_config import HttpSinkConfig
+from connectors.http.source import own_props
+
+__all__ = ["HttpSinkConnector", "HttpSinkTask"]
+
+_log = logging.getLogger(__name__)
+_SLICE: Final = 0.05
+_GRACE: Final = 0.5
+"""Seconds that are given to requests under way when the task is to stop: what is answered need not be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    job: Job
+    response: Response | None
+    error: Exception | None
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What became of the records of a batch that is put again: those that were sent, and how often others were."""
+
+    sent: set[Place] = field(default_factory=set)
+    tries: dict[Place, int] = field(default_factory=dict)
+    due: dict[Place, float] = field(default_factory=dict)
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        gone = set(partitions)
+        self.sent = {place for place in self.sent if place[0] not in gone}
+        self.tries = {place: tries for place, tries in self.tries.items() if place[0] not in gone}
+        self.due = {place: due for place, due in self.due.items() if place[0] not in gone}
+
+
+class _Senders:
+    """Threads that send requests and tell of the outcomes."""
+
+    def __init__(self, client: HttpClient, count: int, keep: int) -> None:
+        self._client = client
+        self._keep = keep
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.outcomes: SimpleQueue[_Outcome] = SimpleQueue()
+        self._threads = [threading.Thread(target=self._run, name=f"http {n}", daemon=True) for n in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, job: Job) -> None:
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                self.outcomes.put(_Outcome(job, self._client.send(job.request, keep=self._keep), None))
+            except Exception as error:
+                self.outcomes.put(_Outcome(job, None, error))
+
+
+class HttpSinkTask(SinkTask[HttpSinkConfig]):
+    """Sends the records of each batch, and returns when every one was taken or given up.
+
+    Crash points: offsets are committed after ``put``, so a kill sends records again that were sent since the last
+    commit. A server that knows records by an id, such as ``${topic}-${partition}-${offset}`` in a header, takes each
+    once.
+    """
+
+    def start(self) -> None:
+        config = self.config
+        self._outgoing = Outgoing(config)
+        self._client = HttpClient(config, most_connections=config.http_max_in_flight)
+        self._senders = _Senders(self._client, config.http_max_in_flight, config.http_response_report_bytes)
+        self._progress = _Progress()
+        self._in_flight: dict[Place, Job] = {}
+        self._is_put_again = False
+        self._why = ""
+        self._retry, self._backoff = config.retry, config.backoff
+        self._result_topic = config.topic_of(config.reporter_result_topic_name)
+        self._error_topic = config.topic_of(config.reporter_error_topic_name)
+
+    def put(self, records: SinkBatch) -> None:
+        if not self._is_put_again and not self._in_flight:
+            self._progress = _Progress()
+        self._is_put_again = True
+        # Those that were under way when the task was paused.
+        self._settle(Lanes())
+        lanes, refused = self._planned(records)
+        self._settle(lanes)
+        # Last, so that a record which fails the task does not keep those before it from being sent.
+        for each in refused:
+            self._give_up((each.record,), each.error, None)
+        self._is_put_again = False
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._progress.forget(partitions)
+        if not self.context.assignment:
+            self._is_put_again = False
+
+    def stop(self) -> None:
+        """End what is under way: a server that does not answer is not waited for."""
+        if (client := getattr(self, "_client", None)) is not None:
+            client.close()
+            self._senders.close()
+
+    def _planned(self, records: SinkBatch) -> tuple[Lanes, list[Refused]]:
+        """The requests that are still to be made, and the records that cannot be sent."""
+        lanes, refused = Lanes(), []
+        wanted = [record for record in records if place_of(record) not in self._progress.sent]
+        for made in self._outgoing.jobs(wanted):
+            if isinstance(made, Job):
+                lanes.add(made)
+            elif made.tolerated:
+                level = logging.WARNING if self.config.on_null == "log" else logging.DEBUG
+                _log.log(level, "%s is left out: %s", _shown(made.record), made.error)
+                self._progress.sent.add(place_of(made.record))
+            else:
+                refused.append(made)
+        return lanes, refused
+
+    def _settle(self, lanes: Lanes) -> None:
+        """Send what is in the lanes, and wait for it; raises ``RetriableError`` if that takes long or must wait."""
+        while not lanes.is_empty or self._in_flight:
+            self._send_ready(lanes)
+            if not self._in_flight:
+                wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
+                raise RetriableError(f"{self._why}; trying again in {wait:.1f} s.", retry_after=wait)
+            if not self._take_outcome(lanes, _SLICE) and not self.context.wait(0):
+                self._stop_early(lanes)
+
+    def _send_ready(self, lanes: Lanes) -> None:
+        now = time.monotonic()
+        while len(self._in_flight) < self.config.http_max_in_flight and (job := lanes.next(now)) is not None:
+            due = self._progress.due.get(job.place, 0.0)
+            if due > now:
+                lanes.again(job, due)
+                continue
+            self._in_flight[job.place] = job
+            self._senders.send(job)
+
+    def _stop_early(self, lanes: Lanes) -> None:
+        deadline = time.monotonic() + _GRACE
+        while self._in_flight and (left := deadline - time.monotonic()) > 0:
+            self._take_outcome(lanes, left)
+        raise RetriableError("The task is to stop or to pause; what was not answered is sent again.")
+
+    def _take_outcome(self, lanes: Lanes, seconds: float) -> bool:
+        try:
+            outcome = self._senders.outcomes.get(timeout=seconds)
+        except Empty:
+            return False
+        job = outcome.job
+        known = self._in_flight.pop(job.place, None) is job
+        is_done = not known or self._judged(job, outcome)
+        # The lanes of an earlier put are gone; what is to be sent again is planned anew.
+        if known and not lanes.is_empty:
+            if is_done:
+                lanes.done(job)
+            else:
+                lanes.again(job, self._progress.due[job.place])
+        return True
+
+    def _judged(self, job: Job, outcome: _Outcome) -> bool:
+        """Whether a job is done: its records were taken, or are given up; else it is to be done again."""
+        response, error = outcome.response, outcome.error
+        if response is not None and 200 <= response.status < 300:
+            self._sent(job, response)
+            return True
+        if error is not None and not isinstance(error, NoAnswerError):
+            raise self._told(error)
+        reason = self._client.hide(
+            str(error)
+            if response is None
+            else f"{job.request.shown} was answered with HTTP status {response.status}{excerpt(response.body)}"
+        )
+        if response is not None and response.status not in self._retry:
+            if 300 <= response.status < 400:
+                reason += f". Redirects that would lose the body are not followed: correct {self.config.url_key}."
+            self._give_up(job.records, DataError(reason), response)
+            return True
+        tries = self._progress.tries.get(job.place, 0) + 1
+        if 0 <= self.config.most_retries < tries:
+            self._exhausted(job, DataError(f"{reason} (tried {tries} times; see max.retries)"), response)
+            return True
+        asked = retry_after(response.headers, time.time()) if response is not None else None
+        wait = self._backoff.seconds(tries) if asked is None else asked
+        self._progress.tries[job.place] = tries
+        self._progress.due[job.place] = time.monotonic() + wait
+        self._why = reason
+        return False
+
+    def _exhausted(self, job: Job, error: DataError, response: Response | None) -> None:
+        if (again := self.config.kafka_retry_backoff_ms) is not None:
+            self._progress.tries.pop(job.place, None)
+            raise RetriableError(str(error), retry_after=max(again / 1000, 0.001))
+        self._give_up(job.records, error, response)
+
+    def _sent(self, job: Job, response: Response) -> None:
+        for record in job.records:
+            self._progress.sent.add(place_of(record))
+            if self._result_topic is not None:
+                self._tell(self._result_topic, record, job.request.url, response, None)
+
+    def _give_up(self, records: Sequence[SinkRecord], reason: DataError, response: Response | None) -> None:
+        """Report records as ``behavior.on.error`` says; raises if that fails the task."""
+        reporter = self.context.errant_record_reporter
+        for record in records:
+            if self._error_topic is not None:
+                self._tell(self._error_topic, record, "", response, str(reason))
+            match self.config.behavior_on_error.lower():
+                case "fail" if reporter is not None:
+                    reporter.report(record, reason)
+                case "fail":
+                    raise ConnectError(f"{_shown(record)} was not taken: {reason}") from reason
+                case "log":
+                    _log.error("%s was not taken and is left out: %s", _shown(record), reason)
+                case _:
+                    _log.debug("%s was not taken and is left out: %s", _shown(record), reason)
+            self._progress.sent.add(place_of(record))
+
+    def _tell(self, topic: str, record: SinkRecord, url: str, response: Response | None, error: str | None) -> None:
+        """Publish an answer: where its record is, the status, the body, the error."""
+        told = {
+            "topic": record.original_topic,
+            "partition": record.original_partition,
+            "offset": record.original_offset,
+            "url": shown_address(url) if url else None,
+            "status": None if response is None else response.status,
+            "body": None if response is None else self._client.hide(response.body.decode("utf-8", "replace")),
+            "error": error,
+        }
+        self.context.publish(topic, _key_bytes(record), json.dumps(told, ensure_ascii=False).encode())
+
+    def _told(self, error: Exception) -> Exception:
+        text = self._client.hide(str(error))
+        return error if text == str(error) else ConnectError(text)
+
+
+def _key_bytes(record: SinkRecord) -> bytes | None:
+    key = record.key
+    if key is None or isinstance(key, bytes):
+        return key
+    return (key if isinstance(key, str) else json_text(key, schema=record.key_schema)).encode("utf-8", "replace")
+
+
+def _shown(record: SinkRecord) -> str:
+    return f"The record at offset {record.original_offset} of {record.original_topic}-{record.original_partition}"
+
+
+class HttpSinkConnector(SinkConnector[HttpSinkConfig]):
+    """Sends records to REST APIs, one by one or in batches."""
+
+    task_class = HttpSinkTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """The connector's own configuration for each task."""
+        return [own_props(self.config.originals)] * max_tasks
+
+    @classmethod
+    def alter_offsets(cls, config: HttpSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
+        """Allow any offsets: the sink keeps none of its own."""
+        return True

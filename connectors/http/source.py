@@ -1,0 +1,277 @@
+"""The HTTP source: the records of a REST API, or of a stream of events, become records of a topic."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from connect.data import Offset, SourceRecord
+from connect.errors import ConnectError, RetriableError
+from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
+from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
+from connectors.http.background import Background, await_outcome
+from connectors.http.client import HttpClient, Stream
+from connectors.http.messages import NoAnswerError, Response, shown_address
+from connectors.http.places import Place, check_offset
+from connectors.http.reading import Reading
+from connectors.http.source_config import HttpSourceConfig
+from connectors.http.steps import Ask, Malformed, Outcome, Publish, Rest, Steps, TryLater
+from connectors.http.streaming import EventReading
+
+__all__ = ["HttpSourceConnector", "HttpSourceTask", "own_props"]
+
+_LONGEST_WAIT: Final = 1.0
+"""Seconds after which a poll gives way to commits."""
+
+
+class HttpSourceTask(SourceTask[HttpSourceConfig]):
+    """Asks a server again and again, and publishes what is new.
+
+    Crash points: nothing is kept but the offsets, each of which makes the request after its record. A kill after
+    records were published and before their offset is committed has them published again.
+    """
+
+    def start(self) -> None:
+        address = self.config.http_request_url.partition("?")[0].strip()
+        partition = {"url": shown_address(address)}
+        reader = self.context.offset_storage_reader
+        # The Java connector has one source partition, without a name.
+        kept = reader.offset(partition) or reader.offset({})
+        self._client = HttpClient(self.config)
+        self._failure: Exception | None = None
+        self._is_drained = False
+        if self.config.http_events:
+            last_id = str((kept or {}).get("event.id", ""))
+            self._reader: _ListReader | _EventReader = _EventReader(self, EventReading(self.config, partition, last_id))
+        else:
+            initial = self.config.initial_fields()
+            place = Place.from_offset(kept) if kept else Place(initial, initial)
+            self._reader = _ListReader(self, Reading(self.config, partition).steps(place), is_done=place.is_done)
+
+    def poll(self) -> Iterable[SourceRecord]:
+        if self._failure is not None:
+            raise self._failure
+        self._is_drained = False
+        found = self._reader.poll()
+        return self._published(found)
+
+    def drained(self) -> bool:
+        """Whether the list was read to its end; a stream has none."""
+        return self._reader.is_at_end
+
+    def stop(self) -> None:
+        """End what is under way: a server that does not answer is not waited for."""
+        if (client := getattr(self, "_client", None)) is not None:
+            client.close()
+            self._reader.close()
+
+    def wait(self, until: float) -> bool:
+        """Wait for a time, but not long; whether it has come."""
+        left = until - time.monotonic()
+        if left > _LONGEST_WAIT:
+            self.context.wait(_LONGEST_WAIT)
+            return False
+        return left <= 0 or self.context.wait(left)
+
+    @property
+    def client(self) -> HttpClient:
+        """The client."""
+        return self._client
+
+    def told(self, error: BaseException) -> BaseException:
+        """The error with the credentials in it hidden."""
+        if isinstance(error, ConnectError) and (text := self._client.hide(str(error))) != str(error):
+            return ConnectError(text)
+        return error
+
+    def _published(self, items: Sequence[SourceRecord | Malformed]) -> list[SourceRecord]:
+        """The records; malformed items are reported. If a report fails the task, those before it are published."""
+        records: list[SourceRecord] = []
+        for item in items:
+            if isinstance(item, SourceRecord):
+                records.append(item)
+                continue
+            try:
+                self.context.errant_record_reporter.report(item.record, item.error)
+            except Exception as error:
+                if not records:
+                    raise
+                self._failure = error
+                break
+        return records
+
+
+class _ListReader:
+    """Does the steps of a reading."""
+
+    def __init__(self, task: HttpSourceTask, steps: Steps[None], *, is_done: bool) -> None:
+        self._task = task
+        self._steps = steps
+        self._background: Background[Response] = Background("http source")
+        self._outcome: Outcome = None
+        self._rest_until: float | None = None
+        self._is_done = is_done
+        self.is_at_end = is_done
+
+    def poll(self) -> Sequence[SourceRecord | Malformed]:
+        """What is published next; nothing if it takes time."""
+        while not self._is_done:
+            if self._background.is_busy and not self._await():
+                return ()
+            if self._rest_until is not None:
+                if not self._task.wait(self._rest_until):
+                    return ()
+                self._rest_until, self.is_at_end = None, False
+            found = self._step()
+            if found is not None:
+                return found
+        self.is_at_end = True
+        self._task.context.wait(_LONGEST_WAIT)
+        return ()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._background.close()
+
+    def _step(self) -> Sequence[SourceRecord | Malformed] | None:
+        """Do the next step; what is to be published now, or ``None`` to go on."""
+        outcome, self._outcome = self._outcome, None
+        try:
+            step = self._steps.send(outcome)
+        except StopIteration:
+            self._is_done = True
+            return None
+        except ConnectError as error:
+            raise self._task.told(error) from None
+        match step:
+            case Ask(request):
+                self._background.begin(lambda: self._task.client.send(request))
+            case Publish(items):
+                return items
+            case Rest(seconds, is_end):
+                self._rest_until, self.is_at_end = time.monotonic() + seconds, is_end
+                if is_end:
+                    # So that whoever waits for the end of the list sees it.
+                    return ()
+            case TryLater(reason, seconds):
+                raise RetriableError(self._task.client.hide(reason), retry_after=max(seconds, 0.001))
+        return None
+
+    def _await(self) -> bool:
+        found = await_outcome(self._background, self._task.context.wait)
+        if found is None:
+            return False
+        response, error = found
+        if error is not None and not isinstance(error, NoAnswerError):
+            raise self._task.told(error)
+        self._outcome = error if isinstance(error, NoAnswerError) else response
+        return True
+
+
+class _EventReader:
+    """Keeps a stream open, and reads it as it comes."""
+
+    def __init__(self, task: HttpSourceTask, reading: EventReading) -> None:
+        self._task = task
+        self._reading = reading
+        self._opening: Background[Stream] = Background("http stream")
+        self._parts: Background[bytes] = Background("http events")
+        self._stream: Stream | None = None
+        self._rest_until: float | None = None
+        self.is_at_end = False
+
+    def poll(self) -> Sequence[SourceRecord | Malformed]:
+        """The records of the next events; nothing if there are none for now."""
+        if self._reading.is_over:
+            self.is_at_end = True
+            self._task.context.wait(_LONGEST_WAIT)
+            return ()
+        if self._rest_until is not None:
+            if not self._task.wait(self._rest_until):
+                return ()
+            self._rest_until = None
+        return self._read(self._stream) if self._stream is not None else self._open()
+
+    def close(self) -> None:
+        """End the threads; the connection is closed by the client."""
+        self._opening.close()
+        self._parts.close()
+
+    def _open(self) -> Sequence[SourceRecord]:
+        if not self._opening.is_busy:
+            request = self._reading.request()
+            self._opening.begin(lambda: self._task.client.open(request))
+        found = await_outcome(self._opening, self._task.context.wait)
+        if found is None:
+            return ()
+        stream, error = found
+        if error is not None:
+            self._fail(error)
+        assert stream is not None
+        try:
+            later = self._reading.opened(stream.status, stream.headers, time.time())
+        except BaseException:
+            stream.close()
+            raise
+        if later is not None or self._reading.is_over:
+            stream.close()
+        if later is not None:
+            raise RetriableError(later.reason, retry_after=max(later.seconds, 0.001))
+        if not self._reading.is_over:
+            self._stream = stream
+        return ()
+
+    def _read(self, stream: Stream) -> Sequence[SourceRecord | Malformed]:
+        if not self._parts.is_busy:
+            self._parts.begin(stream.read)
+        found = await_outcome(self._parts, self._task.context.wait)
+        if found is None:
+            return ()
+        part, error = found
+        if error is None and part:
+            return self._reading.records(part)
+        stream.close()
+        self._stream = None
+        if error is not None:
+            self._fail(error)
+        self._rest_until = time.monotonic() + self._reading.ended()
+        return ()
+
+    def _fail(self, error: BaseException) -> None:
+        if not isinstance(error, NoAnswerError):
+            raise self._task.told(error)
+        later = self._reading.failed(str(error))
+        raise RetriableError(later.reason, retry_after=max(later.seconds, 0.001)) from None
+
+
+class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
+    """Reads REST APIs: pages, increments, children, long polling and server-sent events."""
+
+    task_class = HttpSourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
+        """One task: a list has one order."""
+        return [own_props(self.config.originals)]
+
+    @classmethod
+    def exactly_once_support(cls, config: HttpSourceConfig) -> ExactlyOnceSupport:
+        """Supported for what can be asked for again: lists whose pages stay as they are, streams that take ids."""
+        return ExactlyOnceSupport.UNSUPPORTED if config.http_long_polling else ExactlyOnceSupport.SUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: HttpSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Allow fields of an offset that are texts and numbers."""
+        for partition, offset in offsets.items():
+            parsed = json.loads(partition)
+            if parsed and "url" not in parsed:
+                raise ConnectError("Partition objects should contain the key 'url', the URL without its parameters")
+            if offset is not None:
+                check_offset(offset)
+        return True
+
+
+def own_props(originals: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The properties for a task: each worker adds its own rules for hosts."""
+    return {key: value for key, value in originals.items() if key not in (ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY)}

@@ -1,0 +1,59 @@
+"""The steps of a reading: what its pure part asks the task to do, and the outcomes that it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from connect.data import SourceRecord
+from connect.errors import DataError
+from connectors.http.messages import NoAnswerError, Request, Response
+
+__all__ = ["Ask", "Malformed", "Outcome", "Publish", "Rest", "Step", "Steps", "TryLater"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Make a request; the outcome is its response, or that there was none."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An item that cannot be used."""
+
+    record: SourceRecord
+    error: DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Publish these records, and report those that are malformed."""
+
+    items: Sequence[SourceRecord | Malformed]
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Wait so many seconds; ``is_end`` tells that the list is read to its end."""
+
+    seconds: float
+    is_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TryLater:
+    """Tell of a failure, after which the request is made again in so many seconds."""
+
+    reason: str
+    seconds: float
+
+
+Step: TypeAlias = Ask | Publish | Rest | TryLater
+Outcome: TypeAlias = Response | NoAnswerError | None
+Steps: TypeAlias = Generator[Step, Outcome, T]
+"""A generator of steps, which is sent the outcome of each and returns something at its end."""

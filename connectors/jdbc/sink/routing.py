@@ -1,0 +1,86 @@
+"""The tables that records go to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from connect.data import SinkBatch
+from connect.errors import ConnectError, DataError
+from connectors.jdbc.dialects.column import TableId
+from connectors.jdbc.dialects.dialect import Dialect
+from connectors.jdbc.sink.config import JdbcSinkConfig
+
+__all__ = ["Routing"]
+
+_UNUSUAL: Final = re.compile(r"[^a-zA-Z0-9_]")
+_TOPIC: Final = "${topic}"
+_FIELD: Final = "${field}"
+_KEPT: Final = 10_000
+
+
+class Routing:
+    """Names the table of each record.
+
+    The name of a topic may hold dots, which divide schema and table, as in Java. The text of a field is data of
+    whoever wrote the record: it is one name, and never a schema.
+    """
+
+    def __init__(self, config: JdbcSinkConfig, dialect: Dialect) -> None:
+        self._format = config.table_name_format
+        self._field = config.table_name_field
+        if self._field and _FIELD not in self._format:
+            self._format = _FIELD if self._format == _TOPIC else f"{self._format}{_FIELD}"
+        self._mapped: Mapping[str, str] = config.mapped_tables
+        self._normalize = config.table_name_normalize
+        self._dialect = dialect
+        self._named = lru_cache(_KEPT)(self._name)
+
+    def tables(self, batch: SinkBatch) -> Iterator[tuple[TableId, Sequence[int] | None]]:
+        """The tables of a batch, each with its records, ``None`` for all of them.
+
+        Raises :class:`~connect.errors.DataError` if a record does not tell its table.
+        """
+        if not self._field or batch.topic in self._mapped:
+            yield self._named(batch.topic, ""), None
+            return
+        places: dict[str, list[int]] = {}
+        for index, text in enumerate(self._texts(batch)):
+            places.setdefault(text, []).append(index)
+        for text, indices in places.items():
+            yield self._named(batch.topic, text), indices
+
+    def _texts(self, batch: SinkBatch) -> Iterator[str]:
+        for value, key in zip(batch.value, batch.key, strict=True):
+            yield self._text(key if value is None else value)
+
+    def _text(self, struct: Any) -> str:
+        if not isinstance(struct, Mapping):
+            raise DataError(f"The record has no field {self._field}, which names its table: it is no struct.")
+        text = struct.get(self._field)
+        if not isinstance(text, str) or not text:
+            raise DataError(f"The field {self._field} names the table of the record, and it holds no text.")
+        return text
+
+    def _name(self, topic: str, text: str) -> TableId:
+        if (mapped := self._mapped.get(topic)) is not None:
+            return self._parsed(mapped)
+        if self._normalize:
+            topic, text = _UNUSUAL.sub("_", topic), _UNUSUAL.sub("_", text)
+        marked = self._parsed(self._format.replace(_TOPIC, topic).replace(_FIELD, _MARK))
+        parts = [part.replace(_MARK, text) for part in (marked.name, marked.schema, marked.catalog)]
+        return TableId(*parts)
+
+    def _parsed(self, name: str) -> TableId:
+        try:
+            return self._dialect.table_id(name)
+        except ValueError as error:
+            raise ConnectError(
+                f"{error}. Change table.name.format or topics.to.tables.mapping, or set table.name.normalize=true."
+            ) from error
+
+
+_MARK: Final = "\ue000field\ue000"
+"""Stands for the text of a field while the rest of the name is parsed."""

@@ -1,0 +1,283 @@
+"""The JDBC sink: each record becomes a row of a table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from connect.crash import crash_point
+from connect.data import SinkBatch, TopicPartition
+from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.sink import SinkConnector, SinkTask
+from connectors.jdbc.connection import Database
+from connectors.jdbc.dialects.values import TypeOptions, parse_zone
+from connectors.jdbc.sink.config import JdbcSinkConfig
+from connectors.jdbc.sink.isolation import isolate
+from connectors.jdbc.sink.offsets import OffsetsTable, OvertakenError
+from connectors.jdbc.sink.routing import Routing
+from connectors.jdbc.sink.rows import ErrantRecord, Group, RowMaker
+from connectors.jdbc.sink.steps import Action, Step, plan_steps
+from connectors.jdbc.sink.tables import Tables
+from connectors.jdbc.sink.writers import writer_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["JdbcSinkConnector", "JdbcSinkTask"]
+
+_log = logging.getLogger(__name__)
+_LINGER: Final = 0.1
+"""How long records wait for more of them, to be written in one transaction."""
+
+
+class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
+    """Writes records to tables, up to ``batch.size`` of them in a transaction.
+
+    Records are held until there are so many, until a tenth of a second has passed, or until ``flush``. If the
+    database refuses a row the transaction is undone and begun again with savepoints, which find the rows that are bad
+    by halves; those are reported, and the others written.
+
+    ==========================================  ====================================================================
+    kill -9 here                                then
+    ==========================================  ====================================================================
+    while records are held                      they are consumed again
+    in a transaction                            the database undoes it; they are consumed again
+    after it, before the offsets are committed  at-least-once: they are written again, which an upsert or a delete
+                                                does not show, and an insert does. exactly-once: the offsets are
+                                                in the transaction, and consuming continues from them
+    after bad records were reported             they are reported again if the transaction was not committed
+    ==========================================  ====================================================================
+
+    With ``exactly-once`` no transaction is committed before its reports are kept (I4), and none by a task that another
+    one has overtaken (I6).
+    """
+
+    def start(self) -> None:
+        options = TypeOptions(zone=parse_zone(self.config.db_timezone))
+        self._database = Database(self.config, self.context.wait, options)
+        dialect = self._database.dialect
+        self._writer = writer_of(dialect)
+        self._tables = Tables(self._database, self._writer, self.config)
+        routing = Routing(self.config, dialect)
+        self._rows = RowMaker(self.config, routing, self._tables.prepare, arrays=self._writer.has_arrays)
+        self._offsets = _offsets_table(self.config, self._database)
+        self._known: dict[TopicPartition, int] = {}
+        self._held: list[SinkBatch] = []
+        self._count = 0
+        self._failures = 0
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        if self._offsets is not None:
+            with self._database.errors("read the offsets"):
+                connection = self._tables.connection()
+                self._offsets.create(connection)
+                stored = self._offsets.read(connection, partitions)
+            self._known |= stored
+            self.context.offset(stored)
+
+    def put(self, records: SinkBatch) -> None:
+        records = self._new(records)
+        if not len(records):
+            self._write_held()
+            return
+        self._held.append(records)
+        self._count += len(records)
+        if self._count < max(self.config.batch_size, 1):
+            self.context.timeout(_LINGER)
+            return
+        try:
+            self._write_held()
+        except RetriableError:
+            # These are put again; those before them are still held.
+            self._held.pop()
+            self._count -= len(records)
+            raise
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:  # noqa: ARG002
+        try:
+            self._write_held()
+        except Exception:
+            # All that is not committed is consumed again.
+            self._drop_held()
+            raise
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        gone = set(partitions)
+        kept = [(batch, [at for at, origin in enumerate(batch.origins) if origin not in gone]) for batch in self._held]
+        self._held = [batch.take(places) for batch, places in kept if places]
+        self._count = sum(map(len, self._held))
+        for partition in gone:
+            self._known.pop(partition, None)
+
+    def stop(self) -> None:
+        if hasattr(self, "_database"):
+            self._database.dispose()
+
+    # -- one transaction -----------------------------------------------------------------------------------------
+
+    def _write_held(self) -> None:
+        """Write what is held in one transaction, and hold nothing."""
+        if not self._held:
+            return
+        try:
+            with self._database.errors("write records"):
+                self._write()
+        except OvertakenError as error:
+            self._start_over(error)
+        except RetriableError as error:
+            raise self._retried(error) from error
+        self._failures = 0
+        self._drop_held()
+
+    def _write(self) -> None:
+        groups = self._rows.groups(self._held)
+        errant = list(self._rows.errant)
+        connection = self._tables.connection()
+        steps = [(group, step) for group in groups for step in self._steps(group)]
+        try:
+            self._do(connection, steps)
+        except Exception as error:
+            if not self._blames_row(error):
+                raise
+            errant += self._do_by_halves(connection, steps)
+        ends = self._ends()
+        if self._offsets is not None:
+            self._offsets.advance(connection, self._known, ends)
+        self._report(errant)
+        crash_point("jdbc-sink-before-commit")
+        connection.commit()
+        crash_point("jdbc-sink-after-commit")
+        if self._offsets is not None:
+            self._known |= ends
+
+    def _steps(self, group: Group) -> Iterable[Step]:
+        prepared = group.written or group.deleted
+        assert prepared is not None
+        steps = plan_steps(self.config.insert_mode, group.rows, prepared.target.key_size, group.deletes)
+        # An update of nothing but the key changes nothing.
+        return [step for step in steps if step.action is not Action.UPDATE or prepared.target.other_names]
+
+    def _do(self, connection: Connection, steps: Sequence[tuple[Group, Step]]) -> None:
+        # What looked at tables has begun one, and changed nothing.
+        connection.rollback()
+        connection.begin()
+        for group, step in steps:
+            self._do_step(connection, group, step)
+
+    def _do_step(self, connection: Connection, group: Group, step: Step) -> None:
+        prepared = group.deleted if step.action is Action.DELETE else group.written
+        assert prepared is not None
+        self._writer.write(connection, prepared.target, step)
+
+    def _do_by_halves(self, connection: Connection, steps: Sequence[tuple[Group, Step]]) -> list[ErrantRecord]:
+        """Do all that can be done, and return the records of the rows that cannot."""
+        connection.rollback()
+        connection.begin()
+        errant: list[ErrantRecord] = []
+        for group, step in steps:
+
+            def attempt(start: int, stop: int, group: Group = group, step: Step = step) -> None:
+                with connection.begin_nested():
+                    self._do_step(connection, group, step.slice(start, stop))
+
+            for at, error in isolate(len(step.rows), attempt, self._blames_row):
+                told = self._database.failure(error, f"write the record to table {group.table}") or error
+                errant.append(ErrantRecord(group.record(step.places[at]), DataError(str(told))))
+        return errant
+
+    def _blames_row(self, error: Exception) -> bool:
+        return self._writer.blames_row(getattr(error, "orig", None) or error)
+
+    def _report(self, errant: Sequence[ErrantRecord]) -> None:
+        reporter = self.context.errant_record_reporter
+        for each in errant:
+            if reporter is None:
+                raise ConnectError(f"{each.error} ({_place(each)})") from each.error
+            reporter.report(each.record, each.error)
+
+    # -- what is held --------------------------------------------------------------------------------------------
+
+    def _drop_held(self) -> None:
+        self._held, self._count = [], 0
+
+    def _new(self, records: SinkBatch) -> SinkBatch:
+        """The records that are not in the database, as its offsets tell."""
+        if not self._known:
+            return records
+        known = self._known
+        pairs = zip(records.origins, records.original_offsets, strict=True)
+        new = [place for place, (origin, offset) in enumerate(pairs) if offset >= known.get(origin, 0)]
+        return records if len(new) == len(records) else records.take(new)
+
+    def _ends(self) -> dict[TopicPartition, int]:
+        """The next offset of each partition after what is held."""
+        ends: dict[TopicPartition, int] = {}
+        for batch in self._held:
+            topic = batch.original_topic
+            for partition, offset in zip(batch.original_partitions, batch.original_offsets, strict=True):
+                ends[TopicPartition(topic, partition)] = offset + 1
+        return ends
+
+    def _start_over(self, error: OvertakenError) -> None:
+        """Continue after what another task has written."""
+        assert self._offsets is not None
+        _log.warning("%s; continuing after them", error)
+        with self._database.errors("read the offsets"):
+            stored = self._offsets.read(self._tables.connection(), self.context.assignment)
+        firsts: dict[TopicPartition, int] = {}
+        for batch in self._held:
+            for origin, offset in zip(batch.origins, batch.original_offsets, strict=True):
+                firsts.setdefault(origin, offset)
+        self._known = stored
+        self.context.offset({**firsts, **{origin: at for origin, at in stored.items() if origin in firsts}})
+
+    def _retried(self, error: RetriableError) -> ConnectError:
+        self._failures += 1
+        if self._failures > self.config.max_retries:
+            return ConnectError(
+                f"{error} (tried {self._failures} times, as max.retries={self.config.max_retries} allows)"
+            )
+        _log.warning(
+            "%s (%d of %d retries are left)",
+            error,
+            self.config.max_retries - self._failures + 1,
+            self.config.max_retries,
+        )
+        return RetriableError(str(error), retry_after=self.config.retry_backoff_ms / 1000)
+
+
+class JdbcSinkConnector(SinkConnector[JdbcSinkConfig]):
+    """Writes topics to tables of SQL databases."""
+
+    task_class = JdbcSinkTask
+
+    @classmethod
+    def alter_offsets(cls, config: JdbcSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """With ``exactly-once`` the offsets in the database are those that count: they are altered, too."""
+        database = Database(config, lambda _: True)
+        try:
+            table = _offsets_table(config, database)
+            if table is not None:
+                with database.errors("alter the offsets"):
+                    connection = database.connection()
+                    table.create(connection)
+                    table.alter(connection, offsets)
+        finally:
+            database.dispose()
+        return True
+
+
+def _offsets_table(config: JdbcSinkConfig, database: Database) -> OffsetsTable | None:
+    if not config.exactly_once:
+        return None
+    try:
+        table = database.dialect.table_id(config.offsets_table)
+    except ValueError as error:
+        raise ConfigError("offsets.table", config.offsets_table, str(error)) from error
+    return OffsetsTable(table, config.originals.get("name") or "", writer_of(database.dialect))
+
+
+def _place(errant: ErrantRecord) -> str:
+    record = errant.record
+    return f"record {record.original_topic}:{record.original_partition}:{record.original_offset}"

@@ -1,0 +1,207 @@
+"""The tables that are written to: looked up, created and given new columns.
+
+Crash points: a table is created, and columns are added, before the rows that need them, in transactions of their own. A
+task killed in between finds them there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from connect.errors import ConnectError, DataError
+from connectors.jdbc.connection import Database
+from connectors.jdbc.dialects.column import Column, TableId
+from connectors.jdbc.sink.config import JdbcSinkConfig
+from connectors.jdbc.sink.layout import Layout, LayoutColumn
+from connectors.jdbc.sink.writers.writer import Encode, Target, Writer, run
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["PreparedTable", "Tables", "add_columns_statements", "create_statement", "match_columns"]
+
+_log = logging.getLogger(__name__)
+_KEPT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTable:
+    """A table to which rows of one layout can be written."""
+
+    target: Target
+    layout: Layout
+    encoders: tuple[Encode, ...]
+
+
+class Tables:
+    """The tables of one connection. What is known of them is forgotten when there is another connection."""
+
+    def __init__(self, database: Database, writer: Writer, config: JdbcSinkConfig) -> None:
+        self._database = database
+        self._writer = writer
+        self._config = config
+        self._connection: Connection | None = None
+        self._prepared: dict[tuple[TableId, Layout], PreparedTable] = {}
+
+    def connection(self) -> Connection:
+        """The connection, prepared for writing."""
+        connection = self._database.connection()
+        if connection is not self._connection:
+            self._prepared.clear()
+            self._writer.prepare(connection)
+            connection.commit()
+            self._connection = connection
+        return connection
+
+    def forget(self) -> None:
+        """Look everything up again."""
+        self._prepared.clear()
+
+    def prepare(self, table: TableId, layout: Layout) -> PreparedTable:
+        """The table for rows of a layout, created or changed if it must be and may be.
+
+        Raises :class:`~connect.errors.ConnectError` if it cannot be written to as it is.
+        """
+        connection = self.connection()
+        known = self._prepared.get((table, layout))
+        if known is not None:
+            return known
+        columns = self._columns(connection, table, layout)
+        resolved = self._database.dialect.resolve(connection, table) or table
+        target = Target(resolved, tuple(columns), layout.key_size)
+        encoders = tuple(
+            self._writer.encoder(mine.schema, column) for mine, column in zip(layout.columns, columns, strict=True)
+        )
+        self._writer.prepare_table(connection, target)
+        connection.commit()
+        prepared = PreparedTable(target, layout, encoders)
+        if len(self._prepared) >= _KEPT:
+            self._prepared.clear()
+        self._prepared[table, layout] = prepared
+        return prepared
+
+    def _columns(self, connection: Connection, table: TableId, layout: Layout) -> Sequence[Column]:
+        """The columns of the table for those of the layout."""
+        dialect = self._database.dialect
+        resolved = dialect.resolve(connection, table)
+        if resolved is None:
+            if not self._config.auto_create:
+                raise ConnectError(
+                    f"Table {table} is missing and auto-creation is disabled: create it, or set auto.create=true."
+                )
+            statement = create_statement(self._writer, table, layout)
+            self._change(connection, [statement], lambda: dialect.resolve(connection, table) is not None)
+            _log.info("Created table %s", table)
+            resolved = dialect.resolve(connection, table)
+            assert resolved is not None
+        self._check_type(connection, resolved)
+        found, missing = match_columns(layout, dialect.columns(connection, resolved))
+        if not missing:
+            return found
+        self._check_may_add(connection, resolved, missing)
+        statements = add_columns_statements(self._writer, resolved, missing)
+        self._change(
+            connection, statements, lambda: not match_columns(layout, dialect.columns(connection, resolved))[1]
+        )
+        _log.info("Added to table %s: %s", resolved, ", ".join(column.name for column in missing))
+        return match_columns(layout, dialect.columns(connection, resolved))[0]
+
+    def _change(self, connection: Connection, statements: Iterable[str], is_done: Callable[[], bool]) -> None:
+        """Run DDL; an error does not count if another task has done the same meanwhile."""
+        connection.rollback()
+        connection.begin()
+        try:
+            for statement in statements:
+                run(connection, statement)
+            connection.commit()
+        except Exception:
+            connection.rollback()
+            if not is_done():
+                raise
+
+    def _check_type(self, connection: Connection, table: TableId) -> None:
+        types = self._config.table_types
+        if table not in self._database.dialect.tables(connection, types=types):
+            raise ConnectError(
+                f"Table {table} is not of the types in table.types={','.join(types)}: add its type there, or write to "
+                "another table."
+            )
+
+    def _check_may_add(self, connection: Connection, table: TableId, missing: Sequence[LayoutColumn]) -> None:
+        names = ", ".join(column.name for column in missing)
+        if not self._config.auto_evolve:
+            raise ConnectError(
+                f"Table {table} is missing the columns {names} and auto-evolution is disabled: add them, leave the "
+                "fields out with fields.whitelist, or set auto.evolve=true."
+            )
+        if table in self._database.dialect.tables(connection, types=("VIEW",)):
+            raise ConnectError(f"View {table} is missing the columns {names}, and a view cannot be evolved: change it.")
+        for column in missing:
+            if not column.schema.optional and column.schema.default is None:
+                raise ConnectError(
+                    f"Cannot add column {column.name} to table {table}: its field is not optional and has no default "
+                    "for the rows that are there. Add it yourself, or make the field optional."
+                )
+
+
+def match_columns(layout: Layout, columns: Sequence[Column]) -> tuple[list[Column], list[LayoutColumn]]:
+    """The columns of a table by the names of the layout's, and those of the layout that are missing.
+
+    A name in other upper and lower case counts if it is the only one.
+    """
+    exact = {column.name: column for column in columns}
+    folded: dict[str, list[Column]] = {}
+    for column in columns:
+        folded.setdefault(column.name.lower(), []).append(column)
+    found: list[Column] = []
+    missing: list[LayoutColumn] = []
+    for mine in layout.columns:
+        similar = folded.get(mine.name.lower(), [])
+        if mine.name in exact:
+            found.append(exact[mine.name])
+        elif len(similar) == 1:
+            found += similar
+        else:
+            missing.append(mine)
+    return found, missing
+
+
+def create_statement(writer: Writer, table: TableId, layout: Layout) -> str:
+    """The statement that creates a table for a layout."""
+    _check_name(writer, table.name)
+    keys = layout.key_names
+    parts = [_definition(writer, column, in_key=column.name in keys) for column in layout.columns]
+    if keys:
+        parts.append(f"PRIMARY KEY ({writer.quoted(keys)})")
+    return f"CREATE TABLE {writer.dialect.quoted(table)} ({', '.join(parts)}){writer.table_options}"
+
+
+def add_columns_statements(writer: Writer, table: TableId, columns: Sequence[LayoutColumn]) -> list[str]:
+    """The statements that add columns to a table."""
+    name = writer.dialect.quoted(table)
+    return [f"ALTER TABLE {name} ADD {_definition(writer, column, in_key=False)}" for column in columns]
+
+
+def _definition(writer: Writer, column: LayoutColumn, *, in_key: bool) -> str:
+    _check_name(writer, column.name)
+    schema = column.schema
+    parts = [writer.dialect.quote(column.name), writer.column_type(schema, in_key=in_key)]
+    if in_key or not schema.optional:
+        parts.append("NOT NULL")
+    if schema.default is not None:
+        parts.append(f"DEFAULT {writer.literal(schema, schema.default)}")
+    return " ".join(parts)
+
+
+def _check_name(writer: Writer, name: str) -> None:
+    longest = writer.longest_name
+    if longest is not None and len(name.encode(errors="replace")) > longest:
+        raise DataError(
+            f"The database would cut the name {name}, which is longer than {longest} bytes: rename the topic or the "
+            "field with a transformation, or change table.name.format."
+        )
+    if "\0" in name:
+        raise DataError(f"The name {name!r} of a table or column has a NUL in it.")

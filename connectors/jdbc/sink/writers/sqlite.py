@@ -1,0 +1,185 @@
+"""SQLite: rows go in by ``executemany``.
+
+A column of SQLite turns texts that look like numbers into numbers, if its type says so, and keeps 15 digits of them.
+What would lose something by that is refused.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.data import Schema, Type
+from connect.data.logical import days_from_date, milliseconds_from_time, milliseconds_from_timestamp
+from connect.data.schema import DATE_NAME, DECIMAL_NAME, INTEGER_RANGES, TIME_NAME, TIMESTAMP_NAME, decimal_scale
+from connect.errors import DataError
+from connectors.jdbc.dialects.column import Column
+from connectors.jdbc.sink.nested import JSON_NAME
+from connectors.jdbc.sink.precise import PRECISE_NAME
+from connectors.jdbc.sink.steps import Action, Step
+from connectors.jdbc.sink.writers.writer import (
+    Encode,
+    Kind,
+    Target,
+    Writer,
+    checked_texts,
+    kind_of,
+    local_times,
+    nulls_apart,
+    precision_of,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+__all__ = ["SqliteWriter"]
+
+_DIGITS: Final = 15
+_DAY_MS: Final = 86_400_000
+_TYPES: Final[dict[Kind, str]] = {
+    Type.INT8: "INTEGER",
+    Type.INT16: "INTEGER",
+    Type.INT32: "INTEGER",
+    Type.INT64: "INTEGER",
+    Type.FLOAT32: "REAL",
+    Type.FLOAT64: "REAL",
+    Type.BOOLEAN: "BOOLEAN",
+    Type.STRING: "TEXT",
+    Type.BYTES: "BLOB",
+    DATE_NAME: "DATE",
+    TIME_NAME: "TIME",
+    TIMESTAMP_NAME: "TIMESTAMP",
+    PRECISE_NAME: "TIMESTAMP",
+    JSON_NAME: "TEXT",
+}
+_NUMERIC: Final = ("numeric", "decimal", "integer", "int", "bigint")
+"""The types of columns in which the Java connector keeps times as milliseconds."""
+
+
+class SqliteWriter(Writer):
+    """Writes to SQLite with Python's own driver."""
+
+    def column_type(self, schema: Schema, *, in_key: bool) -> str:  # noqa: ARG002
+        kind = kind_of(schema)
+        if kind == DECIMAL_NAME:
+            precision, scale = precision_of(schema), decimal_scale(schema)
+            # A number of SQLite has 15 digits for certain; a longer one is exact only as a text.
+            return f"DECIMAL({precision},{scale})" if precision is not None and precision <= _DIGITS else "TEXT"
+        return _TYPES[kind]
+
+    def literal(self, schema: Schema, value: Any) -> str:
+        (cell,) = self._encode(schema, None)([value])
+        if isinstance(cell, bytes):
+            return f"X'{cell.hex()}'"
+        return "'" + cell.replace("'", "''") + "'" if isinstance(cell, str) else repr(cell)
+
+    def encoder(self, schema: Schema, column: Column) -> Encode:
+        return nulls_apart(self._encode(schema, column), None)
+
+    def write(self, connection: Connection, target: Target, step: Step) -> None:
+        driver: Any = connection.connection.driver_connection
+        driver.executemany(self._statement(target, step.action), self._parameters(target, step))
+
+    def blames_row(self, error: Exception) -> bool:
+        import sqlite3  # noqa: PLC0415 - only a task that writes to SQLite needs it
+
+        return isinstance(error, (sqlite3.IntegrityError, sqlite3.DataError)) and not isinstance(
+            error, sqlite3.OperationalError
+        )
+
+    def _statement(self, target: Target, action: Action) -> str:
+        table, key = self.dialect.quoted(target.table), target.key_names
+        if action is Action.DELETE:
+            return f"DELETE FROM {table} WHERE {self.matching(key, '?')}"
+        if action is Action.UPDATE:
+            changes = self.quoted(target.other_names, form="{} = ?")
+            return f"UPDATE {table} SET {changes} WHERE {self.matching(key, '?')}"
+        places = ", ".join("?" * len(target.columns))
+        insert = f"{self.insert(target)} VALUES ({places})"
+        if action is Action.INSERT:
+            return insert
+        changes = self.quoted(target.other_names, form="{} = excluded.{}")
+        return f"{insert} ON CONFLICT ({self.quoted(key)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
+
+    def _parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
+        if step.action is not Action.UPDATE:
+            return step.rows
+        size = target.key_size
+        return [row[size:] + row[:size] for row in step.rows]
+
+    def _encode(self, schema: Schema, column: Column | None) -> Encode:
+        kind = kind_of(schema)
+        if kind == DECIMAL_NAME:
+            return _decimals(column)
+        in_numbers = column is not None and column.type.name in _NUMERIC
+        if kind in (TIMESTAMP_NAME, PRECISE_NAME):
+            return _milliseconds if in_numbers else local_times(self.zone)
+        if in_numbers and kind in _AS_NUMBERS:
+            return _AS_NUMBERS[kind]
+        return _PLAIN[kind]
+
+
+def _milliseconds(values: Sequence[dt.datetime]) -> list[int]:
+    for value in values:
+        if value.microsecond % 1000:
+            raise DataError(f"{value} is finer than a millisecond, and the column keeps milliseconds.")
+    return list(map(milliseconds_from_timestamp, values))
+
+
+def _texts(values: Sequence[str]) -> Sequence[str]:
+    checked_texts(values)
+    return values
+
+
+def _integers(values: Sequence[int]) -> Sequence[int]:
+    least, most = INTEGER_RANGES[Type.INT64]
+    if values and not least <= min(values) <= max(values) <= most:
+        raise DataError("A whole number does not fit into 64 bits.")
+    return values
+
+
+def _floats(values: Sequence[float]) -> list[float]:
+    floats = list(map(float, values))
+    if any(map(math.isnan, floats)):
+        raise DataError("SQLite would keep NaN as null.")
+    return floats
+
+
+def _decimals(column: Column | None) -> Encode:
+    if column is None or column.type.name in ("text", "blob", "") or "char" in column.type.name:
+        return lambda values: [format(value, "f") for value in values]
+    return lambda values: [_number(value, column.name) for value in values]
+
+
+def _number(value: decimal.Decimal, name: str) -> int | str:
+    digits = len(value.normalize(decimal.Context(prec=decimal.MAX_PREC)).as_tuple().digits)
+    if value == value.to_integral_value() and abs(value) < 2**63:
+        return int(value)
+    if digits > _DIGITS:
+        raise DataError(
+            f"{value} has more digits than column {name} keeps, which are {_DIGITS}: make it a TEXT column."
+        )
+    return format(value, "f")
+
+
+_PLAIN: Final[dict[Kind, Encode]] = {
+    Type.INT8: _integers,
+    Type.INT16: _integers,
+    Type.INT32: _integers,
+    Type.INT64: _integers,
+    Type.FLOAT32: _floats,
+    Type.FLOAT64: _floats,
+    Type.BOOLEAN: lambda values: list(map(int, values)),
+    Type.STRING: _texts,
+    JSON_NAME: _texts,
+    Type.BYTES: lambda values: list(map(bytes, values)),
+    DATE_NAME: lambda values: list(map(dt.date.isoformat, values)),
+    TIME_NAME: lambda values: list(map(dt.time.isoformat, values)),
+}
+_AS_NUMBERS: Final[dict[Kind, Encode]] = {
+    DATE_NAME: lambda values: [days_from_date(value) * _DAY_MS for value in values],
+    TIME_NAME: lambda values: list(map(milliseconds_from_time, values)),
+}

@@ -1,0 +1,1 @@
+"""The JDBC source: which tables, which rows, and where reading continues."""

@@ -1,0 +1,81 @@
+"""The SQL of a poll: which rows are new, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.jdbc.dialects.column import Column
+from connectors.jdbc.dialects.dialect import Dialect
+from connectors.jdbc.source.config import Mode
+
+__all__ = ["Bounds", "Criteria"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The parameters of a poll, as the database takes them.
+
+    Rows after ``number`` and ``time`` are new. Rows with a time are read if they are before ``end``, rows with a number
+    alone up to ``last``, if that is given.
+    """
+
+    number: int = -1
+    time: Any = None
+    end: Any = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The condition and the order of a mode. Columns that tell rows apart are given as the database describes them."""
+
+    dialect: Dialect
+    mode: Mode
+    incrementing: str = ""
+    timestamps: Sequence[Column] = ()
+
+    def statement(
+        self, select: str, bounds: Bounds, suffix: str = "", *, escape: bool = False
+    ) -> tuple[str, list[Any]]:
+        """``select`` with condition and order, and the parameters for it.
+
+        ``escape`` is for text that users wrote: in it a per cent sign does not begin a parameter.
+        """
+        condition, order, parameters = self._parts(bounds)
+        mark = self.dialect.placeholder
+        if escape and mark == "%s" and parameters:
+            select, suffix = select.replace("%", "%%"), suffix.replace("%", "%%")
+        where = f" WHERE {condition} ORDER BY {order}" if condition else ""
+        return f"{select}{where}{' ' + suffix if suffix else ''}", parameters
+
+    def last_statement(self, source: str, number: int) -> tuple[str, list[Any]]:
+        """The greatest number after ``number`` in a table, or in a query in parentheses with a name."""
+        name = self.dialect.quote(self.incrementing)
+        mark = self.dialect.placeholder
+        return f"SELECT max({name}) FROM {source} WHERE {name} > {mark}", [number]  # noqa: S608 - names are quoted
+
+    def _parts(self, bounds: Bounds) -> tuple[str, str, list[Any]]:
+        mark, number = self.dialect.placeholder, self.dialect.quote(self.incrementing)
+        time = self._time()
+        match self.mode:
+            case Mode.INCREMENTING if bounds.last is not None:
+                return f"{number} > {mark} AND {number} <= {mark}", f"{number} ASC", [bounds.number, bounds.last]
+            case Mode.INCREMENTING:
+                return f"{number} > {mark}", f"{number} ASC", [bounds.number]
+            case Mode.TIMESTAMP:
+                return f"{time} > {mark} AND {time} < {mark}", f"{time} ASC", [bounds.time, bounds.end]
+            case Mode.TIMESTAMP_INCREMENTING:
+                after = f"(({time} = {mark} AND {number} > {mark}) OR {time} > {mark})"
+                parameters = [bounds.end, bounds.time, bounds.number, bounds.time]
+                return f"{time} < {mark} AND {after}", f"{time} ASC, {number} ASC", parameters
+            case _:
+                return "", "", []
+
+    def _time(self) -> str:
+        if not self.timestamps:
+            return ""
+        names = [self.dialect.quote(column.name) for column in self.timestamps]
+        whole = names[0] if len(names) == 1 else f"COALESCE({','.join(names)})"
+        return self.dialect.timestamp_expression(whole)

@@ -1,0 +1,203 @@
+"""The layout of rows: the schema of their values and keys, and how a block of rows becomes columns of records."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, Final
+
+from connect.data import Schema, StructColumn
+from connect.data.logical import EPOCH
+from connect.errors import ConnectError, DataError
+from connectors.jdbc.dialects.column import Column
+from connectors.jdbc.dialects.dialect import Dialect
+from connectors.jdbc.dialects.values import Reading
+from connectors.jdbc.source.config import Mode
+
+__all__ = ["Block", "Layout", "UnfitRow", "layout_of"]
+
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+
+Rows = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitRow:
+    """A row with a value that its schema does not allow: its place in the block, its text, and what is wrong."""
+
+    index: int
+    text: str
+    error: DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows as columns. ``good`` has the places of those in it, ``None`` if all are; ``unfit`` has the others."""
+
+    value: StructColumn
+    key: StructColumn | None
+    good: Sequence[int] | None = None
+    unfit: Sequence[UnfitRow] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the rows of a result are read. ``places`` are those of the columns that Connect has a type for."""
+
+    name: str
+    columns: tuple[Column, ...]
+    places: tuple[int, ...]
+    readings: tuple[Reading, ...]
+    schema: Schema
+    key_schema: Schema | None
+    number: int | None
+    """The place of the incrementing column."""
+    times: tuple[tuple[int, Callable[[Any], dt.datetime]], ...]
+    """The places of the timestamp columns, with what makes instants of their values."""
+
+    def block(self, rows: Rows) -> Block:
+        """The rows as columns: at once, or row by row if a value does not fit."""
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        try:
+            values = [
+                _converted(columns[place], reading.convert)
+                for place, reading in zip(self.places, self.readings, strict=True)
+            ]
+        except (DataError, ValueError, OverflowError, TypeError, ArithmeticError):
+            return self._row_by_row(rows)
+        return Block(*self._struct_columns(values))
+
+    def numbers(self, rows: Rows) -> list[int]:
+        """The values of the incrementing column."""
+        place = self.number
+        assert place is not None
+        numbers = [row[place] for row in rows]
+        if set(map(type, numbers)) == {int}:
+            return numbers
+        return [_whole(number, self.columns[place].name) for number in numbers]
+
+    def micros(self, rows: Rows) -> list[int]:
+        """The times of rows in microseconds since 1970: of each the first that is not null."""
+        return [_micros(next(self._instants(row))) for row in rows]
+
+    def _instants(self, row: Sequence[Any]) -> Iterator[dt.datetime]:
+        for place, instant in self.times:
+            if row[place] is not None:
+                yield instant(row[place])
+
+    def _struct_columns(self, values: Sequence[Sequence[Any]]) -> tuple[StructColumn, StructColumn | None]:
+        fields = dict(zip(self.schema.field_names, values, strict=True))
+        value = StructColumn(fields, self.schema)
+        if self.key_schema is None:
+            return value, None
+        return value, StructColumn({name: fields[name] for name in self.key_schema.field_names}, self.key_schema)
+
+    def _row_by_row(self, rows: Rows) -> Block:
+        kept: list[list[Any]] = []
+        unfit: list[UnfitRow] = []
+        for index, row in enumerate(rows):
+            try:
+                kept.append([*self._values(row)])
+            except DataError as error:
+                unfit.append(UnfitRow(index, str(tuple(row)), error))
+        bad = {each.index for each in unfit}
+        values: list[Sequence[Any]] = list(zip(*kept, strict=True)) if kept else [()] * len(self.places)
+        good = list(compress(range(len(rows)), (index not in bad for index in range(len(rows)))))
+        return Block(*self._struct_columns(values), good, unfit)
+
+    def _values(self, row: Sequence[Any]) -> Iterator[Any]:
+        for place, reading in zip(self.places, self.readings, strict=True):
+            value = row[place]
+            try:
+                yield value if value is None or reading.convert is None else reading.convert(value)
+            except (DataError, ValueError, OverflowError, TypeError, ArithmeticError) as error:
+                column = self.columns[place]
+                raise DataError(
+                    f"Column {column.name} of {self.name} ({column.type}) has a value that does not fit: {error}"
+                ) from error
+
+
+def layout_of(
+    dialect: Dialect,
+    name: str,
+    columns: Sequence[Column],
+    mode: Mode,
+    *,
+    keys: Sequence[str] = (),
+    incrementing: str = "",
+    timestamps: Sequence[str] = (),
+) -> Layout:
+    """The layout of rows with these columns.
+
+    Raises :class:`~connect.errors.ConnectError` if a column that the mode or the key needs is not there or unsuitable.
+    """
+    found = [(place, column, dialect.reading(column)) for place, column in enumerate(columns)]
+    read = [(place, column, reading) for place, column, reading in found if reading is not None]
+    twice = [each for each, times in Counter(column.name for _, column, _ in read).items() if times > 1]
+    if twice:
+        raise ConnectError(f"{name} has more than one column {twice[0]}: give each a name of its own with AS.")
+    fields = {
+        column.name: reading.schema.as_optional() if column.nullable else reading.schema for _, column, reading in read
+    }
+    if not fields:
+        raise ConnectError(f"{name} has no column that can be read.")
+    schema = Schema.struct(fields, name=name)
+    key_schema = None
+    if keys:
+        members = [(_find(columns, key, name).name) for key in keys]
+        key_schema = Schema.struct({member: fields[member] for member in members}, name=f"{name}.Key")
+    moments = []
+    for wanted in timestamps if mode.has_timestamp else ():
+        column = _find(columns, wanted, name)
+        reading = dialect.reading(column)
+        if reading is None or reading.instant is None:
+            raise ConnectError(
+                f"Column {column.name} of {name} is of type {column.type}, which is no time: name another column in "
+                "timestamp.column.name."
+            )
+        moments.append((columns.index(column), reading.instant))
+    return Layout(
+        name,
+        tuple(columns),
+        tuple(place for place, _, _ in read),
+        tuple(reading for _, _, reading in read),
+        schema,
+        key_schema,
+        columns.index(_find(columns, incrementing, name)) if mode.has_incrementing else None,
+        tuple(moments),
+    )
+
+
+def _find(columns: Sequence[Column], wanted: str, name: str) -> Column:
+    """The column with that name, as it is written or but for upper and lower case."""
+    for column in columns:
+        if column.name == wanted:
+            return column
+    for column in columns:
+        if column.name.lower() == wanted.lower():
+            return column
+    raise ConnectError(f"{name} has no column {wanted}; it has {', '.join(column.name for column in columns)}.")
+
+
+def _converted(values: Sequence[Any], convert: Callable[[Any], Any] | None) -> Sequence[Any]:
+    if convert is None:
+        return values
+    if None in values:
+        return [None if value is None else convert(value) for value in values]
+    return list(map(convert, values))
+
+
+def _whole(value: Any, column: str) -> int:
+    if value is None or isinstance(value, str | bytes | float) or int(value) != value:
+        raise ConnectError(
+            f"The incrementing column {column} has the value {str(value)[:40]!r}, and no whole number: use another."
+        )
+    return int(value)
+
+
+def _micros(moment: dt.datetime) -> int:
+    elapsed: int = (moment - EPOCH) // _MICROSECOND
+    return elapsed

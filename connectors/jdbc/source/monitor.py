@@ -1,0 +1,125 @@
+"""Watches which tables there are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from connect.errors import ConnectError, RetriableError
+from connect.source import SourceConnectorContext
+from connectors.jdbc.connection import Database
+from connectors.jdbc.dialects.column import TableId
+from connectors.jdbc.source.config import JdbcSourceConfig
+
+__all__ = ["TableMonitor"]
+
+logger = logging.getLogger(__name__)
+
+_JOIN: Final = 5.0
+_RETRY: Final = 1.0
+
+
+class TableMonitor:
+    """Lists the tables to read in a thread of its own, every ``table.poll.interval.ms``.
+
+    When there are others than before, it asks for new task configs. If the first list cannot be had, it fails the
+    connector; later it only warns, because the tasks go on by themselves.
+    """
+
+    def __init__(self, config: JdbcSourceConfig, context: SourceConnectorContext) -> None:
+        self._config = config
+        self._context = context
+        self._stopped = threading.Event()
+        self._listed = threading.Event()
+        self._sizes: Mapping[TableId, int] = {}
+        self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; one that waits for the database ends with its process."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN)
+
+    def sizes(self, seconds: float) -> Mapping[TableId, int]:
+        """The tables with their sizes, waited for that long; none if they are not known by then."""
+        self._listed.wait(seconds)
+        return self._sizes
+
+    def _run(self) -> None:
+        try:
+            database = Database(self._config, self._wait, self._config.type_options, reads=True)
+        except ConnectError as error:
+            self._context.raise_error(error)
+            return
+        try:
+            while not self._stopped.is_set():
+                known = self._look(database)
+                self._stopped.wait(self._config.table_poll_interval_ms / 1000 if known else _RETRY)
+        finally:
+            database.dispose()
+
+    def _look(self, database: Database) -> bool:
+        """Look once; answer whether the tables are known."""
+        try:
+            with database.errors("list the tables"):
+                self._note(self._tables(database))
+        except RetriableError as error:
+            if not self._listed.is_set() and not self._stopped.is_set():
+                self._context.raise_error(ConnectError(str(error)))
+                self._stopped.set()
+            else:
+                logger.warning("%s; the tasks keep the tables they have.", error)
+        except Exception as error:
+            self._context.raise_error(error)
+            self._stopped.set()
+        return self._listed.is_set()
+
+    def _tables(self, database: Database) -> Mapping[TableId, int]:
+        config, dialect, connection = self._config, database.dialect, database.connection()
+        found = dialect.tables(
+            connection,
+            types=[each.strip().upper() for each in config.table_types],
+            catalog=config.catalog_pattern,
+            schema=config.schema_pattern,
+        )
+        chosen = config.table_filter.chosen(found)
+        for name in config.table_filter.missing(chosen):
+            logger.warning("There is no table %s, which table.whitelist names; looking for it again later.", name)
+        _refuse_same_topics(chosen)
+        sizes = {table: dialect.size(connection, table) for table in chosen}
+        database.close()
+        return MappingProxyType(sizes)
+
+    def _note(self, sizes: Mapping[TableId, int]) -> None:
+        before, first = self._sizes.keys(), not self._listed.is_set()
+        changed = before != sizes.keys()
+        self._sizes = sizes
+        self._listed.set()
+        if first and not sizes:
+            logger.warning("No table is chosen by the configuration; looking again later.")
+        if not changed:
+            return
+        if not first:
+            logger.info("There are other tables than before: %s.", ", ".join(map(str, sizes)) or "none")
+        self._context.request_task_reconfiguration()
+
+    def _wait(self, seconds: float) -> bool:
+        return not self._stopped.wait(seconds)
+
+
+def _refuse_same_topics(tables: list[TableId]) -> None:
+    """Tables of one name in two schemas would share a topic, and their columns differ."""
+    seen: dict[str, TableId] = {}
+    for table in tables:
+        if (other := seen.setdefault(table.name, table)) != table:
+            raise ConnectError(
+                f"The tables {other} and {table} have the same name, so their rows would go to the same topic: choose "
+                "one by schema.pattern, catalog.pattern or table.whitelist, and read the other with another connector."
+            )

@@ -1,0 +1,86 @@
+"""Which tables are read, by which columns, and by which task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from connect.java.regex import regex_from_java
+from connectors.jdbc.dialects.column import TableId
+
+__all__ = ["ColumnMapping", "TableFilter", "column_mapping", "shares", "table_regexes"]
+
+ColumnMapping = Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFilter:
+    """Chooses tables: by their names, as few of the parts as are written, or by regular expressions for all of them."""
+
+    whitelist: Sequence[str] = ()
+    blacklist: Sequence[str] = ()
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+    def chosen(self, tables: Iterable[TableId]) -> list[TableId]:
+        """Those that are to be read."""
+        included, excluded = table_regexes(self.include), table_regexes(self.exclude)
+        return [table for table in tables if self._is_chosen(table, included, excluded)]
+
+    def missing(self, tables: Sequence[TableId]) -> list[str]:
+        """The names in the whitelist for which there is no table."""
+        return [name for name in self.whitelist if not any(_is_called(table, name) for table in tables)]
+
+    def _is_chosen(
+        self, table: TableId, included: Sequence[re.Pattern[str]], excluded: Sequence[re.Pattern[str]]
+    ) -> bool:
+        if self.whitelist:
+            return any(_is_called(table, name) for name in self.whitelist)
+        if any(_is_called(table, name) for name in self.blacklist):
+            return False
+        full = str(table)
+        if included and not any(each.fullmatch(full) for each in included):
+            return False
+        return not any(each.fullmatch(full) for each in excluded)
+
+
+def table_regexes(texts: Iterable[str]) -> list[re.Pattern[str]]:
+    """Regular expressions of Java; a ``ValueError`` names one that is none."""
+    found = []
+    for text in texts:
+        try:
+            found.append(regex_from_java(text))
+        except re.error as error:
+            raise ValueError(f"{text} is no regular expression: {error}") from error
+    return found
+
+
+def column_mapping(texts: Iterable[str]) -> ColumnMapping:
+    """The columns for tables: ``REGEX:COLUMN`` or ``REGEX:[COLUMN|COLUMN]``; a ``ValueError`` says what is wrong."""
+    found = []
+    for text in texts:
+        pattern, colon, columns = text.rpartition(":")
+        names = tuple(name.strip() for name in columns.strip().removeprefix("[").removesuffix("]").split("|"))
+        if not (pattern and colon and all(names)):
+            raise ValueError(f"{text}: write it as REGEX:COLUMN or REGEX:[COLUMN|COLUMN]")
+        found.append((table_regexes([pattern])[0], names))
+    return found
+
+
+def shares(sizes: Mapping[TableId, int], most: int) -> list[list[TableId]]:
+    """The tables for each of at most ``most`` tasks, so that all have about as much to read."""
+    loads = [(0, index) for index in range(min(most, len(sizes)))]
+    parts: list[list[TableId]] = [[] for _ in loads]
+    for table in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        load, index = min(loads)
+        parts[index].append(table)
+        loads[index] = load + max(1, sizes[table]), index
+    return [sorted(part) for part in parts]
+
+
+def _is_called(table: TableId, name: str) -> bool:
+    """Whether a name as it is written stands for a table: its last parts, quoted or not."""
+    parts = [part.strip().strip('"`') for part in name.split(".")]
+    own = [part for part in (table.catalog, table.schema, table.name) if part]
+    return name in (table.name, str(table)) or own[-len(parts) :] == parts

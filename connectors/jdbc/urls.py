@@ -1,0 +1,239 @@
+"""URLs of databases: those of JDBC, ``jdbc:postgresql://...``, and those of SQLAlchemy, ``postgresql+psycopg://...``.
+
+An error never shows the text of a URL, which may hold a password: it names the part that is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import unquote, unquote_plus
+
+from connect.config import HIDDEN, Password
+from connectors.jdbc.drivers import (
+    ALLOWED_DRIVERS_KEY,
+    ALLOWED_OPTIONS_KEY,
+    DEFAULT_DRIVERS,
+    DRIVERS,
+    Driver,
+    UnknownOptionError,
+    driver_name,
+)
+
+__all__ = ["Address", "Allowed", "parse_url"]
+
+_OUT_OF_PLACE: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9]*(?:\+[A-Za-z0-9_]+)?):")
+_HOST: Final = re.compile(r"\[[0-9A-Fa-f:.%a-z]+\]|[A-Za-z0-9._-]+")
+_JDBC: Final = "jdbc:"
+_MARIADB_MODES: Final = re.compile(r"(sequential|loadbalance|replication|aurora|failover):", re.IGNORECASE)
+_MEMORY: Final = ":memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What the worker's file allows the connectors: drivers, and options of drivers beyond those that are harmless."""
+
+    drivers: Sequence[str] = DEFAULT_DRIVERS
+    options: Sequence[str] = ()
+
+    def driver(self, name: str) -> Driver:
+        """The driver of that name; a ``ValueError`` if it is not allowed."""
+        full = driver_name(name)
+        if full not in map(driver_name, self.drivers):
+            raise ValueError(
+                f"the driver {full} is not among those that this worker allows ({', '.join(self.drivers) or 'none'}): "
+                f"use one of them, or add it to {ALLOWED_DRIVERS_KEY} in the worker's file"
+            )
+        return DRIVERS.get(full) or Driver(full, full.partition("+")[2], "")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is and how to log in. Printed, it shows no password."""
+
+    driver: str
+    """SQLAlchemy's name, such as ``postgresql+psycopg``."""
+    hosts: tuple[tuple[str, int | None], ...] = ()
+    database: str = ""
+    user: str | None = None
+    password: Password | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    written: Password = field(default_factory=lambda: Password(""))
+    """The password as it stands in the URL, where it may be percent-encoded."""
+
+    @property
+    def backend(self) -> str:
+        """The kind of database: SQLAlchemy's name, such as ``postgresql``."""
+        return self.driver.partition("+")[0]
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the database is a file."""
+        return self.backend == "sqlite"
+
+    def hide(self, text: str) -> str:
+        """The text without the password, however it is written."""
+        secrets = {secret.value for secret in (self.password, self.written) if secret is not None and secret.value}
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        return text
+
+    def __str__(self) -> str:
+        """The database, for people: without user, password and options."""
+        if self.is_file:
+            return self.database
+        hosts = ",".join(host if port is None else f"{host}:{port}" for host, port in self.hosts)
+        return f"{self.backend}://{hosts}/{self.database}"
+
+
+def parse_url(
+    text: str,
+    *,
+    allowed: Allowed | None = None,
+    user: str | None = None,
+    password: Password | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Address:
+    """Parse a URL; ``user``, ``password`` and further ``options`` of the driver come before those in it.
+
+    Raises ``ValueError``, whose text says what to change and shows nothing of the URL but names of options.
+    """
+    allowed = allowed or Allowed()
+    text = text.strip()
+    if _OUT_OF_PLACE.search(text):
+        raise ValueError("it holds a control character")
+    jdbc = text[: len(_JDBC)].lower() == _JDBC
+    rest = text[len(_JDBC) :] if jdbc else text
+    scheme = _SCHEME.match(rest)
+    if scheme is None:
+        raise ValueError("it must begin with jdbc:postgresql:, jdbc:mysql:, jdbc:mariadb:, jdbc:sqlite: or the like")
+    driver = allowed.driver(scheme[1])
+    rest = rest[scheme.end() :]
+    if jdbc and driver.name not in DRIVERS:
+        raise ValueError(f"of a {scheme[1]} database the URL is written as SQLAlchemy's: {driver.name}://...")
+    if driver.name == "sqlite+pysqlite":
+        return _sqlite(rest, driver, allowed, options or {}, jdbc=jdbc)
+    if jdbc:
+        rest = _MARIADB_MODES.sub("", rest, count=1)
+    return _network(rest, driver, allowed, user, password, options or {}, jdbc=jdbc)
+
+
+def _sqlite(rest: str, driver: Driver, allowed: Allowed, options: Mapping[str, str], *, jdbc: bool) -> Address:
+    path, query = _cut(rest, "?")
+    if not jdbc:
+        if not path.startswith("///"):
+            raise ValueError("SQLAlchemy's URL of a file is sqlite:////absolute/path")
+        path = unquote(path[3:])
+    if path.lower().startswith("file:"):
+        raise ValueError("name the file by its path, not by a file: URI, whose parameters are not allowed")
+    if not path or path == _MEMORY:
+        raise ValueError("name a file: a database in memory belongs to one connection and is gone with it")
+    return Address(driver.name, database=path, options=_options(driver, allowed, [*_pairs(query), *options.items()]))
+
+
+def _network(
+    rest: str,
+    driver: Driver,
+    allowed: Allowed,
+    user: str | None,
+    password: Password | None,
+    options: Mapping[str, str],
+    *,
+    jdbc: bool,
+) -> Address:
+    place, query = _cut(rest, "?")
+    if "#" in rest:
+        raise ValueError("it has a #: write # in a user or a password as %23")
+    authority, database = _authority(place, jdbc=jdbc)
+    logins, at, hosts = authority.rpartition("@")
+    url_user, colon, written = logins.partition(":")
+    given: list[tuple[str, str]] = []
+    own_user, own_password = (_decoded(url_user), _decoded(written) if colon else None) if at else (None, None)
+    for name, value in _pairs(query):
+        if name == "user":
+            own_user = value
+        elif name == "password":
+            own_password, written = value, _raw_password(query)
+        else:
+            given.append((name, value))
+    chosen = password if password is not None else None if own_password is None else Password(own_password)
+    return Address(
+        driver.name,
+        tuple(_hosts(hosts)),
+        _decoded(database),
+        user if user is not None else own_user,
+        chosen,
+        _options(driver, allowed, [*given, *options.items()]),
+        Password(written),
+    )
+
+
+def _authority(place: str, *, jdbc: bool) -> tuple[str, str]:
+    """The part with the hosts, and the name of the database."""
+    if place.startswith("//"):
+        authority, _, database = place[2:].partition("/")
+    elif jdbc:
+        # PostgreSQL's short form: jdbc:postgresql:database, on this machine.
+        authority, database = "", place.lstrip("/")
+    else:
+        raise ValueError("the driver must be followed by ://")
+    if "/" in database or "@" in database:
+        raise ValueError("write / and @ in a user, a password or the name of a database as %2F and %40")
+    return authority, database
+
+
+def _hosts(text: str) -> Iterator[tuple[str, int | None]]:
+    for part in (text or "localhost").split(","):
+        match = _HOST.match(part)
+        if match is None:
+            raise ValueError("it names no valid host: write @ / : ? # in a user or a password percent-encoded")
+        port = part[match.end() :]
+        if port and not re.fullmatch(r":\d{1,5}", port):
+            raise ValueError("its host or port is invalid: write @ / : ? # in a user or a password percent-encoded")
+        yield match[0].strip("[]"), int(port[1:]) if port else None
+
+
+def _cut(text: str, mark: str) -> tuple[str, str]:
+    before, _, after = text.partition(mark)
+    return before, after
+
+
+def _pairs(query: str) -> Iterator[tuple[str, str]]:
+    for item in query.split("&"):
+        if item:
+            name, _, value = item.partition("=")
+            yield _decoded(name, plus=True), _decoded(value, plus=True)
+
+
+def _raw_password(query: str) -> str:
+    return next((item[len("password=") :] for item in query.split("&") if item.startswith("password=")), "")
+
+
+def _decoded(text: str, *, plus: bool = False) -> str:
+    try:
+        found = unquote_plus(text, errors="strict") if plus else unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        # The error quotes the text, which may be the password: it is not chained.
+        raise ValueError("a part of it is not UTF-8 after percent decoding") from None
+    if _OUT_OF_PLACE.search(found):
+        raise ValueError("a part of it holds a control character after percent decoding")
+    return found
+
+
+def _options(driver: Driver, allowed: Allowed, given: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, value in given:
+        try:
+            found |= driver.translate(name, value, allowed.options)
+        except UnknownOptionError as error:
+            raise ValueError(
+                f"the option {name} of {driver.name} is not allowed, as options may load code, run SQL or name files "
+                f"of the worker: remove it, or add it to {ALLOWED_OPTIONS_KEY} in the worker's file"
+            ) from error
+        except ValueError as error:
+            raise ValueError(f"the option {name} of {driver.name} {error}") from error
+    return MappingProxyType(found)

@@ -1,0 +1,47 @@
+"""What statuses come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from worker.cli.states import cause_of, failures, summed
+
+CHAIN = """\
+Traceback (most recent call last):
+  File "sink.py", line 41, in start
+    self._file = os.open(self.config.file)
+FileNotFoundError: [Errno 2] No such file or directory: '/nowhere'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "child.py", line 71, in run
+    raise ConnectError(
+connect.errors.ConnectError: /nowhere cannot be opened.
+Make its folder.
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause"),
+    [
+        (CHAIN, "/nowhere cannot be opened."),
+        ("cannot read /tmp/in.txt: permission denied\n\n" + CHAIN, "cannot read /tmp/in.txt: permission denied"),
+        ("Traceback (most recent call last):\n  File x\nValueError: no\n", "ValueError: no"),
+        ("", "unknown; see the worker's log"),
+    ],
+)
+def test_the_cause_is_one_line_of_the_trace(trace: str, cause: str) -> None:
+    assert cause_of(trace) == cause
+
+
+def test_the_connector_and_its_tasks_may_have_failed() -> None:
+    running, failed = {"state": "RUNNING", "worker_id": "w:1"}, {"state": "FAILED", "worker_id": "w:2", "trace": "no"}
+    status = {"name": "c", "connector": failed, "tasks": [{"id": 0, **running}, {"id": 1, **failed}]}
+    found = [(failure.task, failure.worker_id, failure.cause) for failure in failures(status)]
+    assert found == [(None, "w:2", "no"), (1, "w:2", "no")]
+
+
+def test_states_are_summed_up() -> None:
+    assert summed(["FAILED", "PAUSED", "PAUSED"]).replace("\x1b", "").count("2") >= 1
+    assert summed([]) == "none"

@@ -1,0 +1,135 @@
+"""The brokers that a worker starts with: the id of their cluster, and what is wrong if none answers.
+
+A client of Kafka tries in silence and then says that it had no luck. Whether anything listens at an address at all is
+known in an instant, so that is looked at beside it, and told at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaException
+
+from connect.errors import ConnectError, RetriableError, os_reason
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.kafka.clients.librdkafka import admin, until_answered
+from worker.kafka.clients.roles import internal_properties
+from worker.kafka.settings.kind import ClientKind
+
+__all__ = ["Absence", "cluster_id_of", "unreachable"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_CLUSTER_TIMEOUT: Final = 30.0
+_LOOK_SECONDS: Final = 3.0
+_DEFAULT_PORT: Final = 9092
+
+
+def cluster_id_of(props: Mapping[str, str]) -> str:
+    """The id of the Kafka cluster; a worker does not start unless a broker tells it."""
+    properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
+    client = admin(properties)
+    servers = str(properties.properties["metadata.broker.list"]).split(",")
+
+    def ask() -> str:
+        try:
+            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
+        except KafkaException as error:
+            raise RetriableError(error.args[0].str()) from error
+
+    threading.Thread(target=_warn_of_absence, args=(servers,), name="broker-look", daemon=True).start()
+    try:
+        return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
+    except RetriableError as error:
+        absence = unreachable(servers)
+        cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {error}"
+        raise ConnectError(f"Failed to connect to and describe Kafka cluster: {cause}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What happens at the addresses where nothing accepts connections, and what to do about it."""
+
+    fault: str
+    remedy: str
+
+
+def unreachable(servers: Sequence[str]) -> Absence | None:
+    """Look whether anything accepts connections at one of ``servers``, which are ``host:port``; ``None`` if so."""
+    addresses = [_address(server) for server in servers]
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        faults = list(pool.map(_fault, addresses))
+    if not all(faults):
+        return None
+    told = "; ".join(f"{host}:{port} {fault}" for (host, port), fault in zip(addresses, faults, strict=True))
+    return Absence(told, _remedy(addresses))
+
+
+def _warn_of_absence(servers: Sequence[str]) -> None:
+    if absence := unreachable(servers):
+        logger.warning("%s; trying for %d s. %s", absence.fault, _CLUSTER_TIMEOUT, absence.remedy)
+
+
+def _no_broker(props: Mapping[str, str]) -> str:
+    return (
+        f"something accepts connections at bootstrap.servers={props['bootstrap.servers']}, but does not answer as a "
+        "broker. Check that this is the port of a broker, and that security.protocol and the other security settings "
+        "are those of its listener."
+    )
+
+
+def _fault(address: tuple[str, int]) -> str | None:
+    try:
+        with closing(socket.create_connection(address, _LOOK_SECONDS)):
+            return None
+    except ConnectionRefusedError:
+        return "refuses connections"
+    except TimeoutError:
+        return f"does not answer within {_LOOK_SECONDS:g} s"
+    except OSError as error:
+        return f"cannot be reached ({os_reason(error)})"
+
+
+def _remedy(addresses: Sequence[tuple[str, int]]) -> str:
+    if not any(_is_here(host) for host, _ in addresses):
+        return "Check bootstrap.servers, and the network between this machine and the brokers."
+    if (running := EmbeddedBroker(BrokerConfig()).status()) is not None:
+        return f"The broker of `sluice broker start` is at {running.bootstrap_servers}: use that as bootstrap.servers."
+    ports = {port for _, port in addresses}
+    port = "" if _DEFAULT_PORT in ports else f" --port {min(ports)}"
+    return f"Start one: sluice broker start{port}"
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _address(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition("://")[2].strip().rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _interruptible(ask: Callable[[], T]) -> T:
+    """Ask in a thread of its own: the client library may wait for brokers where no signal would interrupt it."""
+    answer: Future[T] = Future()
+
+    def attempt() -> None:
+        try:
+            answer.set_result(ask())
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=attempt, name="cluster-id", daemon=True).start()
+    return answer.result()

@@ -1,0 +1,192 @@
+"""The commands ``sluice connectors``: list, show, create, pause, resume, stop, restart and delete connectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.output import Output, columns, output_option, print_document, state
+from worker.cli.states import Failure, failures, summed
+
+__all__ = ["connectors"]
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NAMES: Final = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+
+
+@click.group()
+def connectors() -> None:
+    """Look at the connectors of a worker or cluster, and change them."""
+
+
+@connectors.command("list")
+@url_option
+@output_option
+def list_connectors(url: str, output: Output) -> None:
+    """List the connectors with their states, and why what has failed did so."""
+    client = client_of(url)
+    with refusals_shown(client):
+        views = client.get("/connectors", expand="status")
+    statuses = [view["status"] for _, view in sorted(views.items()) if "status" in view]
+    print_document(statuses, output, lambda: _table(statuses))
+
+
+@connectors.command()
+@click.argument("name")
+@url_option
+@output_option
+def show(name: str, url: str, output: Output) -> None:
+    """Show the connector NAME: its state, its tasks and its configuration."""
+    client = client_of(url)
+    with refusals_shown(client, name):
+        info = client.get(client.connector_path(name))
+        status = client.get(client.connector_path(name, "status"))
+    print_document({"status": status, "config": info["config"]}, output, lambda: _detailed(status, info["config"]))
+
+
+@connectors.command()
+@click.argument("files", metavar="FILE...", type=_FILE, nargs=-1, required=True)
+@url_option
+def create(files: tuple[Path, ...], url: str) -> None:
+    """Create a connector from each FILE, properties or JSON, as `sluice standalone` takes them."""
+    from connect.errors import ConnectError  # noqa: PLC0415 - these take a while to import
+    from worker.config.connector_files import read_connector  # noqa: PLC0415
+
+    client = client_of(url)
+    try:
+        given = [read_connector(file) for file in files]
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    for connector in given:
+        body: dict[str, Any] = {"name": connector.name, "config": dict(connector.config)}
+        if connector.target is not None:
+            body["initial_state"] = {"STARTED": "RUNNING"}.get(connector.target.value, connector.target.value)
+        with refusals_shown(client):
+            client.post("/connectors", body)
+        click.echo(f"Created {connector.name}. Its state: sluice connectors show {connector.name}")
+
+
+@connectors.command()
+@_NAMES
+@url_option
+def pause(names: tuple[str, ...], url: str) -> None:
+    """Pause each connector NAME; it keeps its tasks and partitions."""
+    _change(names, url, "pause", "Paused")
+
+
+@connectors.command()
+@_NAMES
+@url_option
+def resume(names: tuple[str, ...], url: str) -> None:
+    """Resume each connector NAME, after pause or stop."""
+    _change(names, url, "resume", "Resumed")
+
+
+@connectors.command()
+@_NAMES
+@url_option
+def stop(names: tuple[str, ...], url: str) -> None:
+    """Stop each connector NAME; nothing of it runs any more, and its offsets may be changed."""
+    _change(names, url, "stop", "Stopped")
+
+
+@connectors.command()
+@_NAMES
+@click.option("--failed", is_flag=True, help="Only what has failed, be it the connector or a task.")
+@click.option("--task", type=click.IntRange(0), help="Only this task.")
+@url_option
+def restart(names: tuple[str, ...], failed: bool, task: int | None, url: str) -> None:
+    """Restart each connector NAME, with its tasks. Code of its plugin that has changed is loaded."""
+    if failed and task is not None:
+        raise click.UsageError("Use either --failed or --task.")
+    client = client_of(url)
+    for name in names:
+        with refusals_shown(client, name):
+            if task is not None:
+                client.post(client.connector_path(name, "tasks", str(task), "restart"))
+            else:
+                only = str(failed).lower()
+                client.post(client.connector_path(name, "restart"), includeTasks="true", onlyFailed=only)
+        click.echo(f"Restarted {name}." if task is None else f"Restarted task {task} of {name}.")
+
+
+@connectors.command()
+@_NAMES
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@url_option
+def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
+    """Delete each connector NAME. Its offsets stay, for a new connector of the same name."""
+    if not yes:
+        click.confirm(f"Delete {', '.join(names)}?", abort=True)
+    client = client_of(url)
+    for name in names:
+        with refusals_shown(client, name):
+            client.delete(client.connector_path(name))
+        click.echo(f"Deleted {name}.")
+
+
+@connectors.command()
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Go on, with what is logged from now on, until Ctrl-C.")
+@click.option("--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="How many to begin with.")
+@url_option
+def logs(name: str, follow: bool, lines: int, url: str) -> None:
+    """Show the last lines that the workers have logged for the connector NAME and its tasks.
+
+    Each worker keeps some 256 KB for each connector, since its start. It is asked at the address by which the other
+    workers know it.
+    """
+    from worker.cli.logs import ConnectorLogs  # noqa: PLC0415 - it imports the client
+
+    client = client_of(url)
+    with refusals_shown(client, name):
+        ConnectorLogs(client, name).print(lines, follow=follow)
+
+
+def _change(names: Iterable[str], url: str, change: str, done: str) -> None:
+    client = client_of(url)
+    for name in names:
+        with refusals_shown(client, name):
+            client.put(client.connector_path(name, change))
+        click.echo(f"{done} {name}.")
+
+
+def _table(statuses: list[dict[str, Any]]) -> str:
+    if not statuses:
+        return "There are no connectors. Create one: sluice connectors create FILE"
+    rows = [_row(status) for status in statuses]
+    return columns(("NAME", "TYPE", "STATE", "TASKS", "WORKER", "CAUSE"), rows, cut=True)
+
+
+def _row(status: dict[str, Any]) -> tuple[object, ...]:
+    connector, tasks = status["connector"], status["tasks"]
+    failed = failures(status)
+    return (
+        status["name"],
+        status["type"],
+        state(connector["state"]),
+        summed(task["state"] for task in tasks),
+        connector["worker_id"] or None,
+        _told(failed[0]) if failed else None,
+    )
+
+
+def _told(failure: Failure) -> str:
+    return failure.cause if failure.task is None else f"task {failure.task}: {failure.cause}"
+
+
+def _detailed(status: dict[str, Any], config: dict[str, str]) -> str:
+    connector = status["connector"]
+    lines = [f"{status['name']}, a {status['type']}: {state(connector['state'])} on {connector['worker_id'] or '-'}"]
+    if status["tasks"]:
+        rows = [(task["id"], state(task["state"]), task["worker_id"] or None) for task in status["tasks"]]
+        lines += ["", columns(("TASK", "STATE", "WORKER"), rows)]
+    lines += ["", columns(("KEY", "VALUE"), sorted(config.items()))]
+    for failure in failures(status):
+        where = "The connector" if failure.task is None else f"Task {failure.task}"
+        lines += ["", f"{where} failed: {failure.cause}", failure.trace.rstrip()]
+    return "\n".join(lines)

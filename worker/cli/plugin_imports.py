@@ -1,0 +1,74 @@
+"""Trial imports of plugins, in processes of their own: a module may be broken, or lack what it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from connect.errors import PluginError
+from connect.plugins import PluginEntry, PluginKind, load_class
+
+__all__ = ["import_errors"]
+
+_PATIENCE: Final = 60.0
+_OURS: Final = ("connect", "connectors", "converters")
+
+
+def import_errors(entries: Iterable[PluginEntry]) -> dict[PluginEntry, str]:
+    """Import the plugins that do not come with Sluice, and tell of those that cannot be imported why.
+
+    A process for each package or folder: what one does to its process is not held against another.
+    """
+    foreign = sorted((entry for entry in entries if _home(entry) not in _OURS), key=_home)
+    errors: dict[PluginEntry, str] = {}
+    for _, group in groupby(foreign, _home):
+        members = list(group)
+        errors |= dict(zip(members, _tried(members), strict=True))
+    return {entry: error for entry, error in errors.items() if error}
+
+
+def _home(entry: PluginEntry) -> str:
+    return str(entry.folder) if entry.folder is not None else entry.class_name.partition(".")[0]
+
+
+def _tried(entries: Sequence[PluginEntry]) -> list[str]:
+    """The error of each entry, empty where there is none."""
+    described = [[entry.kind.value, entry.class_name, entry.folder and str(entry.folder)] for entry in entries]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", __name__],
+            input=json.dumps(described),
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return [f"Its import does not return within {_PATIENCE:.0f} s."] * len(entries)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    ended = f"The process ended with status {done.returncode} while it was imported."
+    return (told + [ended] * len(entries))[: len(entries)]
+
+
+def _try_all() -> None:
+    """Import what standard input names, and write an error for each to standard output."""
+    with os.fdopen(os.dup(1), "w") as answers:
+        # Plugins may print while they are imported.
+        os.dup2(2, 1)
+        for kind, name, folder in json.load(sys.stdin):
+            try:
+                load_class(PluginEntry(PluginKind(kind), name, folder=folder and Path(folder)))
+                error = ""
+            except PluginError as refused:
+                error = str(refused)
+            print(json.dumps(error), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _try_all()

@@ -1,0 +1,133 @@
+"""The records of a preview for people to read: what each transformation was given and what it made, side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+__all__ = ["changes", "record_text"]
+
+Document: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = tuple[str, str, str]
+"""The name of a part of a record, its text before a step and after it; an empty text before is none."""
+
+_LONGEST: Final = 100
+_WIDEST_BEFORE: Final = 46
+_ABSENT: Final = "(none)"
+_PLAIN: Final = ("topic", "key schema", "value schema")
+_WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
+"""The steps that show the whole record: the others show what they change."""
+
+
+def record_text(number: int, document: Document) -> str:
+    """One record: its origin, and below it each step."""
+    lines = [f"record {number}  {_origin(document)}"]
+    width = max(len(step["step"]) for step in document["steps"])
+    before: Document | None = None
+    for step in document["steps"]:
+        lines += _step_lines(step, before, width)
+        before = step.get("record", before)
+    return "\n".join(lines)
+
+
+def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
+    """The parts of a record that differ: ``value.name`` with what it was and what it is, ``...`` for nothing."""
+    for part in ("topic", "partition", "timestamp", "key_schema", "key", "value_schema", "value"):
+        yield from _changed(part.replace("_", " "), before.get(part), after.get(part))
+    yield from _changed("headers", _headers(before), _headers(after))
+
+
+def _changed(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in dict.fromkeys((*before, *after)):
+            yield from _changed(f"{path}.{name}", before.get(name, ...), after.get(name, ...))
+    elif type(before) is not type(after) or before != after:
+        yield path, before, after
+
+
+def _headers(record: Document) -> dict[str, Any]:
+    """Headers by their keys; of several with one key each has a number."""
+    found: dict[str, Any] = {}
+    for header in record.get("headers") or ():
+        name, number = header["key"], 1
+        while name in found:
+            number += 1
+            name = f"{header['key']}[{number}]"
+        found[name] = header["value"]
+    return found
+
+
+def _step_lines(step: Document, before: Document | None, width: int) -> Iterator[str]:
+    label = f"  {step['step']:<{width}}  "
+    for line in _told(step, before):
+        yield f"{label}{line}".rstrip()
+        label = " " * len(label)
+
+
+def _told(step: Document, before: Document | None) -> Iterator[str]:
+    record = step.get("record")
+    if record is not None and (step["step"] in _WHOLE or before is None):
+        yield from _aligned([(name, "", text) for name, text in _whole(record)])
+    elif record is not None and not step.get("chosen", True):
+        yield f"not chosen by predicate {step['predicate']}{' (negated)' if step['negate'] else ''}"
+    elif record is not None and before is not None:
+        rows = [(path, _shown(old, path), _shown(new, path)) for path, old, new in changes(before, record)]
+        yield from _aligned(rows) if rows else ["unchanged"]
+    if step.get("dropped"):
+        yield "dropped: it goes no further"
+    if "note" in step:
+        yield step["note"]
+    if "error" in step:
+        by = f" by {step['plugin']}" if "plugin" in step else ""
+        yield f"failed{by}: {step['error']}"
+        yield f"then: {step['outcome']}"
+
+
+def _whole(record: Document) -> Iterator[tuple[str, str]]:
+    yield "topic", record["topic"] if record["partition"] is None else f"{record['topic']}-{record['partition']}"
+    for part in ("key", "value"):
+        schema = record.get(f"{part}_schema")
+        if part == "value" or record[part] is not None or schema is not None:
+            # Bytes are text that stands for itself: what a record is converted from, or to.
+            shown = _shown(record[part]) if f"{part}_schema" in record else _bytes(record[part])
+            yield part, shown + (f"   {_cut(schema)}" if schema else "")
+    for name, value in _headers(record).items():
+        yield f"header {name}", _shown(value)
+
+
+def _aligned(rows: list[Row]) -> Iterator[str]:
+    names = max(len(name) for name, _, _ in rows)
+    befores = min(max(len(before) for _, before, _ in rows), _WIDEST_BEFORE)
+    for name, before, after in rows:
+        if not before:
+            yield f"{name:<{names}}  {after}"
+        elif len(before) <= befores:
+            yield f"{name:<{names}}  {before:<{befores}}  ->  {after}"
+        else:
+            # What does not fit beside each other stands below each other.
+            yield f"{name:<{names}}  {before}"
+            yield f"{'':<{names}}  {'':<{befores}}  ->  {after}"
+
+
+def _shown(value: Any, path: str = "") -> str:
+    if value is ... or (value is None and path in _PLAIN):
+        return _ABSENT
+    return _cut(value if path in _PLAIN else json.dumps(value, ensure_ascii=False))
+
+
+def _bytes(text: str | None) -> str:
+    return "null" if text is None else _cut(" ".join(text.splitlines()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _origin(document: Document) -> str:
+    origin = document["origin"]
+    if origin is None:
+        return "the task gives it up"
+    if "topic" in origin:
+        return f"{origin['topic']}-{origin['partition']} at offset {origin['offset']}"
+    return f"{json.dumps(origin['partition'], ensure_ascii=False)} {json.dumps(origin['offset'], ensure_ascii=False)}"

@@ -1,0 +1,115 @@
+"""What a validation found, in words: each mistake once, with the keys that have it and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final
+
+__all__ = ["Mistake", "mistakes_of", "mistakes_text"]
+
+_NOT_FOUND: Final = re.compile(r"Class .* could not be found")
+_NULL_TWICE: Final = re.compile(r"Invalid value null for configuration .*")
+_FIRST_SENTENCE: Final = re.compile(r"(.+?[.;])(?:\s|$)", re.DOTALL)
+_RULES: Final = (
+    (re.compile(r"topics and topics\.regex are mutually exclusive"), "Remove one of them."),
+    (
+        re.compile(r"Must configure one of topics or topics\.regex"),
+        "Set topics to the topics to read, or topics.regex to a pattern of their names.",
+    ),
+    (re.compile(r"Duplicate alias provided"), "Name each alias once."),
+    (
+        re.compile(r"Config '(.+)\.negate' was provided but"),
+        r"Set \1.predicate to the alias of a predicate, or remove \1.negate.",
+    ),
+    (
+        re.compile(r"Invalid value (.+) for configuration .*Predicate must be one of the predicates listed"),
+        r"Add \1 to predicates, and set predicates.\1.type.",
+    ),
+    (re.compile(r"The DLQ topic '(.+?)' may not be"), r"Give the dead letters a topic of their own."),
+    (
+        re.compile(r"does not have exactly-once source support enabled"),
+        "Set exactly.once.source.support=enabled in the worker's file, or exactly.once.support=requested here.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A mistake in a configuration: the keys it is shown at, the error, and the remedy, if one is known."""
+
+    keys: tuple[str, ...]
+    error: str
+    remedy: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The mistake as an object for other programs."""
+        return {"keys": list(self.keys), "error": self.error, "remedy": self.remedy}
+
+
+def mistakes_of(infos: Mapping[str, Any]) -> list[Mistake]:
+    """The mistakes in the answer to a validation, in its order."""
+    found: dict[str, list[str]] = {}
+    configs = {config["value"]["name"]: config for config in infos["configs"]}
+    for key, config in configs.items():
+        for error in _without_echoes(config["value"]["errors"]):
+            found.setdefault(error, []).append(key)
+    return [Mistake(tuple(keys), error, _remedy(error, configs[keys[0]])) for error, keys in found.items()]
+
+
+def mistakes_text(mistakes: Iterable[Mistake]) -> str:
+    """The mistakes for people to read."""
+    return "\n".join(line for mistake in mistakes for line in _lines(mistake))
+
+
+def _lines(mistake: Mistake) -> Iterator[str]:
+    yield f"  {', '.join(mistake.keys) or 'the configuration'}"
+    yield f"    {mistake.error}"
+    if mistake.remedy is not None:
+        yield f"    -> {mistake.remedy}"
+
+
+def _without_echoes(errors: list[str]) -> list[str]:
+    """The errors of a key without those that only repeat that its value could not be read."""
+    first, *others = errors or [""]
+    return [error for error in (first, *(error for error in others if not _NULL_TWICE.match(error))) if error]
+
+
+def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
+    for pattern, remedy in _RULES:
+        if match := pattern.search(error):
+            return match.expand(remedy)
+    if _NOT_FOUND.search(error):
+        return _nearest(error, config["value"]["recommended_values"])
+    return _meaning(config["definition"])
+
+
+def _nearest(error: str, known: list[str]) -> str:
+    """The plugins whose simple names are most like what was written."""
+    written = _simple(error.partition("Class ")[2].partition(" could not be found")[0])
+    simple = {_simple(name): name for name in known}
+    near = get_close_matches(written.lower(), [name.lower() for name in simple], n=3, cutoff=0.5)
+    names = [name for name in simple if name.lower() in near]
+    there_are = "`sluice plugins list` lists the plugins there are."
+    return f"Did you mean {' or '.join(names)}? {there_are}" if names else there_are
+
+
+def _simple(name: str) -> str:
+    """A class without its package: ``HoistField$Value``."""
+    parts = name.replace("$", ".").split(".")
+    first = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+    return "$".join(parts[first:])
+
+
+def _meaning(definition: Mapping[str, Any] | None) -> str | None:
+    """What the key is for, as its definition says."""
+    if definition is None:
+        return None
+    default = definition["default_value"]
+    kind = definition["type"].lower() + (f", by default {default}" if default else "")
+    sentence = " ".join(definition["documentation"].split())
+    if match := _FIRST_SENTENCE.match(sentence):
+        sentence = match[1].rstrip(";.") + "."
+    return f"{definition['name']} ({kind}): {sentence}"

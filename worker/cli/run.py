@@ -1,0 +1,87 @@
+"""``sluice run --preview``: what a connector would do with its next records, without doing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from worker.cli.output import Output, output_option, print_document
+
+__all__ = ["run"]
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FAILED: Final = 1
+# For the start of the process and of the plugin's own connections, beside the time that it polls.
+_START: Final = 60.0
+
+
+@click.command()
+@click.argument("connector", type=_FILE)
+@click.option("--preview", "records", type=click.IntRange(1, 10_000), required=True, help="How many records to show.")
+@click.option("--worker", type=_FILE, help="The worker's properties file. [default: JSON converters, localhost:9092]")
+@click.option(
+    "--from",
+    "begin",
+    type=click.Choice(["stored", "beginning"]),
+    default="stored",
+    show_default=True,
+    help="Where to begin: after the stored offsets, or where a connector without any begins.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds to wait for them."
+)
+@output_option
+def run(connector: Path, records: int, worker: Path | None, begin: str, timeout: float, output: Output) -> None:
+    """Show the next records of CONNECTOR, a file, before and after each transformation.
+
+    Nothing is changed: no record is produced or written, no offset is kept, no topic is made, and no consumer group is
+    joined. A source is started and polled after the offsets that the worker of --worker has stored; of a sink, records
+    are read from its topics after those that its group has committed, and its task is not started.
+
+    To run a connector, use `sluice standalone`.
+
+    Exit status: 0 shown, 1 a mistake, or a record or the connector would fail, 2 it could not be tried.
+    """
+    from worker.cli.given_worker import GivenWorker, read_given  # noqa: PLC0415 - only this command needs it
+    from worker.cli.preview_text import record_text  # noqa: PLC0415
+    from worker.cli.remedies import mistakes_text  # noqa: PLC0415
+    from worker.supervisor.messages import messages  # noqa: PLC0415
+
+    given = GivenWorker.read(worker)
+    wanted = read_given(connector)
+    mistakes, warnings = given.mistakes_in(wanted, str(connector))
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if mistakes:
+        click.echo(f"Error: {connector} has mistakes:\n{mistakes_text(mistakes)}", err=True)
+        raise SystemExit(_FAILED)
+    shown: list[dict[str, Any]] = []
+
+    def show(part: messages.Report) -> None:
+        assert isinstance(part, messages.Previewed)
+        shown.append(part.record)
+        if output is Output.TABLE:
+            click.echo(record_text(len(shown), part.record) + "\n")
+
+    config = {key: value for key, value in wanted.config.items() if value is not None}
+    beginning = begin == "beginning"
+    offsets = None if beginning else given.offsets_of(wanted.name)
+    inquiry = messages.PreviewConnector(config, given.props, records, timeout, beginning, offsets)
+    report = given.ask(inquiry, f"The preview of {connector}", timeout + _START, show)
+    if isinstance(report, messages.Refused):
+        raise click.ClickException(report.message)
+    assert isinstance(report, messages.PreviewEnded)
+    document = {"records": shown, "end": report.reason, "failed": report.failed}
+    print_document(document, output, lambda: _end(len(shown), report))
+    if report.failed or any("error" in step for record in shown for step in record["steps"]):
+        raise SystemExit(_FAILED)
+
+
+def _end(shown: int, report: Any) -> str:
+    records = f"{shown} {'record' if shown == 1 else 'records'}"
+    told = f"{report.trace.rstrip()}\n" if report.trace else ""
+    if report.failed:
+        return f"{told}{records}, then it fails: {report.reason}"
+    return f"{records}; {report.reason}. Nothing was produced, written or committed."

@@ -1,0 +1,53 @@
+"""What the statuses of connectors come to: how many of which state, and what failed because of what."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from worker.cli.output import state
+
+__all__ = ["Failure", "cause_of", "failures", "summed"]
+
+_FAILED: Final = "FAILED"
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_OUR_CLASS: Final = re.compile(r"^connect\.(?:config\.)?errors\.\w+: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A connector, or one of its tasks, that has failed."""
+
+    connector: str
+    task: int | None
+    worker_id: str
+    cause: str
+    trace: str
+
+
+def failures(status: Mapping[str, Any]) -> list[Failure]:
+    """What has failed of a connector, by its status: itself first, then its tasks."""
+    parts = [(None, status["connector"]), *((task["id"], task) for task in status["tasks"])]
+    return [
+        Failure(status["name"], task, part["worker_id"], cause_of(part.get("trace", "")), part.get("trace", ""))
+        for task, part in parts
+        if part["state"] == _FAILED
+    ]
+
+
+def cause_of(trace: str) -> str:
+    """The line of a trace that says what is wrong: its first, or that of the last error of a bare traceback."""
+    lines = [line for line in trace.splitlines() if line.strip()]
+    if lines and lines[0].startswith(_TRACEBACK):
+        last = max(number for number, line in enumerate(lines) if line.startswith(_TRACEBACK))
+        lines = [line for line in lines[last + 1 :] if not line[0].isspace()]
+    return _OUR_CLASS.sub("", lines[0].strip()) if lines else "unknown; see the worker's log"
+
+
+def summed(states: Iterable[str]) -> str:
+    """How many there are of each state, the most first: ``2 RUNNING, 1 FAILED``."""
+    counted = Counter(states)
+    return ", ".join(f"{count} {state(name)}" for name, count in counted.most_common()) or "none"

@@ -1,0 +1,65 @@
+"""``sluice validate``: every mistake in connectors' files at once, without a broker or a worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from worker.cli.output import Output, output_option, print_document
+
+if TYPE_CHECKING:
+    from worker.cli.given_worker import GivenWorker
+
+__all__ = ["validate"]
+
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_INVALID: Final = 1
+
+
+@click.command()
+@click.argument("connectors", type=_FILE, nargs=-1, required=True)
+@click.option("--worker", type=_FILE, help="The worker's properties file. [default: a worker with JSON converters]")
+@output_option
+def validate(connectors: tuple[Path, ...], worker: Path | None, output: Output) -> None:
+    """Check the files of CONNECTORS (properties or JSON) and tell every mistake, with its remedy.
+
+    The plugins are imported and asked, in processes of their own; no broker is needed. What depends on the worker, such
+    as its converters and what it allows connectors to override, is checked against --worker.
+
+    Exit status: 0 no mistakes, 1 mistakes, 2 a file cannot be read or the worker's is wrong.
+    """
+    from worker.cli.given_worker import GivenWorker  # noqa: PLC0415 - only this command needs it
+
+    given = GivenWorker.read(worker)
+    documents = [_validated(given, file) for file in connectors]
+    print_document(documents, output, lambda: "\n".join(map(_text, documents)))
+    if any(document["mistakes"] for document in documents):
+        raise SystemExit(_INVALID)
+
+
+def _validated(worker: GivenWorker, file: Path) -> dict[str, Any]:
+    """What is found out about one connector."""
+    from worker.cli.given_worker import read_given  # noqa: PLC0415 - see above
+
+    connector = read_given(file)
+    mistakes, warnings = worker.mistakes_in(connector, str(file))
+    return {
+        "file": str(file),
+        "name": connector.name or None,
+        "mistakes": [mistake.document() for mistake in mistakes],
+        "warnings": warnings,
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    from worker.cli.remedies import Mistake, mistakes_text  # noqa: PLC0415 - see above
+
+    found = [Mistake(tuple(item["keys"]), item["error"], item["remedy"]) for item in document["mistakes"]]
+    name = f" ({document['name']})" if document["name"] else ""
+    count = f"{len(found)} {'mistake' if len(found) == 1 else 'mistakes'}" if found else "no mistakes"
+    lines = [f"{document['file']}{name}: {count}"]
+    lines += [mistakes_text(found)] if found else []
+    lines += [f"  Warning: {warning}" for warning in document["warnings"]]
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""Records that a task sends beside its data, and that Kafka must have before offsets move past their causes (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from connect.errors import ConnectError, RetriableError
+from worker.kafka.topics.creation import NewTopic
+from worker.runtime.clients import Clients, client_timestamp
+
+__all__ = ["AcknowledgedProducer", "Publisher"]
+
+_FLUSH_TIMEOUT: Final = 60.0
+_SERVE: Final = 0.1
+
+MessageHeaders = Sequence[tuple[str, str | bytes | None]]
+
+
+class AcknowledgedProducer:
+    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone."""
+
+    def __init__(self, producer: Producer, what: str) -> None:
+        self._producer = producer
+        self._what = what
+        self._refused: KafkaError | None = None
+
+    def send(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: MessageHeaders = (),
+        timestamp: int | None = None,
+    ) -> None:
+        """Send a record; :meth:`flush` tells what became of it."""
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    value,
+                    key,
+                    headers=list(headers),
+                    on_delivery=self._delivered,
+                    timestamp=client_timestamp(timestamp),
+                )
+            except BufferError:
+                self._producer.poll(_SERVE)
+            except KafkaException as error:
+                self._refused = error.args[0]
+                break
+            else:
+                break
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until every record is acknowledged; raise :class:`~connect.errors.RetriableError` if that takes long.
+
+        Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
+        record that nobody has (invariant I4).
+        """
+        left = self._producer.flush(_FLUSH_TIMEOUT)
+        if self._refused is not None:
+            raise ConnectError(
+                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, that this "
+                "principal may write to it and that max.message.bytes and the connector's "
+                "producer.override.max.request.size are large enough."
+            )
+        if left:
+            raise RetriableError(f"{self._what} did not acknowledge {left} records within {_FLUSH_TIMEOUT:.0f} s")
+
+    def _delivered(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._refused = error
+
+
+class Publisher:
+    """Publishes what a sink task tells of its work, such as the answers of a server; makes topics that are missing."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._producers: dict[str, AcknowledgedProducer] = {}
+        self._producer: Producer | None = None
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record to a topic."""
+        if topic not in self._producers:
+            self._clients.dlq_topic(NewTopic(topic, 1))
+            self._producer = self._producer or self._clients.dlq_producer()
+            self._producers[topic] = AcknowledgedProducer(self._producer, f"The topic {topic}")
+        self._producers[topic].send(topic, key, value)
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged; see :meth:`AcknowledgedProducer.flush`."""
+        for producer in self._producers.values():
+            producer.flush()

@@ -1,0 +1,68 @@
+"""The answer to a preview: what a connector would do with its next records, without doing it.
+
+Nothing is produced, no topic is made, no offset is kept, no consumer group joined and no task of a sink started. What
+a source's plugin does in ``start`` and ``poll`` it does here too; its ``commit`` and ``commit_record`` are not called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from connect.chain.tolerance import Tolerance
+from connect.errors import ConnectError
+from worker.config.connector import ConnectorConfig
+from worker.runtime.assembly import Assembly
+from worker.runtime.control import Link
+from worker.runtime.log import stack_trace
+from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.offsets import stored_offsets
+from worker.runtime.preview.sink import SinkPreview
+from worker.runtime.preview.source import SourcePreview
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["preview"]
+
+
+def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
+    """Send each record as it comes, and tell at the end why there are no more.
+
+    Raises a :class:`~connect.errors.ConnectError` if the configuration is wrong.
+    """
+    assembly = Assembly.resolve(inquiry.worker, inquiry.config, redaction)
+    assembly.hide_secrets()
+    assembly.check_spark()
+    deadline = time.monotonic() + inquiry.seconds
+    # A stage that fails is shown at once: what may succeed later is not waited for.
+    policy = replace(assembly.config.error_policy, retry_timeout=0)
+    tolerance = Tolerance(policy, (), lambda _: False)
+    documents = RecordDocuments(assembly.config.transformations(), _outcome(assembly.config), redaction)
+
+    def show(document: Document) -> None:
+        link.send(messages.Previewed(document))
+
+    if assembly.is_source:
+        source = SourcePreview(assembly, tolerance, documents, stored_offsets(inquiry, assembly), show)
+        return _ended(lambda: source.run(inquiry.records, deadline), redaction)
+    sink = SinkPreview(assembly, tolerance, documents, show)
+    return _ended(lambda: sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning), redaction)
+
+
+def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnded:
+    """The end of a run; an error in it fails a task when the connector runs, and is shown after what came before it."""
+    try:
+        return messages.PreviewEnded(redaction.told(run()))
+    except Exception as error:
+        reason = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
+        trace = None if isinstance(error, ConnectError) else redaction.told(stack_trace(error))
+        return messages.PreviewEnded(redaction.told(reason), trace, failed=True)
+
+
+def _outcome(config: ConnectorConfig) -> str:
+    """What becomes of a record that cannot be processed."""
+    if not config.tolerates_errors:
+        return "the task fails (errors.tolerance=none)"
+    queue = config.errors_deadletterqueue_topic_name
+    return f"left out, and sent to the dead letter queue {queue}" if queue else "left out (errors.tolerance=all)"

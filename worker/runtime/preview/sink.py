@@ -1,0 +1,127 @@
+"""The preview of a sink: records of its topics are read without its group, and its task is not started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from connect.chain.sink import SinkChain
+from connect.chain.steps import Steps, transformation_steps
+from connect.chain.tolerance import Tolerance
+from connect.chain.trace import trace_sink
+from connect.errors import ConnectError
+from worker.config.connector import SinkConnectorConfig
+from worker.kafka.clients import librdkafka, roles
+from worker.kafka.groups.offsets import ConsumerGroup
+from worker.kafka.topics.log_offsets import LogOffsets, Place
+from worker.runtime.assembly import Assembly
+from worker.runtime.clients import Clients
+from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.sink.consume import Message, by_topic
+from worker.runtime.sink.topic_choice import TopicChoice
+
+__all__ = ["SinkPreview"]
+
+_SLICE: Final = 0.5
+_LIST_TIMEOUT: Final = 30.0
+
+
+class SinkPreview:
+    """Shows the next records of a sink through ``show``, each as its task would be given it."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        tolerance: Tolerance,
+        documents: RecordDocuments,
+        show: Callable[[Document], None],
+    ) -> None:
+        self._assembly = assembly
+        self._tolerance = tolerance
+        self._documents = documents
+        self._show = show
+        self._steps = transformation_steps(assembly.registry, assembly.config.transformations())
+        self._decoder = SinkChain(Steps((), tolerance), assembly.converters(), tolerance)
+        self._admin_properties = roles.admin_properties(assembly.worker_props, assembly.props)
+        self._admin = librdkafka.admin(self._admin_properties)
+        self._log = LogOffsets(self._admin)
+
+    def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
+        """Show up to so many records until then; why there are no more."""
+        places = self._log.partitions(self._topics())
+        if not places:
+            return "none of its topics exists"
+        begins, ends = self._log.earliest(places), self._log.latest(places)
+        starts = begins if from_beginning else self._starts(begins, ends)
+        unread = {place: ends[place] for place in places if starts[place] < ends[place]}
+        if not unread:
+            if any(begins[place] < ends[place] for place in places):
+                return "its group has consumed all there is; --from beginning shows what is in the topics"
+            return "there is nothing in its topics"
+        return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
+
+    def _topics(self) -> tuple[str, ...]:
+        config = self._assembly.config
+        assert isinstance(config, SinkConnectorConfig)
+        choice = TopicChoice(config)
+        if not choice.is_pattern:
+            return choice.names
+        try:
+            return choice.matching(self._admin.list_topics(timeout=_LIST_TIMEOUT).topics)
+        except KafkaException as error:
+            raise ConnectError(f"The broker does not tell which topics there are: {error.args[0].str()}") from error
+
+    def _starts(self, begins: dict[Place, int], ends: dict[Place, int]) -> dict[Place, int]:
+        """Where the tasks would go on: after what the group has committed, or where it would begin."""
+        worker, props = self._assembly.worker_props, self._assembly.props
+        group = str(roles.sink_consumer_properties(worker, props, 0).properties["group.id"])
+        committed = ConsumerGroup(self._admin, self._admin_properties, group).offsets()
+        entries = ends if Clients(self._assembly, 0).offset_reset == "latest" else begins
+        return {place: max(committed.get(place, entries[place]), begin) for place, begin in begins.items()}
+
+    def _read(self, records: int, deadline: float, starts: dict[Place, int], unread: dict[Place, int]) -> str:
+        shown = 0
+        with closing(self._consumer()) as consumer:
+            # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
+            consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+            while unread:
+                if shown >= records:
+                    return "there may be more"
+                if time.monotonic() >= deadline:
+                    return "the time is up (--timeout)"
+                for message in consumer.consume(records - shown, _SLICE):
+                    shown += self._take(message, unread)
+        return "that is all there is"
+
+    def _take(self, message: Message, unread: dict[Place, int]) -> int:
+        """Show a message; those after the end that there was in the beginning do not count."""
+        error = message.error()
+        place = (message.topic(), message.partition())
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                unread.pop(place, None)
+                return 0
+            if error.retriable():
+                return 0
+            raise ConnectError(f"The topics cannot be read: {error.str()}")
+        if message.offset() + 1 >= unread.get(place, 0):
+            unread.pop(place, None)
+        (batch,) = by_topic([message], None)
+        trace = trace_sink(batch, 0, self._steps, self._decoder, self._tolerance)
+        self._show(self._documents.of_sink(batch.raw(0), trace))
+        return 1
+
+    def _consumer(self) -> Any:
+        properties = roles.sink_consumer_properties(self._assembly.worker_props, self._assembly.props, 0)
+        settings = {
+            **properties.properties,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "client.id": f"preview-{self._assembly.config.name}",
+        }
+        return librdkafka.consumer(replace(properties, properties=settings))

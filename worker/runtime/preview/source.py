@@ -1,0 +1,173 @@
+"""The preview of a source: its tasks are started and polled, nothing they give is produced, and no offset is kept."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any, Final
+
+from connect.chain.converters import Converters
+from connect.chain.source import SourceChain
+from connect.chain.steps import Steps, transformation_steps
+from connect.chain.tolerance import Tolerance
+from connect.chain.trace import trace_source
+from connect.connector import Task
+from connect.data import SourceRecord
+from connect.errors import RetriableError
+from connect.source import SourceTask, TransactionContext
+from worker.runtime.assembly import Assembly
+from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.offsets import FixedOffsets
+from worker.runtime.source.transactions import TransactionRequests
+from worker.runtime.task_configs import checked_task_configs
+
+__all__ = ["SourcePreview"]
+
+logger = logging.getLogger(__name__)
+
+_RETRY: Final = 1.0
+_IDLE: Final = 0.01
+_REGISTERS: Final = "auto.register.schemas"
+
+
+class _Context:
+    """The runtime as a connector and a task of a preview see it, until ``deadline``."""
+
+    def __init__(
+        self, offsets: FixedOffsets, deadline: float, transactions: TransactionContext | None, give_up: GiveUp
+    ) -> None:
+        self.offset_storage_reader = offsets
+        self.errant_record_reporter = self
+        self.transaction_context = transactions
+        self._deadline = deadline
+        self._give_up = give_up
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, but not beyond the end of the preview."""
+        time.sleep(max(0.0, min(seconds, self._deadline - time.monotonic())))
+        return time.monotonic() < self._deadline
+
+    def report(self, record: SourceRecord, error: Exception) -> None:
+        """Show a record that the task cannot understand, and go on."""
+        self._give_up(record, error)
+
+    def request_task_reconfiguration(self) -> None:
+        """Do nothing: a preview keeps the task configs that it began with."""
+
+    def raise_error(self, error: Exception) -> None:
+        """Log what a thread of the connector fails with: the tasks show what there is."""
+        logger.error("The connector failed: %s", error)
+
+
+GiveUp = Callable[[SourceRecord, Exception], None]
+
+
+class SourcePreview:
+    """Shows the next records of a source through ``show``, each with what becomes of it."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        tolerance: Tolerance,
+        documents: RecordDocuments,
+        offsets: FixedOffsets,
+        show: Callable[[Document], None],
+    ) -> None:
+        self._assembly = assembly
+        self._tolerance = tolerance
+        self._documents = documents
+        self._offsets = offsets
+        self._show = show
+        self._shown = 0
+        self._steps = transformation_steps(assembly.registry, assembly.config.transformations())
+        converters = assembly.converters()
+        self._not_converted = _why_not_converted(converters)
+        chain = SourceChain(Steps((), tolerance), converters, tolerance)
+        self._encoder = chain if self._not_converted is None else None
+
+    def run(self, records: int, deadline: float) -> str:
+        """Show up to so many records until then; why there are no more."""
+        with ExitStack() as started:
+            tasks = self._started(started, deadline)
+            if not tasks:
+                return "the connector makes no task: it finds nothing to read"
+            while self._shown < records:
+                if time.monotonic() >= deadline:
+                    return "the time is up (--timeout)"
+                found = sum([self._poll(number, task, records) for number, task in enumerate(tasks)])
+                if not found:
+                    if all(task.drained() for task in tasks):
+                        return "that is all: the source is read to its end"
+                    time.sleep(_IDLE)
+        return "there may be more"
+
+    def _started(self, started: ExitStack, deadline: float) -> list[SourceTask[Any]]:
+        assembly, transactions = self._assembly, self._transactions()
+
+        def context(number: int) -> _Context:
+            return _Context(
+                self._offsets, deadline, transactions, lambda record, error: self._give_up(number, record, error)
+            )
+
+        connector = assembly.connector_class(assembly.connector_config, context(0))
+        connector.start()
+        started.callback(_stop, connector.stop)
+        configs = checked_task_configs(assembly.config.name, connector.task_configs(assembly.config.tasks_max))
+        task_class: Any = assembly.connector_class.task_class
+        tasks: list[SourceTask[Any]] = []
+        for number, config in enumerate(configs):
+            given = {key: value for key, value in config.items() if value is not None}
+            task: Task[Any] = task_class(assembly.task_config(given), context(number))
+            started.callback(_stop, task.stop)
+            task.start()
+            assert isinstance(task, SourceTask)
+            tasks.append(task)
+        return tasks
+
+    def _transactions(self) -> TransactionContext | None:
+        """What takes the wishes of a task that ends its transactions itself: here there are none to end."""
+        ends = self._assembly.supports_exactly_once and self._assembly.source_config.boundary == "connector"
+        return TransactionRequests() if ends else None
+
+    def _poll(self, number: int, task: SourceTask[Any], records: int) -> int:
+        """Show what one poll gives, as far as there is room; how many that were."""
+        before = self._shown
+        for record in islice(_polled(task), max(0, records - before)):
+            trace = trace_source(record, self._steps, self._encoder, self._tolerance)
+            self._show(self._documents.of_source(number, trace, self._not_converted))
+            self._shown += 1
+        return self._shown - before
+
+    def _give_up(self, number: int, record: SourceRecord, error: Exception) -> None:
+        self._show(self._documents.given_up(number, record, error))
+        self._shown += 1
+
+
+def _polled(task: SourceTask[Any]) -> Iterator[SourceRecord]:
+    try:
+        yield from task.poll() or ()
+    except RetriableError as error:
+        logger.warning("The task asks to be polled again: %s", error)
+        task.context.wait(error.retry_after or _RETRY)
+
+
+def _why_not_converted(converters: Converters) -> str | None:
+    """A converter that would write to a schema registry is not asked: a preview changes nothing."""
+    for converter in (converters.key, converters.value):
+        if getattr(converter.config, _REGISTERS.replace(".", "_"), False):
+            return (
+                f"not converted: {type(converter).__name__} would register schemas, and a preview changes nothing; set "
+                f"{_REGISTERS}=false on it to convert with the schemas that are registered"
+            )
+    return None
+
+
+def _stop(stop: Callable[[], None]) -> None:
+    """Stop what was started; an error in that does not hide what was shown."""
+    try:
+        stop()
+    except Exception:
+        logger.exception("stop() of the plugin failed")

@@ -1,0 +1,52 @@
+"""A question to a child process that is started for it, where there is no supervisor: by a command, or at the start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from worker.supervisor.messages import messages
+from worker.supervisor.process import Child, Launcher, log_record, ready_children
+
+__all__ = ["ask"]
+
+_PARTIAL: Final = (messages.Previewed,)
+
+
+def ask(
+    launcher: Launcher,
+    inquiry: messages.Inquiry,
+    label: str,
+    seconds: float,
+    on_part: Callable[[messages.Report], None] = lambda _: None,
+) -> messages.Report | str:
+    """Ask a process of its own, which ends with its answer; the answer, or the reason why there is none.
+
+    ``label`` stands at its lines of the log. ``on_part`` is given what comes before the answer.
+    """
+    child = launcher.launch(label)
+    try:
+        child.send(inquiry)
+        return _answer(child, label, seconds, on_part)
+    finally:
+        child.kill()
+        child.join()
+
+
+def _answer(
+    child: Child, label: str, seconds: float, on_part: Callable[[messages.Report], None]
+) -> messages.Report | str:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        ready_children([child], None, left)
+        for report in child.receive():
+            if isinstance(report, messages.LogRecord):
+                log_record(label, report)
+            elif isinstance(report, _PARTIAL):
+                on_part(report)
+            else:
+                return report
+        if child.gone():
+            return f"its process {child.join()}"
+    return f"it did not answer within {seconds:g} s"
