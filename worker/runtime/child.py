@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
@@ -14,6 +14,7 @@ from connect.errors import ConnectError
 from connect.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
+from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
@@ -37,6 +38,10 @@ from worker.supervisor.messages import messages
 __all__ = ["main", "run"]
 
 logger = logging.getLogger(__name__)
+_FEWER_BROKERS: Final = (
+    ". There are fewer brokers than errors.deadletterqueue.topic.replication.factor={}. Set "
+    "errors.deadletterqueue.topic.replication.factor=1 for a single broker, or at most the number of brokers."
+)
 
 
 class Loop(Protocol):
@@ -119,10 +124,13 @@ def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, 
     reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
     if topic:
+        factor = config.errors_deadletterqueue_topic_replication_factor
         try:
-            clients.dlq_topic(NewTopic(topic, 1, config.errors_deadletterqueue_topic_replication_factor))
+            clients.dlq_topic(NewTopic(topic, 1, factor))
         except ConnectError as error:
-            raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from error
+            remedy = _FEWER_BROKERS.format(factor) if too_few_brokers(error) else ""
+            text = f"Could not initialize dead letter queue with topic={topic}: {error}{remedy}"
+            raise ConnectError(text) from error
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
         with_context = config.errors_deadletterqueue_context_headers_enable
         reporters.append(DeadLetterQueue(clients.dlq_producer(), topic, headers if with_context else None))

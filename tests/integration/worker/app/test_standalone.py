@@ -460,3 +460,10 @@ def test_a_failed_task_says_first_what_went_wrong(standalone: MakeWorker, topic:
     assert status["tasks"][0]["trace"].startswith(f"{cause}\n\nTraceback (most recent call last):\n")
     assert f"ERROR [lines-{topic}|task-0] lines-{topic}|task-0 failed: {cause}\n\nTraceback" in worker.log()
     assert worker.terminate() == 0
+
+
+def test_a_standalone_worker_says_that_it_has_no_exactly_once_sources(standalone: MakeWorker) -> None:
+    worker = standalone(exactly_once_source_support="enabled").start()
+    worker.url()
+    assert "WARNING [worker] exactly.once.source.support has no effect in a standalone worker" in worker.log()
+    assert worker.terminate() == 0

@@ -462,6 +462,16 @@ def test_a_record_that_the_task_reports_goes_to_the_dead_letter_queue(
     }
 
 
+def test_a_dead_letter_queue_of_more_replicas_than_brokers_says_what_to_set(
+    start: Start, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    trace = start(errors_deadletterqueue_topic_name=f"dlq-{topic}").trace()
+    cause = trace.splitlines()[0]
+    assert cause.startswith(f"Could not initialize dead letter queue with topic=dlq-{topic}: ")
+    assert "Set errors.deadletterqueue.topic.replication.factor=1 for a single broker" in cause
+
+
 def test_the_record_that_a_task_fails_with_is_in_the_dead_letter_queue(
     start: Start, script: Script, bootstrap: str, topic: str
 ) -> None:
