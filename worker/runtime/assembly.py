@@ -168,6 +168,7 @@ class Assembly:
         return Limits(
             (ours.task_hang_warning_ms if warning is None else warning) / 1000,
             (ours.task_hang_timeout_ms if timeout is None else timeout) / 1000,
+            ours.task_shutdown_graceful_timeout_ms / 1000,
         )
 
     @cached_property

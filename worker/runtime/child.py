@@ -98,6 +98,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     assembly.hide_secrets()
     watch.begin(assembly.hang_limits)
+    link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
