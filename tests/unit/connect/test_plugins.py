@@ -61,7 +61,7 @@ def test_a_file_of_the_wrong_form_is_refused(tmp_path: Path, listed: str, wrong:
 
 @pytest.mark.parametrize("name", ["io.confluent.connect.jdbc.JdbcSinkConnector", "com.example.Connector"])
 def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
-    with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: connectors.directory"):
+    with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: connectors.datagen"):
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
 
 
