@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -300,6 +301,20 @@ def test_large_parts_are_read_in_blocks(tmp_path: Path, form: str) -> None:
         **({"row_group_size": 20_000} if form == "parquet" else {}),
     )
     assert max(block.size for block in open_table(narrow).blocks(0)) <= MOST_ROWS
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_part_that_is_larger_than_a_block_is_never_held_whole(tmp_path: Path, form: str) -> None:
+    text = random.Random(1).randbytes(2_000_000).hex()
+    large = pa.table({"x": [text[place : place + 400] for place in range(0, 4_000_000, 40)]})
+    options = {"row_group_size": 1_000_000, "use_dictionary": False} if form == "parquet" else {"stripe_size": 1 << 30}
+    file = write(large, tmp_path / f"x.{form}", **options)
+    size = large.nbytes
+    del large
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in open_table(file).blocks(0)]
+    assert size > 38_000_000
+    assert max(held) < size / 2
 
 
 # -- in a folder ---------------------------------------------------------------------------------------------------
