@@ -163,12 +163,16 @@ class _Parser:
         return (parts[0] if len(parts) == 1 else _Sequence(parts)), work
 
     def _repeated(self, part: _Part, work: int) -> tuple[_Part, int]:
-        while (bounds := self._bounds()) is not None:
-            low, high = bounds
-            if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
-                raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
-            part, work = _Repetition(self._new_part(), part, low, high), 1 + high * work
-        return part, work
+        if (bounds := self._bounds()) is None:
+            return part, work
+        low, high = bounds
+        if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
+            raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
+        # A ? says how to search, not what matches.
+        self._next("?")
+        if self._text.startswith(_QUANTIFIERS, self._place):
+            raise self._refused("what repeats is repeated; put it in parentheses")
+        return _Repetition(self._new_part(), part, low, high), 1 + high * work
 
     def _bounds(self) -> tuple[int, int] | None:
         """The least and the greatest number of repetitions, if a quantifier follows."""
@@ -232,6 +236,8 @@ class _Parser:
 
     def _class(self) -> str:
         is_negated = self._next("^")
+        if self._text.startswith("]", self._place):
+            raise self._refused("a [] has no characters; write \\] for the character")
         found: dict[str, None] = {}
         while not self._next("]"):
             first = self._member()
@@ -245,7 +251,7 @@ class _Parser:
                 found.update(dict.fromkeys(first))
         characters = "".join(each for each in _PRINTABLE if each not in found) if is_negated else "".join(found)
         if not characters:
-            raise self._refused("a [] has no characters")
+            raise self._refused("a [^] has no characters left")
         return characters
 
     def _member(self) -> str:

@@ -116,7 +116,8 @@ def check_offset(offset: Offset) -> None:
     if not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
             f"The value for the 'position' key in the offset is {position!r}: give the byte position in the file "
-            "after the last row that is not to be read again, 0 to read it from the beginning."
+            "after the last row that is not to be read again, of a table the number of rows that are not; 0 to read it "
+            "from the beginning."
         )
 
 

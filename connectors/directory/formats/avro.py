@@ -77,6 +77,9 @@ class AvroTable:
     def _values(self, frame: Frame, first: int) -> Iterator[list[object]]:
         """The values of a block from number ``first`` on, some at a time."""
         data = unpacked(self._codec, self._frames.data(frame), self._limit)
+        if frame.count > len(data) + _MOST_VALUES:
+            # Values of no bytes cost time all the same.
+            raise DataError(f"the block at byte {frame.place} has {frame.count} values in {len(data)} bytes")
         place, done = 0, 0
         while done < frame.count:
             values, place = self._decode(data, place, min(_MOST_VALUES, frame.count - done))

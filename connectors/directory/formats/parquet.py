@@ -89,7 +89,7 @@ def arrow_errors() -> Iterator[None]:
     """Turn what Arrow says of a damaged file into a ``DataError``."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         raise DataError(str(error)) from error
