@@ -61,10 +61,10 @@ def test_a_kill_loses_nothing(standalone: MakeWorker, topic: str, bootstrap: str
     wait_until("offsets are committed", lambda: offsets.exists() and offsets.stat().st_size > 0, seconds=60)
     if victim == "task":
         os.kill(worker.task_pid("tables"), signal.SIGKILL)
-        assert worker.wait() == 3, worker.log()
+        assert worker.wait(180) == 3, worker.log()
     else:
         worker.kill()
-    assert worker.run() == 0, worker.log()
+    assert worker.run(seconds=180) == 0, worker.log()
     rows = [json.loads(message.value()) for message in read_topic(bootstrap, topic)]
     found = Counter((row["n"], row["part"]) for row in rows)
     assert found.keys() == {(number, number // COUNT) for number in range(3 * COUNT)}
