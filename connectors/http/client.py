@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -31,6 +32,7 @@ from connectors.http.tls import tls_context
 
 __all__ = ["HttpClient", "Stream"]
 
+_log = logging.getLogger(__name__)
 _PART: Final = 1 << 16
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SAME_METHOD: Final = frozenset({307, 308})
@@ -69,6 +71,8 @@ class HttpClient:
 
     def __init__(self, config: ClientConfig, most_connections: int = 1) -> None:
         self._config = config
+        if config.http_ssl_trust_all_certs:
+            _log.warning("http.ssl.trust.all.certs=true: whoever is between can read and change everything.")
         self._connections = Connections(config.host_rules)
         self._adapter = CheckedAdapter(self._connections, tls_context(config), most_connections)
         proxy = config.proxy

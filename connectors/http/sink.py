@@ -15,6 +15,7 @@ from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.asking import excerpt
+from connectors.http.background import LOOK
 from connectors.http.client import HttpClient
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
@@ -148,7 +149,7 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
                 raise RetriableError(f"{self._why}; trying again in {wait:.1f} s.", retry_after=wait)
-            if not self._take_outcome(lanes, _SLICE) and not self.context.wait(0):
+            if not self._take_outcome(lanes, _SLICE) and not self.context.wait(LOOK):
                 self._stop_early(lanes)
 
     def _send_ready(self, lanes: Lanes) -> None:
