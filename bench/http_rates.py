@@ -1,6 +1,6 @@
 """Requests a second of the HTTP source and sink, beside a bare ``requests.Session``.
 
-Run it: ``python bench/http.py``, which has this name for a reason that it tells. The server is a process of its own that answers from memory without a framework; the
+Run it: ``python bench/http.py``. The server is a process of its own that answers from memory without a framework; the
 tasks run as in the runtime, without Kafka. Each figure is the best of several rounds, the rounds taken in turn.
 """
 
