@@ -15,9 +15,9 @@ from typing import Any, Final
 from connect.data import SourceRecord
 from connect.errors import DataError
 from connectors.http.asking import Answer, Asking
+from connectors.http.client.messages import Request, Response
 from connectors.http.items import Item, Items, fingerprint
 from connectors.http.json_text import parse_json
-from connectors.http.messages import Request, Response
 from connectors.http.paging import Page, Paging
 from connectors.http.places import Place, Validators
 from connectors.http.requesting import Requests

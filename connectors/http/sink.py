@@ -16,12 +16,12 @@ from connect.errors import ConnectError, DataError, RetriableError
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.asking import excerpt
 from connectors.http.background import LOOK
-from connectors.http.client import HttpClient
+from connectors.http.client.http_client import HttpClient
+from connectors.http.client.messages import NoAnswerError, Response, shown_address
+from connectors.http.client.retries import retry_after
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
-from connectors.http.messages import NoAnswerError, Response, shown_address
 from connectors.http.outgoing import Job, Outgoing, Place, Refused, place_of
-from connectors.http.retries import retry_after
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.source import own_props
 

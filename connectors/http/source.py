@@ -12,8 +12,8 @@ from connect.errors import ConnectError, RetriableError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.http.background import Background, await_outcome
-from connectors.http.client import HttpClient, Stream
-from connectors.http.messages import NoAnswerError, Response, shown_address
+from connectors.http.client.http_client import HttpClient, Stream
+from connectors.http.client.messages import NoAnswerError, Response, shown_address
 from connectors.http.places import Place, check_offset
 from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig

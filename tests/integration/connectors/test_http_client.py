@@ -17,10 +17,10 @@ import pytest
 from connect.config import Password
 from connect.errors import ConnectError
 from connect.hosts import HostDeniedError, HostRules
-from connectors.http.client import HttpClient
-from connectors.http.client_config import ClientConfig
-from connectors.http.connections import Connections
-from connectors.http.messages import (
+from connectors.http.client.client_config import ClientConfig
+from connectors.http.client.connections import Connections
+from connectors.http.client.http_client import HttpClient
+from connectors.http.client.messages import (
     BrokenResponseError,
     NoAnswerError,
     Request,

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect.data import NO_HEADERS, Headers, Schema, SinkRecord, decimal_schema, timestamp_schema
+from connectors.http.client.messages import Request
 from connectors.http.lanes import Lanes
-from connectors.http.messages import Request
 from connectors.http.outgoing import Job, Outgoing, Refused
 from connectors.http.sink_config import HttpSinkConfig
 

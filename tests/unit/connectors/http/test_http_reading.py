@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connect.data import SourceRecord
 from connect.errors import ConnectError
-from connectors.http.messages import NoAnswerError, Request, Response, TimedOutError
+from connectors.http.client.messages import NoAnswerError, Request, Response, TimedOutError
 from connectors.http.paging import Page, Paging, next_link
 from connectors.http.places import Place, check_offset
 from connectors.http.reading import Reading

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.http.retries import Backoff, pause_asked, retry_after, status_ranges
+from connectors.http.client.retries import Backoff, pause_asked, retry_after, status_ranges
 
 NOW = 1_700_000_000.0
 

@@ -15,10 +15,10 @@ import urllib3
 from requests.structures import CaseInsensitiveDict
 
 from connect.hosts import HostDeniedError
-from connectors.http.authentication import authentication
-from connectors.http.client_config import ClientConfig
-from connectors.http.connections import CheckedAdapter, Connections
-from connectors.http.messages import (
+from connectors.http.client.authentication import authentication
+from connectors.http.client.client_config import ClientConfig
+from connectors.http.client.connections import CheckedAdapter, Connections
+from connectors.http.client.messages import (
     BrokenResponseError,
     NoAnswerError,
     Request,
@@ -28,7 +28,7 @@ from connectors.http.messages import (
     origin,
     shown_address,
 )
-from connectors.http.tls import tls_context
+from connectors.http.client.tls import tls_context
 
 __all__ = ["HttpClient", "Stream"]
 

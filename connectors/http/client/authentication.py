@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 from connect.config import HIDDEN
 from connect.config.url import http_url
 from connect.errors import ConnectError
-from connectors.http.client_config import ClientConfig
-from connectors.http.messages import NoAnswerError, Request, Response, shown_address
-from connectors.http.retries import status_ranges
+from connectors.http.client.client_config import ClientConfig
+from connectors.http.client.messages import NoAnswerError, Request, Response, shown_address
+from connectors.http.client.retries import status_ranges
 
 __all__ = ["Authentication", "Sender", "authentication"]
 

@@ -23,8 +23,8 @@ from connect.config import (
 from connect.config.url import http_url
 from connect.errors import ConfigError
 from connect.hosts import HostsConfig
-from connectors.http.retries import StatusRanges, status_ranges
-from connectors.http.tls import TlsConfig
+from connectors.http.client.retries import StatusRanges, status_ranges
+from connectors.http.client.tls import TlsConfig
 
 __all__ = ["TOKEN", "ClientConfig", "plain_url", "statuses"]
 
