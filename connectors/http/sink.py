@@ -17,7 +17,7 @@ from connect.sink import SinkConnector, SinkTask
 from connectors.http.asking import excerpt
 from connectors.http.background import LOOK
 from connectors.http.client.http_client import HttpClient
-from connectors.http.client.messages import NoAnswerError, Response, shown_address
+from connectors.http.client.messages import NoAnswerError, Response
 from connectors.http.client.retries import retry_after
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
@@ -223,14 +223,14 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         for record in job.records:
             self._progress.sent.add(place_of(record))
             if self._result_topic is not None:
-                self._tell(self._result_topic, record, job.request.url, response, None)
+                self._tell(self._result_topic, record, response, None)
 
     def _give_up(self, records: Sequence[SinkRecord], reason: DataError, response: Response | None) -> None:
         """Report records as ``behavior.on.error`` says; raises if that fails the task."""
         reporter = self.context.errant_record_reporter
         for record in records:
             if self._error_topic is not None:
-                self._tell(self._error_topic, record, "", response, str(reason))
+                self._tell(self._error_topic, record, response, str(reason))
             match self.config.behavior_on_error.lower():
                 case "fail" if reporter is not None:
                     reporter.report(record, reason)
@@ -242,13 +242,12 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                     _log.debug("%s was not taken and is left out: %s", _shown(record), reason)
             self._progress.sent.add(place_of(record))
 
-    def _tell(self, topic: str, record: SinkRecord, url: str, response: Response | None, error: str | None) -> None:
+    def _tell(self, topic: str, record: SinkRecord, response: Response | None, error: str | None) -> None:
         """Publish an answer: where its record is, the status, the body, the error."""
         told = {
             "topic": record.original_topic,
             "partition": record.original_partition,
             "offset": record.original_offset,
-            "url": shown_address(url) if url else None,
             "status": None if response is None else response.status,
             "body": None if response is None else self._client.hide(response.body.decode("utf-8", "replace")),
             "error": error,

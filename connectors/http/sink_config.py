@@ -243,6 +243,12 @@ class HttpSinkConfig(ClientConfig):
                     f"{key} is not supported: change the value with a transformation, or give http.request.body.", key
                 )
 
+    def urls(self) -> Iterable[tuple[str, str]]:
+        """The keys that have URLs, and the URLs."""
+        yield from super().urls()
+        if self.http_url or self.http_api_url:
+            yield self.url_key, self.http_url or self.http_api_url or ""
+
     @property
     def is_plain(self) -> bool:
         """Whether the URL is that of ``http.url``, whose defaults then hold."""

@@ -344,6 +344,13 @@ class HttpSourceConfig(ClientConfig):
                 "http.events",
             )
 
+    def urls(self) -> Iterable[tuple[str, str]]:
+        """The keys that have URLs, and the URLs."""
+        yield from super().urls()
+        yield "http.request.url", self.http_request_url
+        if self.http_child_url is not None:
+            yield "http.child.url", self.http_child_url
+
     @property
     def is_java(self) -> bool:
         """Whether the connector is named by the Java class it stands for."""

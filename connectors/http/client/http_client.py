@@ -90,10 +90,11 @@ class HttpClient:
 
     def open(self, request: Request) -> Stream:
         """The response to a request, of which the body is yet to be read."""
-        stream = self._follow(request)
-        if self._authentication.is_refreshed(stream.status):
+        sent = self._authentication.headers()
+        stream = self._follow(request, sent)
+        if self._authentication.is_refreshed(stream.status, sent):
             stream.close()
-            stream = self._follow(request)
+            stream = self._follow(request, self._authentication.headers())
         return stream
 
     def hide(self, text: str) -> str:
@@ -109,11 +110,11 @@ class HttpClient:
         self._connections.abort()
         self._adapter.close()
 
-    def _follow(self, request: Request) -> Stream:
+    def _follow(self, request: Request, credentials: Mapping[str, str]) -> Stream:
         own = origin(request.url)
         url = request.url
         for _ in range(_MOST_HOPS + 1):
-            stream = self._exchange(request, url, is_own=origin(url) == own)
+            stream = self._exchange(request, url, credentials if origin(url) == own else None)
             location = stream.headers.get("location")
             if stream.status not in _REDIRECTS or location is None or not _is_followed(request, stream.status):
                 return stream
@@ -121,10 +122,11 @@ class HttpClient:
             url = _next_hop(request, url, location, own)
         raise BrokenResponseError(f"{request.shown} redirects more than {_MOST_HOPS} times: correct the URL.")
 
-    def _exchange(self, request: Request, url: str, *, is_own: bool) -> Stream:
+    def _exchange(self, request: Request, url: str, credentials: Mapping[str, str] | None) -> Stream:
+        """One hop, without ``credentials`` if it is to another host."""
         headers = {"User-Agent": self._config.http_user_agent, "Accept-Encoding": "gzip, deflate"}
-        if is_own:
-            headers |= self._authentication.headers()
+        if credentials is not None:
+            headers |= credentials
             headers |= request.headers
             url = self._authentication.url(url)
         else:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from connect.config import Password
-from connect.errors import ConnectError
+from connect.errors import ConfigError, ConnectError
 from connect.hosts import HostDeniedError, HostRules
 from connectors.http.client.client_config import ClientConfig
 from connectors.http.client.connections import Connections
@@ -325,8 +325,11 @@ def test_a_proxy_is_asked_with_its_password_and_checked_itself(api: HttpApi, cli
     assert api.asked[-1].headers["proxy-authorization"].startswith("Basic ")
     with pytest.raises(HostDeniedError):
         get(client(**through), "http://169.254.169.254/ok")
-    with pytest.raises(HostDeniedError, match=r"127\.0\.0\.1"):
-        get(client(http_denied_hosts="127.0.0.0/8", **through), "http://example.invalid/ok")
+    with pytest.raises(ConfigError, match=r"http\.client\.proxy\.host: 127\.0\.0\.1 may not be reached"):
+        client(http_denied_hosts="127.0.0.0/8", **through)
+    named = client(http_denied_hosts="127.0.0.0/8", **through | {"http_client_proxy_host": "localhost"})
+    with pytest.raises(HostDeniedError, match=r"localhost \("):
+        get(named, "http://example.invalid/ok")
     assert len(api.asked) == 1
 
 
