@@ -29,6 +29,7 @@ __all__ = ["HttpSinkConnector", "HttpSinkTask"]
 
 _log = logging.getLogger(__name__)
 _SLICE: Final = 0.05
+_LONGEST_PUT: Final = 30.0
 _GRACE: Final = 0.5
 """Seconds that are given to requests under way when the task is to stop: what is answered need not be sent again."""
 
@@ -144,13 +145,21 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
 
     def _settle(self, lanes: Lanes) -> None:
         """Send what is in the lanes, and wait for it; raises ``RetriableError`` if that takes long or must wait."""
+        started = looked = time.monotonic()
         while not lanes.is_empty or self._in_flight:
             self._send_ready(lanes)
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
                 raise RetriableError(f"{self._why}; trying again in {wait:.1f} s.", retry_after=wait)
-            if not self._take_outcome(lanes, _SLICE) and not self.context.wait(LOOK):
-                self._stop_early(lanes)
+            self._take_outcome(lanes, _SLICE)
+            now = time.monotonic()
+            if now - looked >= _SLICE:
+                looked = now
+                if not self.context.wait(LOOK):
+                    self._stop_early(lanes, "The task is to stop or to pause")
+            if now - started >= _LONGEST_PUT:
+                # Between two puts the consumer tells the brokers that it is alive.
+                self._stop_early(lanes, "The server takes its time")
 
     def _send_ready(self, lanes: Lanes) -> None:
         now = time.monotonic()
@@ -162,17 +171,17 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._in_flight[job.place] = job
             self._senders.send(job)
 
-    def _stop_early(self, lanes: Lanes) -> None:
+    def _stop_early(self, lanes: Lanes, why: str) -> None:
         deadline = time.monotonic() + _GRACE
         while self._in_flight and (left := deadline - time.monotonic()) > 0:
             self._take_outcome(lanes, left)
-        raise RetriableError("The task is to stop or to pause; what was not answered is sent again.")
+        raise RetriableError(f"{why}; what is left of the records is sent with the next put.", retry_after=0.01)
 
-    def _take_outcome(self, lanes: Lanes, seconds: float) -> bool:
+    def _take_outcome(self, lanes: Lanes, seconds: float) -> None:
         try:
             outcome = self._senders.outcomes.get(timeout=seconds)
         except Empty:
-            return False
+            return
         job = outcome.job
         known = self._in_flight.pop(job.place, None) is job
         is_done = not known or self._judged(job, outcome)
@@ -182,7 +191,6 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.done(job)
             else:
                 lanes.again(job, self._progress.due[job.place])
-        return True
 
     def _judged(self, job: Job, outcome: _Outcome) -> bool:
         """Whether a job is done: its records were taken, or are given up; else it is to be done again."""

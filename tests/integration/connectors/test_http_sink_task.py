@@ -163,6 +163,20 @@ def test_a_pause_interrupts_and_doubles_nothing(api: HttpApi, tasks: Any) -> Non
     assert sorted(bodies(api)) == ["a", "b", "c"]
 
 
+def test_a_stop_interrupts_records_that_flow(api: HttpApi, tasks: Any) -> None:
+    task = tasks()
+
+    def stop_soon(_: Asked) -> Answer:
+        if len(api.asked) == 10:
+            task.context.stop()
+        return Answer(200)
+
+    api.route("/in", stop_soon)
+    with pytest.raises(RetriableError, match="to stop or to pause"):
+        task.put(batch(*map(str, range(20_000))))
+    assert len(api.asked) < 20_000
+
+
 def test_secrets_are_hidden_in_what_a_server_says(api: HttpApi, tasks: Any) -> None:
     api.route("/in", lambda asked: Answer(403, f"no: {asked.headers['authorization']}"))
     reporter: ErrantRecords[Any] = ErrantRecords(tolerate=True)
