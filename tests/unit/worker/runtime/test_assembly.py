@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from connect.errors import PluginError
+from connect.hosts import HostsConfig
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 from worker.runtime.assembly import Assembly
 from worker.runtime.log import Redaction
@@ -60,3 +61,16 @@ def test_a_config_provider_has_to_be_listed_or_allowed(tmp_path: Path) -> None:
     assert providers_of(worker | {"plugin.import.allowlist": "other.*, of_a_worker.Mine"}, Redaction()).keys() == {
         "mine"
     }
+
+
+def test_hosts_are_those_of_the_worker_s_file() -> None:
+    own = {"http.allowed.hosts": "169.254.169.254", "http.denied.hosts": "nothing.example"}
+    sink = {"name": "c", "connector.class": "HttpSink", "topics": "t", "http.url": "http://api.example/"}
+    worker = WORKER | {"http.denied.hosts": "10.0.0.0/8,bad.example"}
+    assembly = Assembly.resolve(worker, sink | own, Redaction())
+    for config in (assembly.task_config(sink | own), assembly.connector_config):
+        assert isinstance(config, HostsConfig)
+        assert config.http_allowed_hosts == ()
+        assert config.http_denied_hosts == ("10.0.0.0/8", "bad.example")
+    # What is of no concern to a connector is left as it is.
+    assert Assembly.resolve(worker, SINK | own, Redaction()).connector_config.originals == SINK | own
