@@ -199,7 +199,7 @@ def _arguments(address: Address) -> dict[str, Any]:
             **_tls(mode),
         }
     if address.backend == "postgresql":
-        return {"connect_timeout": _TIMEOUT, **options}
+        return {"connect_timeout": _TIMEOUT, "fallback_application_name": "sluice-connect", **options}
     return options
 
 
