@@ -285,6 +285,21 @@ def test_a_row_of_a_transaction_that_commits_late_is_not_missed(postgresql: Data
         assert ids(task.records) == [1, 2]
 
 
+def test_late_rows_of_a_partition_are_not_missed(postgresql: Database) -> None:
+    postgresql.execute(
+        "CREATE TABLE orders (id bigserial PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE few PARTITION OF orders FOR VALUES FROM (0) TO (100)",
+    )
+    with polling(postgresql, mode="incrementing") as task, closing(postgresql.connect()) as late:
+        late.autocommit = False
+        late.execute("INSERT INTO few SELECT nextval('orders_id_seq')")
+        postgresql.execute("INSERT INTO orders DEFAULT VALUES")
+        assert poll_often(task) == []
+        late.commit()
+        wait_until("both rows are read", lambda: (task.poll(), len(task.records) >= 2)[1], 60)
+    assert [(record.topic, record.value["id"]) for record in task.records] == [("orders", 1), ("orders", 2)]
+
+
 def test_a_transaction_that_has_only_begun_is_waited_for_too(postgresql: Database) -> None:
     """Its rows have the time of its beginning, and until it writes it has no number of its own."""
     postgresql.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
