@@ -6,7 +6,7 @@ READY := .venv/.ready
 WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
 KILLS ?= 500
-BENCHES := converters avro transforms datagen standalone spark_sink cluster race
+BENCHES := converters avro transforms datagen standalone http jdbc spark_sink cluster race
 
 .PHONY: setup demo check test chaos bench docs docs-test clean
 
