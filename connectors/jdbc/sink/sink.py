@@ -195,6 +195,8 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
             if reporter is None:
                 raise ConnectError(f"{each.error} ({_place(each)})") from each.error
             reporter.report(each.record, each.error)
+        if reporter is not None and errant and self._offsets is not None:
+            reporter.flush()
 
     # -- what is held --------------------------------------------------------------------------------------------
 
