@@ -68,12 +68,17 @@ AND l.relation IN (SELECT relid FROM pg_catalog.pg_partition_tree(%(table)s::reg
 UNION SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = %(table)s::regclass
 UNION SELECT %(table)s::regclass)
 """
-_SNAPSHOT_END: Final = "SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::bigint"
-_OLDEST: Final = "SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::text::bigint"
 _STILL: Final = """
-SELECT 1 FROM pg_catalog.pg_locks WHERE virtualtransaction = ANY(%(names)s)
-AND (locktype = 'virtualxid' OR locktype = 'relation') LIMIT 1
+SELECT 1 FROM pg_catalog.pg_locks l WHERE l.virtualtransaction = ANY(%(names)s) OR (l.pid IS NULL
+AND l.locktype = 'relation' AND l.mode = 'RowExclusiveLock'
+AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())) LIMIT 1
 """
+"""Those with a name, or any that was prepared for two-phase commit meanwhile, which has another name since."""
+_IS_TABLE: Final = "SELECT relkind::text = ANY('{r,p}') FROM pg_catalog.pg_class WHERE oid = %(table)s::regclass"
+_SNAPSHOT_END: Final = """
+SELECT pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::bigint WHERE pg_catalog.pg_is_in_recovery()
+"""
+_OLDEST: Final = "SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::text::bigint"
 _NUMERIC_HEADER: Final = 4
 _INTEGERS: Final = {"int2": Type.INT16, "int4": Type.INT32, "int8": Type.INT64, "oid": Type.INT64}
 _TEXTS: Final = (
@@ -184,20 +189,26 @@ class PostgresqlDialect(Dialect):
         return moment.astimezone(self.options.zone).replace(tzinfo=None)
 
     def under_way(self, connection: Connection, table: TableId | None) -> Hashable | None:
-        """The end of the snapshot of now, and who may write before it without having a number yet."""
-        sql, parameters = (
-            (_OTHERS, {"reader": _READER}) if table is None else (_WRITERS, {"table": self._regclass(table)})
-        )
-        names = tuple(connection.exec_driver_sql(sql, parameters).scalars())
-        end = connection.exec_driver_sql(_SNAPSHOT_END).scalar_one()
-        return end, names
+        """The transactions that hold a lock: before it assigns a number, one that inserts has locked the table.
+
+        Whoever has ended is visible before its locks are gone. A standby does not know the locks: there the
+        end of the snapshot is the answer.
+        """
+        end = connection.exec_driver_sql(_SNAPSHOT_END).scalar()
+        if end is not None:
+            return int(end)
+        named = {"table": self._regclass(table)} if table is not None else {}
+        if named and connection.exec_driver_sql(_IS_TABLE, named).scalar():
+            found = connection.exec_driver_sql(_WRITERS, named)
+        else:
+            found = connection.exec_driver_sql(_OTHERS, {"reader": _READER})
+        return tuple(found.scalars()) or None
 
     def are_over(self, connection: Connection, transactions: Hashable) -> bool:
+        if isinstance(transactions, int):
+            return bool(connection.exec_driver_sql(_OLDEST).scalar_one() >= transactions)
         assert isinstance(transactions, tuple)
-        end, names = transactions
-        if connection.exec_driver_sql(_OLDEST).scalar_one() < end:
-            return False
-        return not names or connection.exec_driver_sql(_STILL, {"names": list(names)}).first() is None
+        return connection.exec_driver_sql(_STILL, {"names": list(transactions)}).first() is None
 
     def _resolved(self, connection: Connection, table: TableId) -> TableId:
         return table if table.schema else self.resolve(connection, table) or table

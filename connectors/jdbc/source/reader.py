@@ -12,6 +12,7 @@ ends                               and the next one begins ``poll.interval.ms`` 
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import time
 from collections.abc import Hashable, Sequence
@@ -36,6 +37,8 @@ __all__ = ["Polled", "TableReader"]
 logger = logging.getLogger(__name__)
 
 _RECHECK: Final = 0.1
+_MARGIN_MS: Final = 250
+"""A transaction has the time of its beginning a moment before others can see that it is under way."""
 _NEWEST: Final = -1
 _NO_OFFSET: Final[Offset] = {}
 
@@ -204,19 +207,19 @@ class TableReader:
     def _bounds(self, criteria: Criteria, source: str) -> tuple[Bounds, Hashable | None]:
         """Where to read from and to, and the transactions to wait for: they are looked for after the end is known."""
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
-        mode, waits = config.mode, config.late_commits is LateCommits.WAIT
+        mode, waits = config.mode, config.late_commits is LateCommits.WAIT and dialect.tells_transactions
         bounds = Bounds(-1 if self._position.incrementing is None else self._position.incrementing)
         if mode is Mode.BULK:
             return bounds, None
         if mode.has_timestamp:
             now = dialect.now(connection)
             self._start_at(now)
-            end = now.timestamp() - config.timestamp_delay_interval_ms / 1000
-            moments = (self._position.moment, now.fromtimestamp(end, now.tzinfo))
+            delay = max(config.timestamp_delay_interval_ms, _MARGIN_MS if waits else 0)
+            moments = (self._position.moment, now - dt.timedelta(milliseconds=delay))
             after, before = (dialect.timestamp_parameter(criteria.timestamps, moment) for moment in moments)
             bounds = replace(bounds, time=after, end=before)
             return bounds, dialect.under_way(connection, None) if waits else None
-        if not waits or not dialect.tells_transactions:
+        if not waits:
             return bounds, None
         statement, parameters = criteria.last_statement(source, bounds.number)
         if self.table is None:

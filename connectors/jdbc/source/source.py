@@ -36,6 +36,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         self._database: Database | None = None
         self._failure: Exception | None = None
         self._drained = False
+        self._rounds = 0
         self._readers: deque[TableReader] = deque()
         config = self.config
         isolation = config.transaction_isolation_mode
@@ -53,10 +54,13 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
         self._drained = False
         if self._failure is not None:
             raise self._failure
+        if self._has_ended_round():
+            self._drained = True
+            return None
         reader = min(self._readers, key=_order, default=None)
         wait = 1.0 if reader is None else reader.due - time.monotonic()
         if reader is None or (not reader.is_reading and wait > 0):
-            self._drained = self._has_read_all()
+            self._drained = self._rounds > 0 or not self._readers
             self.context.wait(min(wait, _LONGEST_WAIT))
             return None
         polled = self._polled(reader)
@@ -64,7 +68,6 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             # The others come first: those that are due have waited longer.
             self._readers.remove(reader)
             self._readers.append(reader)
-        self._drained = polled is None and self._has_read_all()
         return None if polled is None else self._reported(polled)
 
     def drained(self) -> bool:
@@ -77,8 +80,11 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             database.dispose()
             self._begin_again()
 
-    def _has_read_all(self) -> bool:
-        return all(each.passes for each in self._readers)
+    def _has_ended_round(self) -> bool:
+        """Whether every table was read to its end since this was last so; between two rounds a poll gives nothing."""
+        rounds = min((each.passes for each in self._readers), default=0)
+        ended, self._rounds = rounds > self._rounds, max(rounds, self._rounds)
+        return ended
 
     def _reader(self, database: Database, table: TableId | None) -> TableReader:
         partitions = [query_partition()] if table is None else partitions_of_table(table, database.address.database)
