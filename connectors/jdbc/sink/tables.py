@@ -7,6 +7,7 @@ task killed in between finds them there.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -21,10 +22,18 @@ from connectors.jdbc.sink.writers.writer import Encode, Target, Writer, run
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["PreparedTable", "Tables", "add_columns_statements", "create_statement", "match_columns"]
+__all__ = [
+    "PreparedTable",
+    "Tables",
+    "add_columns_statements",
+    "check_plain",
+    "create_statement",
+    "match_columns",
+]
 
 _log = logging.getLogger(__name__)
 _KEPT: Final = 1000
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,8 @@ class Tables:
         known = self._prepared.get((table, layout))
         if known is not None:
             return known
+        if not self._config.quotes_names:
+            check_plain((table.name, table.schema, table.catalog, *layout.names))
         columns = self._columns(connection, table, layout)
         resolved = self._database.dialect.resolve(connection, table) or table
         target = Target(resolved, tuple(columns), layout.key_size)
@@ -194,6 +205,16 @@ def _definition(writer: Writer, column: LayoutColumn, *, in_key: bool) -> str:
     if schema.default is not None:
         parts.append(f"DEFAULT {writer.literal(schema, schema.default)}")
     return " ".join(parts)
+
+
+def check_plain(names: Iterable[str]) -> None:
+    """Refuse names that are more than a name to SQL unless they are quoted: they come with the records."""
+    for name in names:
+        if name and not _PLAIN.fullmatch(name):
+            raise DataError(
+                f"{name!r} can name a table or a column only in quotes: set quote.sql.identifiers=always, or rename it "
+                "with a transformation."
+            )
 
 
 def _check_name(writer: Writer, name: str) -> None:

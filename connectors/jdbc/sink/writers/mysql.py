@@ -103,7 +103,7 @@ class MysqlWriter(Writer):
         return nulls_apart(self._encode(schema, column), _NULL)
 
     def write(self, connection: Connection, target: Target, step: Step) -> None:
-        for statement in self._statements(target, step):
+        for statement in self.statements(target, step):
             run(connection, statement)
 
     def blames_row(self, error: Exception) -> bool:
@@ -111,7 +111,7 @@ class MysqlWriter(Writer):
 
         return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _ROW_ERRORS
 
-    def _statements(self, target: Target, step: Step) -> Iterator[str]:
+    def statements(self, target: Target, step: Step) -> Iterator[str]:
         table, key = self.dialect.quoted(target.table), target.key_names
         if step.action is Action.UPDATE:
             yield from self._updates(table, target, step)

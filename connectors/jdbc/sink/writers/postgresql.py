@@ -114,7 +114,7 @@ class PostgresqlWriter(Writer):
             return
         stage = _stage(target)
         _copy(connection, stage, self.quoted(names), step)
-        run(connection, self._statement(target, stage, step.action))
+        run(connection, self.statement(target, stage, step.action))
         run(connection, f"TRUNCATE {stage}")
 
     def blames_row(self, error: Exception) -> bool:
@@ -125,7 +125,7 @@ class PostgresqlWriter(Writer):
             return isinstance(error, psycopg.DataError)
         return state.startswith(_ROW_CLASSES) or state in _ROW_STATES
 
-    def _statement(self, target: Target, stage: str, action: Action) -> str:
+    def statement(self, target: Target, stage: str, action: Action) -> str:
         """The statement that does with the rows of the temporary table what the step says."""
         table, key = self.dialect.quoted(target.table), target.key_names
         same = " AND ".join(f"t.{name} = s.{name}" for name in map(self.dialect.quote, key))

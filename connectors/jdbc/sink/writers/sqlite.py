@@ -81,7 +81,7 @@ class SqliteWriter(Writer):
 
     def write(self, connection: Connection, target: Target, step: Step) -> None:
         driver: Any = connection.connection.driver_connection
-        driver.executemany(self._statement(target, step.action), self._parameters(target, step))
+        driver.executemany(self.statement(target, step.action), self.parameters(target, step))
 
     def blames_row(self, error: Exception) -> bool:
         import sqlite3  # noqa: PLC0415 - only a task that writes to SQLite needs it
@@ -90,7 +90,7 @@ class SqliteWriter(Writer):
             error, sqlite3.OperationalError
         )
 
-    def _statement(self, target: Target, action: Action) -> str:
+    def statement(self, target: Target, action: Action) -> str:
         table, key = self.dialect.quoted(target.table), target.key_names
         if action is Action.DELETE:
             return f"DELETE FROM {table} WHERE {self.matching(key, '?')}"
@@ -104,7 +104,7 @@ class SqliteWriter(Writer):
         changes = self.quoted(target.other_names, form="{} = excluded.{}")
         return f"{insert} ON CONFLICT ({self.quoted(key)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
 
-    def _parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
+    def parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
         if step.action is not Action.UPDATE:
             return step.rows
         size = target.key_size
