@@ -6,7 +6,7 @@ READY := .venv/.ready
 WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
 KILLS ?= 500
-BENCHES := converters avro transforms standalone spark_sink cluster race
+BENCHES := converters avro transforms standalone jdbc spark_sink cluster race
 
 .PHONY: setup demo check test chaos bench docs clean
 

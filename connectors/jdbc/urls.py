@@ -156,6 +156,8 @@ def _network(
         # What looks like options is a part of a password: it is not shown.
         raise ValueError(_ENCODED)
     reachable = tuple(_hosts(hosts))
+    if len(reachable) > 1 and not driver.name.startswith("postgresql"):
+        raise ValueError(f"{driver.name} takes one host: name the one to connect to")
     url_user, colon, written = logins.partition(":")
     given: list[tuple[str, str]] = []
     own_user, own_password = (_decoded(url_user), _decoded(written) if colon else None) if at else (None, None)

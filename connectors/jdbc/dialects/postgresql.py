@@ -228,9 +228,13 @@ class PostgresqlDialect(Dialect):
             return Reading(plain.schema) if plain.schema.name is not None else plain
         if kind.name in ("timestamp", "timestamptz"):
             found = timestamp_reading(self.options)
-            return replace(found, convert=None) if kind.name == "timestamptz" and found.is_instant else found
+            return (
+                replace(found, convert=None, only=dt.datetime)
+                if kind.name == "timestamptz" and found.is_instant
+                else found
+            )
         if kind.name == "date":
-            return Reading(date_schema(), None, timestamp_reading(self.options, _midnight).instant)
+            return Reading(date_schema(), None, timestamp_reading(self.options, _midnight).instant, dt.date)
         return _READINGS.get(str(kind), _READINGS.get(kind.name, _TEXT))
 
 
@@ -286,7 +290,7 @@ def _digits(name: str, modifier: int) -> tuple[int | None, int | None]:
 
 def _array_reading(element: Reading) -> Reading:
     schema = Schema.array(element.schema.as_optional())
-    convert: Callable[[Any], Any] | None = element.convert
+    convert: Callable[[Any], Any] | None = element.convert or _only(element.only)
 
     def each(values: Any) -> list[Any]:
         if any(value.__class__ is list for value in values):
@@ -296,6 +300,18 @@ def _array_reading(element: Reading) -> Reading:
         return [None if value is None else convert(value) for value in values]
 
     return Reading(schema, each)
+
+
+def _only(kind: type | None) -> Callable[[Any], Any] | None:
+    if kind is None:
+        return None
+
+    def checked(value: Any) -> Any:
+        if value.__class__ is not kind:
+            raise DataError(f"{str(value)[:40]!r} has no place in a {kind.__name__}")
+        return value
+
+    return checked
 
 
 def _bit(value: Any) -> bool:
@@ -312,5 +328,5 @@ _READINGS: Final[Mapping[str, Reading]] = {
     "float4": Reading(Schema.float32()),
     "float8": Reading(Schema.float64()),
     "bytea": Reading(Schema.bytes()),
-    "time": Reading(time_schema()),
+    "time": Reading(time_schema(), only=dt.time),
 }

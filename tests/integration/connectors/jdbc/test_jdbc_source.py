@@ -247,15 +247,18 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
 
 def test_a_value_that_connect_has_none_for_is_reported(postgresql: Database) -> None:
     postgresql.execute(
-        "CREATE TABLE days (id serial PRIMARY KEY, seen timestamp)",
+        "CREATE TABLE days (id serial PRIMARY KEY, seen timestamp, day date, clock timestamptz, days date[])",
         "INSERT INTO days (seen) VALUES ('2024-01-01'), ('infinity'), ('2024-01-02'), ('0044-03-15 BC')",
+        "INSERT INTO days (day) VALUES ('infinity')",
+        "INSERT INTO days (clock) VALUES ('-infinity')",
+        "INSERT INTO days (days) VALUES ('{infinity}')",
     )
     props = props_of(postgresql, mode="incrementing")
     with running_source(JdbcSourceConnector, props, StoredOffsets(), tolerate_errors=True) as (task,):
         wait_until("all is read", lambda: (task.poll(), task.at_end)[1], 60)
     assert ids(task.records) == [1, 3]
     reported = task.context.errant_record_reporter.reported
-    assert [record.source_offset for record, _ in reported] == [{"incrementing": 2}, {"incrementing": 4}]
+    assert [record.source_offset for record, _ in reported] == [{"incrementing": number} for number in (2, 4, 5, 6, 7)]
     assert "Column seen of days (timestamp) has a value that does not fit: 'infinity'" in str(reported[0][1])
     with polling(postgresql, mode="incrementing") as strict:
         assert ids(strict.poll()) == [1]

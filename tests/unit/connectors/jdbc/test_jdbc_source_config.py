@@ -6,7 +6,10 @@ import pytest
 
 from connect.config import InvalidConfigError
 from connect.errors import ConfigError
-from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector
+from connectors.jdbc import JdbcSourceConfig, JdbcSourceConnector, JdbcTaskConfig
+from connectors.jdbc.dialects import Dialect, TableId
+from connectors.jdbc.dialects.mysql import MysqlDialect
+from connectors.jdbc.dialects.postgresql import PostgresqlDialect
 
 BASE = {"connection.url": "jdbc:sqlite:/tmp/a.db", "mode": "bulk", "topic.prefix": "a-"}
 
@@ -76,6 +79,19 @@ def test_a_url_is_shown_nowhere() -> None:
     (error,) = shown["connection.url"].errors
     assert "s3" not in error
     assert "host or port is invalid" in error
+
+
+@pytest.mark.parametrize(
+    ("dialect", "tables", "expected"),
+    [
+        (PostgresqlDialect(), '"db"."public"."a,b","public"."c"', [TableId("a,b", "public"), TableId("c", "public")]),
+        (MysqlDialect(), "`db`.`a`,`db`.`b`", [TableId("a", catalog="db"), TableId("b", catalog="db")]),
+        (PostgresqlDialect(), "", []),
+        (PostgresqlDialect(), '[["a", "s", ""]]', [TableId("a", "s")]),
+    ],
+)
+def test_the_tables_of_a_task_of_java_are_read(dialect: Dialect, tables: str, expected: list[TableId]) -> None:
+    assert JdbcTaskConfig.parse({**BASE, "tables": tables}).table_ids(dialect) == expected
 
 
 @pytest.mark.parametrize("offset", [{}, {"incrementing": "a"}, {"timestamp": 1}])

@@ -125,6 +125,7 @@ def test_options_that_load_code_or_files_are_refused_by_name_for_postgresql(name
         ("jdbc:mysql://(host=h,allowLoadLocalInfile=true)/d", "host or port is invalid"),
         ("jdbc:mysql://address=(host=h)/d", "host or port is invalid"),
         ("jdbc:mysql://h/d?user=%ff", "not UTF-8"),
+        ("jdbc:mysql://a,b/d", "mysql.pymysql takes one host"),
     ],
 )
 def test_a_url_that_is_refused_says_why(url: str, reason: str) -> None:
