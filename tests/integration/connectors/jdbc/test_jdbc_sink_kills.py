@@ -71,6 +71,8 @@ def test_a_worker_is_killed_again_and_again(
     assert worker.run(seconds=120) == 0, worker.log()
     found = database.rows(f"SELECT id FROM {_quoted(database)} ORDER BY id")
     assert found == [(n,) for n in range(ROWS)]
+    offsets = "SELECT connector, topic, kafka_partition, next_offset FROM sluice_offsets ORDER BY kafka_partition"
+    assert database.rows(offsets) == [("sink", filled, partition, ROWS // 2) for partition in range(2)]
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
