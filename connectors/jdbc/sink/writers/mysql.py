@@ -112,6 +112,7 @@ class MysqlWriter(Writer):
         return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _ROW_ERRORS
 
     def statements(self, target: Target, step: Step) -> Iterator[str]:
+        """The statements that do a step."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if step.action is Action.UPDATE:
             yield from self._updates(table, target, step)

@@ -91,6 +91,7 @@ class SqliteWriter(Writer):
         )
 
     def statement(self, target: Target, action: Action) -> str:
+        """The statement of an action for one row."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if action is Action.DELETE:
             return f"DELETE FROM {table} WHERE {self.matching(key, '?')}"
@@ -105,6 +106,7 @@ class SqliteWriter(Writer):
         return f"{insert} ON CONFLICT ({self.quoted(key)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
 
     def parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
+        """The parameters of the statement, for each row."""
         if step.action is not Action.UPDATE:
             return step.rows
         size = target.key_size
