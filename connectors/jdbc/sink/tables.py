@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from connect.errors import ConnectError, DataError
 from connectors.jdbc.connection import Database
 from connectors.jdbc.dialects.column import Column, TableId
-from connectors.jdbc.sink.config import JdbcSinkConfig
+from connectors.jdbc.sink.config import InsertMode, JdbcSinkConfig
 from connectors.jdbc.sink.layout import Layout, LayoutColumn
 from connectors.jdbc.sink.writers.writer import Encode, Target, Writer, run
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-_KEPT: Final = 1000
+_KEPT: Final = 500
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 
@@ -65,10 +65,6 @@ class Tables:
             self._connection = connection
         return connection
 
-    def forget(self) -> None:
-        """Look everything up again."""
-        self._prepared.clear()
-
     def prepare(self, table: TableId, layout: Layout) -> PreparedTable:
         """The table for rows of a layout, created or changed if it must be and may be.
 
@@ -86,11 +82,13 @@ class Tables:
         encoders = tuple(
             self._writer.encoder(mine.schema, column) for mine, column in zip(layout.columns, columns, strict=True)
         )
+        self._tell_of_other_keys(connection, target)
+        if len(self._prepared) >= _KEPT:
+            self._prepared.clear()
+            self._writer.release_tables(connection)
         self._writer.prepare_table(connection, target)
         connection.commit()
         prepared = PreparedTable(target, layout, encoders)
-        if len(self._prepared) >= _KEPT:
-            self._prepared.clear()
         self._prepared[table, layout] = prepared
         return prepared
 
@@ -119,6 +117,18 @@ class Tables:
         )
         _log.info("Added to table %s: %s", resolved, ", ".join(column.name for column in missing))
         return match_columns(layout, dialect.columns(connection, resolved))[0]
+
+    def _tell_of_other_keys(self, connection: Connection, target: Target) -> None:
+        """Warn of upserts by columns that are not the primary key: MySQL would add rows, others may refuse them."""
+        key = self._database.dialect.primary_key(connection, target.table)
+        if self._config.insert_mode is InsertMode.UPSERT and set(key) != set(target.key_names):
+            _log.warning(
+                "Rows of table %s are to be upserted by (%s), and its primary key is (%s); see that there is a unique "
+                "index on the former",
+                target.table,
+                ", ".join(target.key_names),
+                ", ".join(key),
+            )
 
     def _change(self, connection: Connection, statements: Iterable[str], is_done: Callable[[], bool]) -> None:
         """Run DDL; an error does not count if another task has done the same meanwhile."""

@@ -113,6 +113,9 @@ class Writer(ABC):
     def prepare_table(self, connection: Connection, target: Target) -> None:  # noqa: B027 - as above
         """Prepare to write to a table, in a transaction of its own."""
 
+    def release_tables(self, connection: Connection) -> None:  # noqa: B027 - as above
+        """Undo :meth:`prepare_table` for all tables, in a transaction of its own."""
+
     # -- rows ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
