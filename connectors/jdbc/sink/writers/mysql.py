@@ -22,6 +22,7 @@ from connectors.jdbc.sink.writers.writer import (
     Kind,
     Target,
     Writer,
+    check_scale,
     checked_decimals,
     checked_texts,
     kind_of,
@@ -139,6 +140,7 @@ class MysqlWriter(Writer):
     def _encode(self, schema: Schema, column: Column | None) -> Encode:
         kind = kind_of(schema)
         if kind == DECIMAL_NAME:
+            check_scale(schema)
             return checked_decimals(schema, column, lambda values: [format(value, "f") for value in values])
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
             # The session is in UTC, which is what TIMESTAMP columns are given in.

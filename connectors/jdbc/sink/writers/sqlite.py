@@ -25,6 +25,7 @@ from connectors.jdbc.sink.writers.writer import (
     Kind,
     Target,
     Writer,
+    check_scale,
     checked_texts,
     kind_of,
     local_times,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteWriter"]
 
 _DIGITS: Final = 15
+_EXACT: Final = decimal.Context(prec=decimal.MAX_PREC)
 _DAY_MS: Final = 86_400_000
 _TYPES: Final[dict[Kind, str]] = {
     Type.INT8: "INTEGER",
@@ -115,6 +117,7 @@ class SqliteWriter(Writer):
     def _encode(self, schema: Schema, column: Column | None) -> Encode:
         kind = kind_of(schema)
         if kind == DECIMAL_NAME:
+            check_scale(schema)
             return _decimals(column)
         in_numbers = column is not None and column.type.name in _NUMERIC
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
@@ -157,10 +160,10 @@ def _decimals(column: Column | None) -> Encode:
 
 
 def _number(value: decimal.Decimal, name: str) -> int | str:
-    digits = len(value.normalize(decimal.Context(prec=decimal.MAX_PREC)).as_tuple().digits)
     if value == value.to_integral_value() and abs(value) < 2**63:
         return int(value)
-    if digits > _DIGITS:
+    digits = value.as_tuple().digits
+    if len(digits) > _DIGITS and len(value.normalize(_EXACT).as_tuple().digits) > _DIGITS:
         raise DataError(
             f"{value} has more digits than column {name} keeps, which are {_DIGITS}: make it a TEXT column."
         )

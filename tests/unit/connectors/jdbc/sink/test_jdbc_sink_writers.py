@@ -187,6 +187,8 @@ def test_times_of_the_java_connector_stay_numbers() -> None:
         ("postgresql", decimal_schema(3), Decimal("1.005"), NativeType("numeric", 10, 2)),
         ("mysql", decimal_schema(3), Decimal("1.005"), NativeType("decimal", 10, 2)),
         ("sqlite", decimal_schema(3), Decimal("1234567890123456.123"), NativeType("numeric")),
+        ("sqlite", decimal_schema(-999_999_999), Decimal("1E+999999999"), NativeType("text")),
+        ("mysql", decimal_schema(-999_999_999), Decimal("1E+999999999"), NativeType("text")),
         ("mysql", timestamp_schema(), MOMENT, NativeType("datetime")),
         ("mysql", time_schema(), dt.time(1, 2, 3, 4000), NativeType("time")),
         ("mysql", Schema.float64(), float("nan"), NativeType("double")),
