@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 
 from connect.config import HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, Password, at_least, option
 from connect.errors import ConfigError
+from connectors.jdbc.dialects.registry import dialect_class
 from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS
 from connectors.jdbc.urls import Address, Allowed, parse_url
 
@@ -75,6 +76,11 @@ class ConnectionConfig(Config):
             _ = self.address
         except ValueError as error:
             yield ConfigRuleError(f"Invalid value [hidden] for configuration connection.url: {error}", "connection.url")
+            return
+        try:
+            dialect_class(self.dialect_name or self.address.backend)
+        except LookupError as error:
+            yield ConfigRuleError(str(error), "dialect.name")
 
     @property
     def address(self) -> Address:

@@ -45,6 +45,7 @@ def errors(**options: str) -> str:
         ({"timestamp_granularity": "millis"}, "timestamp.granularity"),
         ({"timestamp_columns_mapping": "a"}, "write it as REGEX:COLUMN"),
         ({"connection_url": "jdbc:oracle:thin:@h:1:o"}, "the driver oracle is not among those that this worker allows"),
+        ({"dialect_name": "Other"}, "There is no dialect for Other; there are mariadb, mysql, postgresql, sqlite"),
         ({"connection_init": "1", "connection_url": "jdbc:mysql://h/d"}, "the option init of mysql+pymysql is not"),
     ],
 )
