@@ -81,6 +81,7 @@ def imports_of(nodes: list[ast.stmt]) -> Iterator[tuple[int, str]]:
                 yield from imports_of(getattr(node, field, []))
 
 
+@functools.cache
 def _module(path: Path) -> Module:
     parts = path.with_suffix("").parts
     return Module(str(path), ".".join(parts[:-1] if parts[-1] == "__init__" else parts))

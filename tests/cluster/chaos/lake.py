@@ -22,7 +22,7 @@ __all__ = ["Lake"]
 
 _TOPIC: Final = "flights"
 _PARTITIONS: Final = 2
-_LOADED: Final = 120.0
+_LOADED: Final = 300.0
 _IDS: Final = pa.schema([("id", pa.int64())])
 
 

@@ -139,12 +139,16 @@ def structs(draw: st.DrawFn, depth: int = 1) -> tuple[Schema, st.SearchStrategy[
     return schema, st.one_of(whole, whole, parts, st.none() if optional else st.nothing())
 
 
+SCHEMALESS = st.dictionaries(st.sampled_from(KEYS), odd, max_size=4) | odd
+EITHER = structs() | typed()
+
+
 @st.composite
 def sides(draw: st.DrawFn) -> tuple[Schema | None, st.SearchStrategy[Any]]:
     """A schema for the keys or values of a run of records, or none, and the values."""
     if draw(st.booleans()):
-        return None, st.dictionaries(st.sampled_from(KEYS), odd, max_size=4) | odd
-    schema, values = draw(structs() | typed())
+        return None, SCHEMALESS
+    schema, values = draw(EITHER)
     return schema, values | values | odd
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from connect.data.schema import INTEGER_RANGES
 
 __all__ = ["DATES", "INTEGERS", "TIMES", "TIMESTAMPS", "decimals", "schemaless_values", "texts", "values_of"]
 
+_STRATEGIES: Final = 2000
 _DIGITS: Final = 10**38 - 1
 """Decimals of Arrow have as many digits."""
 
@@ -26,11 +28,14 @@ TIMESTAMPS: Final = st.integers(
 ).map(logical.timestamp_from_milliseconds)
 
 
+# Making a strategy takes longer than drawing from it.
+@lru_cache(maxsize=_STRATEGIES)
 def texts(max_size: int = 12) -> st.SearchStrategy[str]:
     """Text that UTF-8 can hold."""
     return st.text(st.characters(exclude_categories=("Cs",)), max_size=max_size)
 
 
+@lru_cache(maxsize=_STRATEGIES)
 def decimals(scale: int) -> st.SearchStrategy[Decimal]:
     """Decimals of a scale."""
     return st.integers(-_DIGITS, _DIGITS).map(
@@ -38,6 +43,7 @@ def decimals(scale: int) -> st.SearchStrategy[Decimal]:
     )
 
 
+@lru_cache(maxsize=_STRATEGIES)
 def values_of(schema: Schema, *, comparable: bool = False) -> st.SearchStrategy[Any]:
     """The values a schema allows; null for a schema that is optional or has a default.
 
