@@ -21,6 +21,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,13 @@ __all__ = ["BrokenPackage", "PluginEntry", "PluginKind", "PluginRegistry", "Unli
 
 _ENTRY_POINTS: Final = "sluice.plugins"
 _ALLOWLIST: Final = "plugin.import.allowlist"
+_LIKENESS: Final = 0.75
+_MARGIN: Final = 0.08
+_MOST_SUGGESTED: Final = 3
+_NOT_HERE: Final = (
+    "Worker {} has no such plugin: if others of its cluster have it, install it there too, since every worker may have "
+    "to run every connector"
+)
 _FILE: Final = "plugins.toml"
 _KEPT: Final = 1024
 
@@ -107,11 +115,19 @@ class PluginRegistry:
     """Finds plugins by their names. It does not change once it is made, so threads may share it."""
 
     def __init__(
-        self, entries: Iterable[PluginEntry], allowed: Iterable[str] = (), broken: Iterable[BrokenPackage] = ()
+        self,
+        entries: Iterable[PluginEntry],
+        allowed: Iterable[str] = (),
+        broken: Iterable[BrokenPackage] = (),
+        worker: str | None = None,
     ) -> None:
-        """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text."""
+        """``allowed`` are patterns of dotted paths that may be loaded though no file lists them; ``*`` is any text.
+
+        ``worker`` names the one of several workers that these plugins are on.
+        """
         self._entries = tuple(entries)
         self.broken = tuple(broken)
+        self._place = f". {_NOT_HERE.format(worker)}" if worker else ""
         self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
         # A source is read once and not for every status that shows the type of a connector.
         self._kept = lru_cache(maxsize=_KEPT)(self._unlisted)
@@ -121,7 +137,9 @@ class PluginRegistry:
                 self._by_name[entry.kind, name].append(entry)
 
     @classmethod
-    def discover(cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = ()) -> PluginRegistry:
+    def discover(
+        cls, plugin_path: Sequence[str | Path] = (), allowed: Iterable[str] = (), worker: str | None = None
+    ) -> PluginRegistry:
         """Read every ``plugins.toml`` there is; packages and folders that are wrong are skipped.
 
         Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names no folder.
@@ -143,7 +161,7 @@ class PluginRegistry:
                     entries += _entries_of_folder(place)
                 except PluginError as error:
                     broken.append(BrokenPackage(f"Folder {place}", str(error)))
-        return cls(entries, allowed, broken)
+        return cls(entries, allowed, broken, worker)
 
     def entries(self, kind: PluginKind | None = None) -> tuple[PluginEntry, ...]:
         """All plugins, or those of one kind, in the order of their class names."""
@@ -171,9 +189,29 @@ class PluginRegistry:
             return self._kept(kind, name.replace("$", "."))
         known = ", ".join(entry.class_name for entry in self.entries(kind))
         raise PluginError(
-            f"Failed to find any class that implements {kind.suffix} and which name matches {name}, "
-            f"available {what}s are: {known}{self._skipped()}"
+            f"Failed to find any class that implements {kind.suffix} and which name matches {name}"
+            f"{self.suggestion(kind, name, ' (did you mean {}?)')}, "
+            f"available {what}s are: {known}{self._skipped()}{self._place}"
         )
+
+    def suggestion(self, kind: PluginKind, name: str, form: str = " Did you mean {}?") -> str:
+        """The names of plugins that resemble a name which none has, put into ``form``; nothing if none does."""
+        written, suffix = PluginEntry(kind, name).simple_name.lower(), kind.suffix.lower()
+        is_whole = written.endswith(suffix)
+        names: dict[str, PluginEntry] = {}
+        for entry in self.entries(kind):
+            for known in (PluginEntry(kind, known).simple_name.lower() for known in entry.names()):
+                names[known.removesuffix(suffix)] = entry
+                if not is_whole:
+                    names[known] = entry
+        # What all names of a kind end with makes none of them alike.
+        written = written.removesuffix(suffix)
+        close = get_close_matches(written, names, n=_MOST_SUGGESTED, cutoff=_LIKENESS) if written else []
+        close = [match for match in close if _likeness(written, match) > _likeness(written, close[0]) - _MARGIN]
+        meant = dict.fromkeys(names[match] for match in close)
+        # A plugin has several names; it is told by one such as was written.
+        told = [max(entry.names(), key=lambda known: _likeness(name, known)) for entry in meant]
+        return form.format(" or ".join(told)) if told else ""
 
     def load(self, kind: PluginKind, name: str) -> type[Any]:
         """Import the class that a config calls ``name``. This runs the plugin's code.
@@ -190,7 +228,7 @@ class PluginRegistry:
             raise UnlistedPluginError(
                 f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
                 f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {_ENTRY_POINTS}, or "
-                f"add it to {_ALLOWLIST} in the worker's file."
+                f"add it to {_ALLOWLIST} in the worker's file.{self.suggestion(kind, path)}{self._place}"
             )
         try:
             inherited = ancestors(path)
@@ -202,6 +240,10 @@ class PluginRegistry:
                 f"list this one in a {_FILE}."
             )
         return PluginEntry(kind, path, _type_of(kind, inherited))
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
 
 
 def class_name(plugin: object) -> str:

@@ -33,7 +33,8 @@ def _ref(name: str) -> Schema:
 
 _STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
 _STATE: Final = {"state": {"type": "string", "enum": _STATES}, "worker_id": _TEXT}
-_STATE_MORE: Final = {"trace": _TEXT, "version": _TEXT}
+_HANGING: Final = _object(dict.fromkeys(("method", "since", "line", "trace"), _TEXT))
+_STATE_MORE: Final = {"trace": _TEXT, "version": _TEXT, "hanging": _HANGING}
 _KIND: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
 _OFFSETS: Final = _object(
     {"offsets": _array({"type": "object", "properties": {"partition": {}, "offset": {"type": ["object", "null"]}}})}
@@ -103,7 +104,7 @@ _SCHEMAS: Final[dict[str, Schema]] = {
     "Lag": _object(
         {"name": _TEXT, "type": _KIND, "tasks": _array(_object({"id": _NUMBER}, _TASK_LAG))},
         {
-            "lag": _NUMBER,
+            "lag": _OFFSET_OR_NULL,
             "partitions": _array(
                 _object(
                     {

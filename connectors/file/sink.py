@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,6 @@ from connectors.file.config import FileStreamSinkConfig
 __all__ = ["FileStreamSinkConnector", "FileStreamSinkTask"]
 
 _MODE: Final = 0o666
-_STANDARD_OUTPUT: Final = 1
 
 
 class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
@@ -35,7 +35,8 @@ class FileStreamSinkTask(SinkTask[FileStreamSinkConfig]):
     def start(self) -> None:
         self._unsynced = False
         if not self.config.file:
-            self._file = _STANDARD_OUTPUT
+            # What a plugin prints goes to the log of the worker; this is the output of the worker itself.
+            self._file = 1 if sys.__stdout__ is None else sys.__stdout__.fileno()
             return
         try:
             self._file = os.open(self.config.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)

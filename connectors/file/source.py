@@ -53,7 +53,9 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         try:
             lines = source.take(max(1, self.config.batch_size))
         except OSError as error:
-            raise ConnectError(f"Cannot read {self._name}: {error}. Repair it and restart the task.") from error
+            raise ConnectError(
+                f"Cannot read {self._name}: {error.strerror}. Repair it and restart the task."
+            ) from error
         if lines is None:
             self.context.wait(self._idle_seconds)
             self._idle_seconds = min(2 * self._idle_seconds, _MOST_IDLE_SECONDS)
@@ -93,6 +95,10 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
     def _open(self) -> LineInput | None:
         path, line_max_bytes = self.config.file, self.config.line_max_bytes
         if not path:
+            _log.warning(
+                "There is no file in the configuration: the lines of the worker's standard input are read, and after a "
+                "restart not read again. Set file to read a file."
+            )
             self._input = StandardInput(line_max_bytes)
             return self._input
         try:
@@ -102,7 +108,9 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
                 _log.warning("Couldn't find file %s, waiting for it to be created.", path)
             self._missing = True
         except OSError as error:
-            raise ConnectError(f"Cannot open {self._name}: {error}. Make it readable for the worker's user.") from error
+            raise ConnectError(
+                f"Cannot read {self._name}: {error.strerror}. Make it readable for the worker's user."
+            ) from error
         return self._input
 
     def _committed_position(self) -> int:

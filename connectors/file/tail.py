@@ -6,6 +6,7 @@ import logging
 import os
 import select
 import stat
+import sys
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -16,7 +17,6 @@ __all__ = ["LineInput", "StandardInput", "Tail"]
 
 # Blocks that stay in the processor's cache, and below the size from which malloc asks the kernel for each.
 _READ_BYTES: Final = 64 * 1024
-_STANDARD_INPUT: Final = 0
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +155,8 @@ class StandardInput:
     """The lines of the standard input. At its end the last line is complete, whatever it ends with."""
 
     def __init__(self, line_max_bytes: int) -> None:
-        self._file = _STANDARD_INPUT
+        # That of the worker, and not of the process it runs its task in.
+        self._file = 0 if sys.__stdin__ is None else sys.__stdin__.fileno()
         self._buffer = LineBuffer(0, line_max_bytes)
         self._ended = False
 

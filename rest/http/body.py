@@ -13,7 +13,16 @@ from werkzeug.exceptions import NotAcceptable, UnsupportedMediaType
 
 from worker.errors import BadRequestError
 
-__all__ = ["JsonAnswers", "check_accept", "check_content_type", "config_of", "flag", "json_body", "json_object"]
+__all__ = [
+    "JsonAnswers",
+    "bare_config",
+    "check_accept",
+    "check_content_type",
+    "config_of",
+    "flag",
+    "json_body",
+    "json_object",
+]
 
 _JSON: Final = "application/json"
 _ACCEPTABLE: Final = frozenset({_JSON, "application/*", "*/*", "*"})
@@ -33,7 +42,7 @@ def check_content_type() -> None:
     if request.method not in ("POST", "PUT", "PATCH"):
         return
     if (request.content_type and request.mimetype != _JSON) or (request.content_length and not request.content_type):
-        raise UnsupportedMediaType
+        raise UnsupportedMediaType(f"Send the header Content-Type: {_JSON}, and JSON as the body.")
 
 
 def json_body(*, numbers_as_text: bool = False) -> Any:
@@ -67,6 +76,17 @@ def config_of(document: object) -> dict[str, str | None]:
     if not isinstance(document, Mapping):
         raise BadRequestError(f"A configuration must be a JSON object of keys and values but is {_kind(document)}.")
     return {key: _text(key, value) for key, value in document.items()}
+
+
+def bare_config() -> dict[str, str | None]:
+    """Return the body of a request whose body is a configuration, and not an object that holds one."""
+    body = json_object(numbers_as_text=True)
+    if isinstance(body.get("config"), dict):
+        raise BadRequestError(
+            "The body of this request is the configuration itself: send what is in its member config, without name and "
+            "config around it. Only POST /connectors takes those."
+        )
+    return config_of(body)
 
 
 def flag(name: str) -> bool:

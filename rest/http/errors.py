@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Flask, Response, current_app, jsonify
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 
 from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
 from worker.errors import (
@@ -53,7 +53,8 @@ def error_answer(error: ConnectError) -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
-    answer = _answer(status, f"HTTP {status} {HTTPStatus(status).phrase}")
+    remedy = f": {error.description}" if isinstance(error, UnsupportedMediaType) else ""
+    answer = _answer(status, f"HTTP {status} {HTTPStatus(status).phrase}{remedy}")
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         answer.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return answer

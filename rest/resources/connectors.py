@@ -7,7 +7,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.errors import NotFoundError
-from rest.http.body import config_of, flag, json_object
+from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
@@ -64,13 +64,13 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.put("/<name:name>/config")
     def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
-        given = config_of(json_object(numbers_as_text=True))
+        given = bare_config()
         is_new, shown = patience.wait(connectors.put_config(name.strip(), given))
         return _created(shown) if is_new else (jsonify(shown), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
-        patch = config_of(json_object(numbers_as_text=True))
+        patch = bare_config()
         return jsonify(patience.wait(connectors.patch_config(name, patch)))
 
     @blueprint.get("/<name:name>/status")

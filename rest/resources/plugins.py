@@ -8,7 +8,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.plugins import PluginKind, PluginRegistry
-from rest.http.body import config_of, json_object
+from rest.http.body import bare_config
 from rest.http.waiting import Patience
 from worker.herder.plugins import PluginRequests
 
@@ -37,7 +37,7 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
 
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
-        config = config_of(json_object(numbers_as_text=True))
+        config = bare_config()
         return jsonify(patience.wait(plugins.validate(plugin, config)))
 
     return blueprint

@@ -62,6 +62,7 @@ NOT_INTERNAL: Final = "internal endpoints are not there in standalone mode"
 REQUIRED: Final = "standalone mode has no exactly-once sources and says so, where Java takes required and ignores it"
 OWN_LOGGERS: Final = "the loggers are Python's"
 NO_OVERRIDE_KEYS: Final = "client keys are checked, and not described one by one"
+SAYS_MORE: Final = "the message says what to do"
 OWN_WORDS: Final = "plugins are named in our own words"
 
 
@@ -122,6 +123,7 @@ def _plain_encoding(body: Any) -> Any:
     return body
 
 
+_HEADER: Final = "HTTP 415 Unsupported Media Type: Send the header Content-Type: application/json"
 _NO_TYPE: Final = "contains no connector type. Name one in connector.class"
 
 BY_CALL: Final[dict[str, Difference]] = {
@@ -137,6 +139,8 @@ BY_CALL: Final[dict[str, Difference]] = {
     "plugin_config_SimpleHeaderConverter": Difference(EXTRA_KEYS["converter.type"], adjust=lambda _: {}),
     "validate_empty": _mistake(f"Connector config {{}} {_NO_TYPE}"),
     "validate_no_class": _mistake(f"Connector config {{name, topic}} {_NO_TYPE}"),
+    "create_wrong_content_type": Difference(SAYS_MORE, message=_HEADER),
+    "create_no_content_type": Difference(SAYS_MORE, message=_HEADER),
     "validate_unknown_plugin": _mistake("Failed to find any class that implements Connector and which name matches"),
     "validate_malformed": _mistake("The body of the request is not JSON"),
     "create_malformed_json": _mistake("The body of the request is not JSON"),

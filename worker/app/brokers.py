@@ -20,6 +20,8 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
+from connect.config import ConfigType
+from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import is_free
@@ -32,7 +34,8 @@ __all__ = ["Absence", "cluster_id_of", "unreachable"]
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_CLUSTER_TIMEOUT: Final = 30.0
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_API_TIMEOUT_MS: Final = 30_000
 _LOOK_SECONDS: Final = 3.0
 _DEFAULT_PORT: Final = 9092
 _API_VERSIONS: Final = 18
@@ -40,23 +43,29 @@ _CORRELATION: Final = 1
 
 
 def cluster_id_of(props: Mapping[str, str]) -> str:
-    """The id of the Kafka cluster; a worker does not start unless a broker tells it."""
+    """The id of the Kafka cluster; a worker does not start unless a broker tells it.
+
+    The worker waits for that as long as ``default.api.timeout.ms`` says.
+    """
     properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
     client = admin(properties)
     servers = str(properties.properties["metadata.broker.list"]).split(",")
+    milliseconds = parse_value(_API_TIMEOUT, properties.runtime.get(_API_TIMEOUT, _API_TIMEOUT_MS), ConfigType.INT)
+    assert isinstance(milliseconds, int)
+    timeout = milliseconds / 1000
 
     def ask() -> str:
         try:
-            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
+            return str(client.list_topics(timeout=timeout).cluster_id)
         except KafkaException as error:
             raise RetriableError(error.args[0].str()) from error
 
     plaintext = str(properties.properties.get("security.protocol", "plaintext")).lower() == "plaintext"
     look = partial(unreachable, servers, plaintext=plaintext)
     over = threading.Event()
-    threading.Thread(target=_warn_of_absence, args=(look, over), name="broker-look", daemon=True).start()
+    threading.Thread(target=_warn_of_absence, args=(look, over, timeout), name="broker-look", daemon=True).start()
     try:
-        return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
+        return until_answered(lambda: _interruptible(ask), timeout)
     except RetriableError as error:
         absence = look()
         cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {error}"
@@ -87,9 +96,9 @@ def unreachable(servers: Sequence[str], *, plaintext: bool = False) -> Absence |
     return Absence(told, _remedy(addresses))
 
 
-def _warn_of_absence(look: Callable[[], Absence | None], over: threading.Event) -> None:
+def _warn_of_absence(look: Callable[[], Absence | None], over: threading.Event, seconds: float) -> None:
     if (absence := look()) is not None and not over.is_set():
-        logger.warning("%s; trying for %d s. %s", absence.fault, _CLUSTER_TIMEOUT, absence.remedy)
+        logger.warning("%s; trying for %g s. %s", absence.fault, seconds, absence.remedy)
 
 
 def _no_broker(props: Mapping[str, str]) -> str:

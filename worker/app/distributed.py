@@ -28,7 +28,7 @@ from worker.app.worker import (
     topic_tracking_of,
     warn_of_unknown_keys,
 )
-from worker.config.worker import DistributedConfig
+from worker.config.worker import WORKER_ID, DistributedConfig
 from worker.herder.cluster.leadership import KeyRotation
 from worker.herder.herder import Herder
 from worker.herder.inbox import Inbox
@@ -108,7 +108,7 @@ def _distributed_herder(
     worker_id = servers.address.worker_id
     cluster = _cluster_settings(config, leader, owners, lease)
     herder = Herder(
-        WorkerSettings(props.written, worker_id, topic_tracking_of(config), cluster),
+        WorkerSettings({**props.written, WORKER_ID: worker_id}, worker_id, topic_tracking_of(config), cluster),
         Stores(
             KafkaConfigStore(config, props.resolved, inbox.post, limit),
             KafkaStatusStore(worker_id, config, props.resolved, inbox.post),

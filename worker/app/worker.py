@@ -17,7 +17,7 @@ from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
 from worker.config.unknown_keys import suggest_known_keys
-from worker.config.worker import WorkerConfig
+from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
@@ -44,6 +44,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+_EXACTLY_ONCE: Final = "exactly.once.source.support"
 OK: Final = 0
 DIED: Final = 1
 COULD_NOT_START: Final = 2
@@ -83,6 +84,12 @@ def log_end(status: int) -> int:
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
     """Warn of keys that have no effect because they are misspelled."""
     own = {key.name for key in type(config).definitions()}
+    if not isinstance(config, DistributedConfig) and config.originals.get(_EXACTLY_ONCE, "disabled") != "disabled":
+        logger.warning(
+            "%s has no effect in a standalone worker: its sources deliver at least once. Run sluice distributed for "
+            "exactly once.",
+            _EXACTLY_ONCE,
+        )
     for warning in suggest_known_keys(config.originals, own.union(*CLIENT_KEYS.values())):
         logger.warning("%s", warning)
 

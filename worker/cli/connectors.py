@@ -10,7 +10,7 @@ import click
 
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import Output, columns, output_option, print_document, state
-from worker.cli.states import Failure, failures, summed
+from worker.cli.states import Failure, failures, hanging, summed
 
 __all__ = ["connectors"]
 
@@ -164,14 +164,15 @@ def _table(statuses: list[dict[str, Any]]) -> str:
 
 def _row(status: dict[str, Any]) -> tuple[object, ...]:
     connector, tasks = status["connector"], status["tasks"]
-    failed = failures(status)
+    failed, hangs = failures(status), hanging(status)
+    cause = _told(failed[0]) if failed else hangs[0][0] if hangs else None
     return (
         status["name"],
         status["type"],
         state(connector["state"]),
         summed(task["state"] for task in tasks),
         connector["worker_id"] or None,
-        _told(failed[0]) if failed else None,
+        cause,
     )
 
 
@@ -189,4 +190,6 @@ def _detailed(status: dict[str, Any], config: dict[str, str]) -> str:
     for failure in failures(status):
         where = "The connector" if failure.task is None else f"Task {failure.task}"
         lines += ["", f"{where} failed: {failure.cause}", failure.trace.rstrip()]
+    for told, trace in hanging(status):
+        lines += ["", told, trace.rstrip()]
     return "\n".join(lines)

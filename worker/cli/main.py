@@ -20,7 +20,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
-    "apply": "worker.cli.apply",
+    "apply": "worker.cli.apply.command",
     "broker": "worker.cli.broker",
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",

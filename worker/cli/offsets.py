@@ -33,12 +33,12 @@ def show(name: str, url: str) -> None:
         click.echo(
             columns(("TOPIC", "PARTITION", "OFFSET", "END", "LAG"), [_row(p, fields) for p in lag["partitions"]])
         )
-        tasks = [_row(task, ("id", "lag", "records_per_second")) for task in lag["tasks"]]
+        tasks = [[task["id"], _known(task["lag"]), task["records_per_second"]] for task in lag["tasks"]]
         header = ("TASK", "LAG", "RECORDS/S")
     else:
         rows = [(json.dumps(item["partition"]), json.dumps(item["offset"])) for item in kept]
         click.echo(columns(("SOURCE PARTITION", "OFFSET"), rows))
-        tasks = [[task["id"], _amounts(task["remaining"]), task["records_per_second"]] for task in lag["tasks"]]
+        tasks = [[task["id"], _known(_amounts(task["remaining"])), task["records_per_second"]] for task in lag["tasks"]]
         header = ("TASK", "REMAINING", "RECORDS/S")
     if tasks:
         click.echo()
@@ -130,6 +130,10 @@ def import_offsets(name: str, file: IO[str], yes: bool, url: str) -> None:
 
 def _row(item: Mapping[str, Any], fields: tuple[str, ...]) -> list[Any]:
     return [item[field] for field in fields]
+
+
+def _known(value: int | str | None) -> int | str:
+    return "unknown" if value is None else value
 
 
 def _amounts(remaining: Mapping[str, int] | None) -> str | None:

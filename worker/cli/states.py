@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from worker.cli.output import state
 
-__all__ = ["Failure", "cause_of", "failures", "summed"]
+__all__ = ["Failure", "cause_of", "failures", "hanging", "summed"]
 
 _FAILED: Final = "FAILED"
 _TRACEBACK: Final = "Traceback (most recent call last)"
@@ -35,6 +35,16 @@ def failures(status: Mapping[str, Any]) -> list[Failure]:
         Failure(status["name"], task, part["worker_id"], cause_of(part.get("trace", "")), part.get("trace", ""))
         for task, part in parts
         if part["state"] == _FAILED
+    ]
+
+
+def hanging(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What hangs of a connector, by its status, in a sentence and with the stack."""
+    parts = [("", status["connector"]), *((f"task {task['id']}: ", task) for task in status["tasks"])]
+    return [
+        (f"{name}{hang['method']} has not returned since {hang['since']}: {hang['line']}", hang["trace"])
+        for name, part in parts
+        if (hang := part.get("hanging")) is not None
     ]
 
 

@@ -103,7 +103,7 @@ class ChildProvider(ConfigProvider):
             case messages.Refused(message):
                 reason = message
             case messages.Failed(trace):
-                reason = f"it failed:\n{trace}"
+                reason = f"it failed: {trace}"
             case str() as reason:
                 pass
             case report:

@@ -28,9 +28,9 @@ from connect.config import (
 from connect.errors import ConfigError
 from worker.config.restarts import RestartConfig
 
-__all__ = ["ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig"]
+__all__ = ["COMMON", "ConnectorConfig", "SinkConnectorConfig", "SourceConnectorConfig"]
 
-_COMMON: Final = "Common"
+COMMON: Final = "Common"
 _ERRORS: Final = "Error Handling"
 _EXACTLY_ONCE: Final = "Exactly Once Support"
 
@@ -41,14 +41,14 @@ class ConnectorConfig(RestartConfig):
     name: str = option(
         importance=HIGH,
         validator=connector_name,
-        group=_COMMON,
+        group=COMMON,
         width=Width.MEDIUM,
         display_name="Connector name",
         doc="Name of the connector, unique in the cluster.",
     )
     connector_class: str = option(
         importance=HIGH,
-        group=_COMMON,
+        group=COMMON,
         width=Width.LONG,
         display_name="Connector class",
         doc="The connector to run: a dotted path, a simple name with or without the suffix Connector, or the Java "
@@ -58,7 +58,7 @@ class ConnectorConfig(RestartConfig):
         default=1,
         importance=HIGH,
         validator=at_least(1),
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Tasks max",
         doc="Most tasks to divide the work into.",
@@ -66,7 +66,7 @@ class ConnectorConfig(RestartConfig):
     tasks_max_enforce: bool = option(
         default=True,
         importance=LOW,
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Enforce tasks max",
         doc="Fail a connector that makes more task configs than tasks.max, instead of only warning about it.",
@@ -74,7 +74,7 @@ class ConnectorConfig(RestartConfig):
     key_converter: PluginName | None = option(
         default=None,
         importance=LOW,
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Key converter class",
         doc="Converter of record keys; the worker's when absent. Its own keys follow as key.converter.*.",
@@ -82,7 +82,7 @@ class ConnectorConfig(RestartConfig):
     value_converter: PluginName | None = option(
         default=None,
         importance=LOW,
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Value converter class",
         doc="Converter of record values; the worker's when absent. Its own keys follow as value.converter.*.",
@@ -90,7 +90,7 @@ class ConnectorConfig(RestartConfig):
     header_converter: PluginName | None = option(
         default=None,
         importance=LOW,
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Header converter class",
         doc="Converter of header values; the worker's when absent. Its own keys follow as header.converter.*.",
@@ -116,7 +116,7 @@ class ConnectorConfig(RestartConfig):
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
         importance=LOW,
-        group=_COMMON,
+        group=COMMON,
         width=Width.MEDIUM,
         display_name="Reload Action",
         doc="What happens when values of a config provider expire, as the provider's ttl says: restart restarts the "
@@ -126,7 +126,7 @@ class ConnectorConfig(RestartConfig):
         default=None,
         importance=LOW,
         validator=at_least(0),
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Hang warning",
         doc="After how long a call of the plugin that has not returned, such as poll or put, is shown in log and "
@@ -136,7 +136,7 @@ class ConnectorConfig(RestartConfig):
         default=None,
         importance=LOW,
         validator=at_least(0),
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Hang timeout",
         doc="After how long such a call fails the connector or task, in milliseconds; its process is killed, and "
@@ -145,7 +145,7 @@ class ConnectorConfig(RestartConfig):
     run_until: Literal["stopped", "drained"] = option(
         default="stopped",
         importance=MEDIUM,
-        group=_COMMON,
+        group=COMMON,
         width=Width.SHORT,
         display_name="Run until",
         doc="When the connector ends: stopped runs until a user stops it; drained reads or writes what is there "
@@ -361,7 +361,7 @@ class SinkConnectorConfig(ConnectorConfig):
     topics: tuple[str, ...] = option(
         default=(),
         importance=HIGH,
-        group=_COMMON,
+        group=COMMON,
         width=Width.LONG,
         display_name="Topics",
         doc="Topics to consume.",
@@ -370,7 +370,7 @@ class SinkConnectorConfig(ConnectorConfig):
         default="",
         importance=HIGH,
         validator=regex,
-        group=_COMMON,
+        group=COMMON,
         width=Width.LONG,
         display_name="Topics regex",
         doc="Regular expression of the topics to consume, in place of topics.",

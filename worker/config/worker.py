@@ -31,7 +31,10 @@ from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 
-__all__ = ["DistributedConfig", "StandaloneConfig", "WorkerConfig"]
+__all__ = ["WORKER_ID", "DistributedConfig", "StandaloneConfig", "WorkerConfig"]
+
+WORKER_ID = "sluice.worker.id"
+"""The key under which the processes of a worker of a cluster are told which one it is."""
 
 _INT_MAX = 2**31 - 1
 _MAC_ALGORITHMS = ("HmacSHA256", "HmacSHA384", "HmacSHA512", "HmacSHA1", "HmacMD5", "HmacSHA224")

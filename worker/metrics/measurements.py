@@ -25,6 +25,8 @@ __all__ = ["Measurements", "Owners", "Values"]
 logger = logging.getLogger(__name__)
 Values: TypeAlias = Mapping[str, float]
 
+_LAG: Final = "sink-record-lag"
+_PARTITIONS: Final = "partition-count"
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
@@ -82,11 +84,13 @@ class Measurements:
         return told.values if told is not None and told.worker_id == status.worker_id else None
 
     def totals(self) -> dict[str, float]:
-        """The values of this worker's tasks, added up."""
+        """The values of this worker's tasks, added up; without a lag if that of one of the sinks is unknown."""
         totals: dict[str, float] = {}
         for values in self._own.values():
             for key, value in values.items():
                 totals[key] = totals.get(key, 0.0) + value
+        if any(_PARTITIONS in values and _LAG not in values for values in self._own.values()):
+            totals.pop(_LAG, None)
         return totals
 
     def forget(self, connector: str) -> None:

@@ -17,21 +17,26 @@ _INTERVAL: Final = 2.0
 _READ: Final = "source-record-write-total"
 _WRITTEN: Final = "sink-record-send-total"
 _LAG: Final = "sink-record-lag"
+_PARTITIONS: Final = "partition-count"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The counts of all tasks at one moment."""
+    """The counts of all tasks at one moment. ``lag`` is that of the sinks, unknown if that of one of them is.
+
+    ``sinks`` says whether there are any.
+    """
 
     at: float
     read: float
     written: float
-    lag: float
+    lag: float | None
+    sinks: bool
 
     @classmethod
     def of(cls, totals: Mapping[str, float], at: float) -> Progress:
         """The progress in the totals of the metrics."""
-        return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG, 0.0))
+        return cls(at, totals.get(_READ, 0.0), totals.get(_WRITTEN, 0.0), totals.get(_LAG), _PARTITIONS in totals)
 
     def line(self, before: Progress) -> str | None:
         """One line, with the rates since ``before``; ``None`` if nothing has moved.
@@ -43,9 +48,10 @@ class Progress:
             return None
         seconds = max(self.at - before.at, 1e-9)
         read_rate, written_rate = read / seconds, written / seconds
+        lag = f", lag {'unknown' if self.lag is None else f'{self.lag:,.0f}'}" if self.sinks else ""
         return (
-            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s), "
-            f"lag {self.lag:,.0f}"
+            f"{self.read:,.0f} records read ({read_rate:,.0f}/s), {self.written:,.0f} written ({written_rate:,.0f}/s)"
+            f"{lag}"
         )
 
 

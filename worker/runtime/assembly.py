@@ -23,7 +23,7 @@ from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
-from worker.config.worker import DistributedConfig, WorkerConfig
+from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
 from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.watch import Limits
@@ -122,7 +122,8 @@ class Assembly:
     @cached_property
     def registry(self) -> PluginRegistry:
         """The plugins there are."""
-        return PluginRegistry.discover(self.worker.plugin_path or (), self.worker.plugin_import_allowlist)
+        config, worker = self.worker, self.worker_props.get(WORKER_ID)
+        return PluginRegistry.discover(config.plugin_path or (), config.plugin_import_allowlist, worker)
 
     @cached_property
     def connector_class(self) -> type[Connector[Any]]:
@@ -167,6 +168,7 @@ class Assembly:
         return Limits(
             (ours.task_hang_warning_ms if warning is None else warning) / 1000,
             (ours.task_hang_timeout_ms if timeout is None else timeout) / 1000,
+            ours.task_shutdown_graceful_timeout_ms / 1000,
         )
 
     @cached_property

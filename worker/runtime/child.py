@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
@@ -14,6 +14,7 @@ from connect.errors import ConnectError
 from connect.plugins import class_name
 from connect.sink import SinkTask
 from connect.source import SourceTask
+from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
@@ -23,7 +24,7 @@ from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
-from worker.runtime.log import LogReporter, send_log, send_output, stack_trace
+from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
@@ -37,6 +38,10 @@ from worker.supervisor.messages import messages
 __all__ = ["main", "run"]
 
 logger = logging.getLogger(__name__)
+_FEWER_BROKERS: Final = (
+    ". There are fewer brokers than errors.deadletterqueue.topic.replication.factor={}. Set "
+    "errors.deadletterqueue.topic.replication.factor=1 for a single broker, or at most the number of brokers."
+)
 
 
 class Loop(Protocol):
@@ -83,7 +88,7 @@ def run(link: Link, *, log_to_worker: bool) -> None:
                 raise ConnectError(f"A process cannot begin with {type(first).__name__}.")
     except BaseException as error:
         # Whatever a plugin raises, SystemExit too, is the reason of the failure (invariant I7).
-        link.send(messages.Failed(redaction.told(stack_trace(error))))
+        link.send(messages.Failed(redaction.told(failure_trace(error))))
     finally:
         watch.close()
 
@@ -93,6 +98,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     assembly = Assembly.resolve(command.worker, connector, redaction, reload_after_ttl(link, connector))
     assembly.hide_secrets()
     watch.begin(assembly.hang_limits)
+    link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
@@ -119,10 +125,13 @@ def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, 
     reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
     if topic:
+        factor = config.errors_deadletterqueue_topic_replication_factor
         try:
-            clients.dlq_topic(NewTopic(topic, 1, config.errors_deadletterqueue_topic_replication_factor))
+            clients.dlq_topic(NewTopic(topic, 1, factor))
         except ConnectError as error:
-            raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from error
+            remedy = _FEWER_BROKERS.format(factor) if too_few_brokers(error) else ""
+            text = f"Could not initialize dead letter queue with topic={topic}: {error}{remedy}"
+            raise ConnectError(text) from error
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
         with_context = config.errors_deadletterqueue_context_headers_enable
         reporters.append(DeadLetterQueue(clients.dlq_producer(), topic, headers if with_context else None))

@@ -66,6 +66,7 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
     watch.begin(assembly.hang_limits)
+    link.when_stopped = watch.stopping
     for warning in (*suggest_known_keys(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
         logger.warning("%s", warning)
     assembly.check_spark()

@@ -49,6 +49,8 @@ class Link:
         self._on_orphaned = on_orphaned
         self._lock = threading.RLock()
         self._outbox: deque[bytes] = deque()
+        self.when_stopped: Callable[[], None] = lambda: None
+        """Called from the reading thread when the worker asks to stop."""
         self._sending = False
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
 
@@ -91,6 +93,8 @@ class Link:
                 # At once, and not when the task looks: it may be the one that hangs whose log is wanted.
                 set_level(command.logger, command.level)
             else:
+                if isinstance(command, messages.Stop):
+                    self.when_stopped()
                 self.inbox.put(command)
 
 

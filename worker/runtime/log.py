@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SourceRecord
+from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
 from worker.runtime.control import Link
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Lines
 
-__all__ = ["LogReporter", "PipeHandler", "send_log", "send_output", "stack_trace"]
+__all__ = ["LogReporter", "PipeHandler", "failure_trace", "send_log", "send_output", "stack_trace"]
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +154,13 @@ class LogReporter:
             f"Error encountered in task {self.connector}-{self.task}. Executing stage '{failure.stage.value}' "
             f"with class '{failure.executing}'{where}."
         )
+
+
+def failure_trace(error: BaseException) -> str:
+    """The trace of a connector or task that has failed: what went wrong, in one line, and then where."""
+    text, kind = str(error), type(error).__name__
+    told = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
+    return f"{' '.join(told.split())}\n\n{stack_trace(error)}"
 
 
 def stack_trace(error: BaseException) -> str:

@@ -80,9 +80,12 @@ class TaskMetrics:
         """Add to a counter."""
         self._counters[name] += amount
 
-    def gauge(self, name: str, value: float) -> None:
-        """Set a gauge."""
-        self._gauges[name] = value
+    def gauge(self, name: str, value: float | None) -> None:
+        """Set a gauge, or remove it: ``None`` is unknown."""
+        if value is None:
+            self._gauges.pop(name, None)
+        else:
+            self._gauges[name] = value
 
     def gauges(self, values: Mapping[str, float]) -> None:
         """Set several gauges."""

@@ -12,6 +12,7 @@ more is done after it: one lock decides.
 from __future__ import annotations
 
 import faulthandler
+import logging
 import sys
 import threading
 import time
@@ -31,7 +32,9 @@ __all__ = ["CHAIN", "Limits", "Watch"]
 CHAIN: Final = "the chain of transformations and converters"
 """The name of the call that takes a batch through them."""
 
+logger = logging.getLogger(__name__)
 _LOOKS: Final = 12
+_OF_STOP: Final = 0.5
 _SHORTEST: Final = 0.02
 _LONGEST: Final = 5.0
 _FRAMES: Final = 100
@@ -42,10 +45,14 @@ Say: TypeAlias = Callable[[messages.Hanging | messages.HangOver | messages.Watch
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """After how many seconds a call is reported, and after how many its process is ended; 0 is never."""
+    """After how many seconds a call is reported, and after how many its process is ended; 0 is never.
+
+    ``stop`` is how long the process has to end when it is asked to.
+    """
 
     warning: float
     timeout: float
+    stop: float
 
     @property
     def shortest(self) -> float:
@@ -91,11 +98,12 @@ class Watch:
         self._hide = hide
         self._end = end
         self._stacks = stacks
-        self._limits = Limits(0, 0)
+        self._limits = Limits(0, 0, 0)
         self._lock = threading.Lock()
         self._call: _Call | None = None
         self._is_over = False
         self._closed = threading.Event()
+        self._last_look: threading.Timer | None = None
         # Of the looking thread alone.
         self._seen: _Call | None = None
         self._lasted = 0.0
@@ -110,9 +118,18 @@ class Watch:
             tick = min(max(limits.shortest / _LOOKS, _SHORTEST), _LONGEST)
             threading.Thread(target=self._look_on, args=(tick, self._stacks), name="watch", daemon=True).start()
 
+    def stopping(self) -> None:
+        """Tell which call keeps this process from ending, in good time before the worker kills it. From any thread."""
+        if self._limits.stop and not self._closed.is_set():
+            self._last_look = threading.Timer(self._limits.stop * _OF_STOP, self._tell_what_does_not_stop)
+            self._last_look.daemon = True
+            self._last_look.start()
+
     def close(self) -> None:
         """Watch nothing more."""
         self._closed.set()
+        if self._last_look is not None:
+            self._last_look.cancel()
 
     def call(self, name: str, patience: int = 1) -> _Call:
         """Watch what a ``with`` block does; what takes long by its nature is reported ``patience`` times later."""
@@ -192,6 +209,12 @@ class Watch:
             if self._call is call:
                 call.reported = True
                 self._say(hanging)
+
+    def _tell_what_does_not_stop(self) -> None:
+        call = self._call
+        if call is not None and not self._closed.is_set():
+            line, stack = _place(call)
+            logger.warning("Asked to stop, but %s has not returned: %s\n%s", call.name, line, stack)
 
     def _end_in(self, call: _Call) -> None:
         trace = hang_trace(self._hanging(call))

@@ -115,9 +115,7 @@ class ForkClient:
         with theirs:
             command = [sys.executable, "-P", "-c", _CODE, json.dumps([theirs.fileno(), _PRELOAD, sys.path])]
             # In a session of its own, where no terminal reaches it.
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
-            )
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)
         ours.settimeout(_ANSWERED)
         return ours
 

@@ -14,6 +14,7 @@ import os
 import selectors
 import signal
 import socket
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -150,22 +151,38 @@ class _ForkServer:
 
 
 def _run(main: str, pipe: int, output: int, lease: str | None) -> None:
-    """Run as a child: in a session of its own, with nothing open but its pipe and where it prints to."""
+    """Run as a child: in a session of its own, with nothing open but its pipe and where it prints to.
+
+    The worker's own standard input and output, which no program that the plugin starts is to use by accident, are
+    ``sys.__stdin__`` and ``sys.__stdout__``.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None
-    for printed in (1, 2):
-        os.dup2(output, printed)
+    reads, writes = _kept(0), _kept(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, output, output)):
+        os.dup2(descriptor, number)
     first = 3
-    for kept in sorted((pipe, parent.sentinel)):
+    for kept in sorted((pipe, parent.sentinel, reads, writes)):
         os.closerange(first, kept)
         first = kept + 1
     os.closerange(first, _LAST_DESCRIPTOR)
+    for name, stream in (("__stdin__", os.fdopen(reads)), ("__stdout__", os.fdopen(writes, "w"))):
+        setattr(sys, name, stream)
     os.setsid()
     adopt_orphans()
     # Processes that it forks, such as those of a pool, must end by signals.
     os.register_at_fork(after_in_child=_take_signals)
     module, _, name = main.partition(":")
     getattr(importlib.import_module(module), name)(Connection(pipe), lease)
+
+
+def _kept(number: int) -> int:
+    try:
+        return os.dup(number)
+    except OSError:
+        # The worker was started without it.
+        return os.open(os.devnull, os.O_RDWR)
 
 
 def _take_signals() -> None:

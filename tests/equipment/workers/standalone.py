@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import requests
 
@@ -58,12 +58,16 @@ class StandaloneWorker:
         self._connectors.append(self.folder / name)
         self._connectors[-1].write_text(text)
 
-    def start(self, environ: Mapping[str, str] | None = None) -> StandaloneWorker:
+    def start(self, environ: Mapping[str, str] | None = None, stdin: IO[str] | None = None) -> StandaloneWorker:
         """Start the process."""
         arguments = [str(_COMMAND), self.mode, str(self._worker_file), *map(str, self._connectors)]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **(environ or {})}
+                arguments,
+                stdout=log,
+                stderr=log,
+                stdin=stdin or subprocess.DEVNULL,
+                env={**os.environ, **(environ or {})},
             )
         return self
 

@@ -155,9 +155,9 @@ def test_the_list_takes_a_kind() -> None:
     assert {line.split()[0] for line in shown.output.splitlines()} == {"sink"}
 
 
-@pytest.mark.parametrize("name", ["io.confluent.connect.s3.S3SinkConnector", "com.example.Connector"])
+@pytest.mark.parametrize("name", ["io.debezium.connector.mysql.MySqlConnector", "com.example.Connector"])
 def test_a_java_class_that_nothing_stands_for_is_not_found(name: str) -> None:
-    with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: connectors.datagen"):
+    with pytest.raises(PluginError, match=f"which name matches {name}, available connectors are: "):
         PluginRegistry.discover(()).load(PluginKind.CONNECTOR, name)
 
 

@@ -215,6 +215,20 @@ def test_what_is_wrong_with_a_body_is_said(client: FlaskClient, body: bytes, tex
     assert text in answer.get_json()["message"]
 
 
+def test_another_content_type_is_told_which_to_send(client: FlaskClient) -> None:
+    answer = client.post("/connectors", data=b"{}", content_type="text/plain")
+    assert answer.status_code == 415
+    remedy = "Send the header Content-Type: application/json, and JSON as the body."
+    assert answer.get_json() == {"error_code": 415, "message": f"HTTP 415 Unsupported Media Type: {remedy}"}
+
+
+@pytest.mark.parametrize("path", ["/connectors/n/config", "/connector-plugins/FileStreamSource/config/validate"])
+def test_a_configuration_in_what_post_takes_is_told_apart(client: FlaskClient, path: str) -> None:
+    answer = client.put(path, json={"name": "n", "config": {"connector.class": "FileStreamSource"}})
+    assert answer.status_code == 400
+    assert "send what is in its member config, without name and config" in answer.get_json()["message"]
+
+
 def test_characters_may_be_escaped(client: FlaskClient) -> None:
     body = b'{"connector.class": "C", "a": "\\ud83d\\ude00\\u00e4\\\\u"}'
     for sent in (body, b"\xef\xbb\xbf" + body, body.decode().encode("utf-16")):

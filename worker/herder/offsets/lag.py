@@ -16,11 +16,14 @@ _REMAINING: Final = "source-remaining-"
 def lag_document(
     name: str, partitions: Sequence[tuple[str, int, int | None, int, int]], tasks: Mapping[int, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """The lag of a sink: of its consumer group in each partition, and of each task, if something is known of it."""
+    """The lag of a sink: of its consumer group in each partition, and of each task.
+
+    What is unknown is ``None``: there is no partition yet, or a task has said nothing.
+    """
     return {
         "name": name,
         "type": "sink",
-        "lag": sum(lag for *_, lag in partitions),
+        "lag": sum(lag for *_, lag in partitions) if partitions else None,
         "partitions": [
             {"topic": topic, "partition": partition, "offset": offset, "end_offset": end, "lag": lag}
             for topic, partition, offset, end, lag in partitions

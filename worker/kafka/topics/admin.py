@@ -25,6 +25,7 @@ __all__ = [
     "describe",
     "describe_settings",
     "ensure_compacted",
+    "too_few_brokers",
     "topic_ids",
 ]
 
@@ -167,6 +168,13 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
             ) from error
         raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
     return Creation.CREATED
+
+
+def too_few_brokers(error: ConnectError) -> bool:
+    """Whether a topic could not be created because there are fewer brokers than it is to have replicas."""
+    cause = error.__cause__
+    code = cause.args[0].code() if isinstance(cause, KafkaException) and cause.args else None
+    return code == KafkaError.INVALID_REPLICATION_FACTOR
 
 
 def describe_settings(admin: AdminClient, topic: str) -> dict[str, str] | None:

@@ -6,14 +6,12 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.clients.librdkafka import until_answered
 from worker.kafka.settings.kind import ClientKind
-from worker.kafka.topics.admin import TopicDescription, ensure_compacted
+from worker.kafka.topics.admin import TopicDescription, ensure_compacted, too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 
 __all__ = ["ensure_internal_topic", "topic_settings"]
@@ -47,7 +45,7 @@ def ensure_internal_topic(
     try:
         return until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
     except ConnectError as error:
-        if not _too_few_brokers(error):
+        if not too_few_brokers(error):
             raise
         factor = f"{prefix}replication.factor"
         raise ConfigRuleError(
@@ -56,9 +54,3 @@ def ensure_internal_topic(
             "-1 for the brokers' default.",
             factor,
         ) from error
-
-
-def _too_few_brokers(error: ConnectError) -> bool:
-    cause = error.__cause__
-    code = cause.args[0].code() if isinstance(cause, KafkaException) and cause.args else None
-    return code == KafkaError.INVALID_REPLICATION_FACTOR

@@ -100,6 +100,8 @@ class BulkLoop:
 
     def run(self) -> None:
         """Load ranges until the worker says stop."""
+        # Until it is known where the target is, this is a sink of unknown lag.
+        self._report({})
         self._positions = self._loaded()
         while not self._control.stopping:
             if not self._control.poll():
@@ -281,8 +283,8 @@ class BulkLoop:
 
     def _report(self, ends: Mapping[TopicPartition, int]) -> None:
         self._active.forget()
-        self._metrics.gauge(
-            "sink-record-lag", sum(max(0, end - self._positions.get(tp, 0)) for tp, end in ends.items())
-        )
+        is_known = bool(ends) and self._positions.keys() >= ends.keys()
+        behind = sum(max(0, end - self._positions[tp]) for tp, end in ends.items()) if is_known else None
+        self._metrics.gauge("sink-record-lag", behind)
         self._metrics.gauge("partition-count", len(ends))
         self._metrics.report()

@@ -11,6 +11,7 @@ from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, vali
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
 from connect.plugins import PluginKind, UnlistedPluginError, class_name
+from worker.config.connector import COMMON
 from worker.config.restarts import RestartConfig
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
@@ -110,7 +111,9 @@ def _as_written(value: ConfigValue, given: Mapping[str, str], assembly: Assembly
 
 
 def _groups(keys: Iterable[ConfigKey]) -> list[str]:
-    return list(dict.fromkeys(key.group for key in keys if key.group is not None))
+    """The groups of these keys in order, the one of all connectors first, as in Kafka Connect."""
+    found = dict.fromkeys(key.group for key in keys if key.group is not None)
+    return sorted(found, key=lambda group: group != COMMON)
 
 
 def _add_errors(pairs: Pairs, errors: Iterable[tuple[str, str]], redaction: Redaction) -> None:
@@ -215,7 +218,8 @@ def _errors_of(
         yield key, str(ConfigError(key, name, str(error)))
         return
     except ConnectError:
-        yield key, str(ConfigError(key, name, f"Class {name} could not be found."))
+        reason = f"Class {name} could not be found.{assembly.registry.suggestion(kind, name)}"
+        yield key, str(ConfigError(key, name, reason))
         return
     try:
         plugin = assembly.registry.load(kind, name)

@@ -37,12 +37,19 @@ class EndOffsets:
         return all(positions.get(partition, 0) >= self._ends[partition] for partition in partitions)
 
 
-def lag(consumer: Consumer, positions: Mapping[TopicPartition, int]) -> int:
-    """How many offsets the positions are behind the ends that the client heard of last."""
+def lag(
+    consumer: Consumer, partitions: Collection[TopicPartition], positions: Mapping[TopicPartition, int]
+) -> int | None:
+    """How many offsets the positions are behind the ends that the client heard of last.
+
+    ``None`` while the position or the end of any of the partitions is unknown: what is known of others is too small.
+    """
     behind = 0
-    for partition, position in positions.items():
+    for partition in partitions:
         _, high = _watermarks(consumer, partition, cached=True)
-        behind += max(0, high - position)
+        if high < 0 or partition not in positions:
+            return None
+        behind += max(0, high - positions[partition])
     return behind
 
 

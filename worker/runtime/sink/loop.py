@@ -119,6 +119,8 @@ class SinkLoop:
         self._chain.close()
 
     def _move(self) -> None:
+        # A task that hangs in its first call is a sink of unknown lag.
+        self._report()
         while not self._control.is_stopping():
             if self._control.paused:
                 self._pause()
@@ -370,8 +372,12 @@ class SinkLoop:
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("sink-record-lag", lag(self._consumer, self._progress.positions()))
-        self._metrics.gauge("partition-count", len(self._context.assignment))
+        assigned = self._context.assignment
+        # What is in the hands of a task, or waits for its commit, is behind.
+        positions = {**self._progress.resumptions(), **self._progress.positions()}
+        is_known = self._subscription.settled()
+        self._metrics.gauge("sink-record-lag", lag(self._consumer, assigned, positions) if is_known else None)
+        self._metrics.gauge("partition-count", len(assigned))
         self._metrics.report()
 
 

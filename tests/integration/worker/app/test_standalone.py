@@ -195,7 +195,7 @@ def test_an_unknown_class_is_refused_with_what_there_is(standalone: MakeWorker) 
 
 
 def test_a_worker_without_its_broker_or_keys_does_not_start(tmp_path: Path) -> None:
-    unreachable = StandaloneWorker(tmp_path / "a", "127.0.0.1:1")
+    unreachable = StandaloneWorker(tmp_path / "a", "127.0.0.1:1", default_api_timeout_ms="1000")
     assert unreachable.run() == 2
     assert "Failed to connect to and describe Kafka cluster" in unreachable.log()
     incomplete = StandaloneWorker(tmp_path / "b", "127.0.0.1:1", value_converter="")
@@ -433,3 +433,37 @@ def test_an_authors_plugins_run_from_a_folder(standalone: MakeWorker, topic: str
     assert worker.terminate() == 0
     arrived = numbers()
     assert set(arrived) == set(range(1, max(arrived) + 1)), "none is missing after the kill"
+
+
+def test_without_a_file_lines_come_from_and_go_to_the_worker_itself(
+    standalone: MakeWorker, topic: str, tmp_path: Path
+) -> None:
+    worker = standalone()
+    file = tmp_path / "in.txt"
+    file.write_text("one\ntwo\n")
+    worker.connector(f"in-{topic}", connector_class="FileStreamSource", topic=topic)
+    worker.connector(f"out-{topic}", connector_class="FileStreamSink", topics=topic)
+    with file.open() as stdin:
+        worker.start(stdin=stdin)
+    wait_until("they are printed as they are", lambda: {"one", "two"} <= set(worker.log().splitlines()), 60)
+    assert f"WARNING [in-{topic}|task-0] There is no file in the configuration" in worker.log()
+    assert worker.terminate() == 0
+
+
+def test_a_failed_task_says_first_what_went_wrong(standalone: MakeWorker, topic: str, tmp_path: Path) -> None:
+    worker = standalone()
+    worker.connector(f"lines-{topic}", connector_class="FileStreamSource", file=f"{tmp_path}/in/x", topic=topic)
+    (tmp_path / "in").touch()
+    worker.start()
+    status = worker.wait_for_states(f"lines-{topic}", "RUNNING", "FAILED")
+    cause = f"Cannot read file {tmp_path}/in/x: Not a directory. Make it readable for the worker's user."
+    assert status["tasks"][0]["trace"].startswith(f"{cause}\n\nTraceback (most recent call last):\n")
+    assert f"ERROR [lines-{topic}|task-0] lines-{topic}|task-0 failed: {cause}\n\nTraceback" in worker.log()
+    assert worker.terminate() == 0
+
+
+def test_a_standalone_worker_says_that_it_has_no_exactly_once_sources(standalone: MakeWorker) -> None:
+    worker = standalone(exactly_once_source_support="enabled").start()
+    worker.url()
+    assert "WARNING [worker] exactly.once.source.support has no effect in a standalone worker" in worker.log()
+    assert worker.terminate() == 0

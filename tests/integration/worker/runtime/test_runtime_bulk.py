@@ -187,7 +187,7 @@ def test_a_new_connector_begins_where_auto_offset_reset_says(
     create_topic(bootstrap, topic)
     fill(bootstrap, topic, 3)
     task = start(**{"consumer.override.auto.offset.reset": reset, "rotate.interval.ms": "3600000"})
-    wait_until("it has begun", lambda: task.seen(messages.Metrics))
+    wait_until("it has begun", lambda: any("sink-record-lag" in told.values for told in task.seen(messages.Metrics)))
     fill(bootstrap, topic, 2)
     task.send(messages.Drain())
     task.wait_for(messages.Drained)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -461,6 +462,16 @@ def test_a_record_that_the_task_reports_goes_to_the_dead_letter_queue(
     }
 
 
+def test_a_dead_letter_queue_of_more_replicas_than_brokers_says_what_to_set(
+    start: Start, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    trace = start(errors_deadletterqueue_topic_name=f"dlq-{topic}").trace()
+    cause = trace.splitlines()[0]
+    assert cause.startswith(f"Could not initialize dead letter queue with topic=dlq-{topic}: ")
+    assert "Set errors.deadletterqueue.topic.replication.factor=1 for a single broker" in cause
+
+
 def test_the_record_that_a_task_fails_with_is_in_the_dead_letter_queue(
     start: Start, script: Script, bootstrap: str, topic: str
 ) -> None:
@@ -582,3 +593,56 @@ def test_errors_hold_no_secrets(
         trace = start(**{"consumer.override.sasl.jaas.config": jaas}).trace()
     assert "no login" in trace
     assert "hunter" not in trace
+
+
+# -- lag ------------------------------------------------------------------------------------------------------------
+
+
+def lags(task: RunningTask) -> list[float | None]:
+    """The lag in each report so far, ``None`` where there is none."""
+    return [report.values.get("sink-record-lag") for report in task.seen(messages.Metrics)]
+
+
+def test_the_lag_is_unknown_until_something_is_delivered_and_not_0(
+    start: Start, script: Script, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 10))
+    may_go_on = threading.Event()
+
+    def put(task: ScriptedTask, records: SinkBatch) -> None:
+        assert may_go_on.wait(60)
+
+    script.put = put
+    task = start()
+    wait_until("it is given records", lambda: "put" in script.names())
+    reports = lags(task)
+    assert reports, "there is a sink, and that is all that is known"
+    assert set(reports) == {None}
+    may_go_on.set()
+    wait_until("it has caught up", lambda: lags(task)[-1] == 0)
+    assert set(lags(task)) <= {None, 0}
+    task.stop()
+
+
+def test_records_in_the_hands_of_a_task_are_behind(start: Start, script: Script, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, numbers(0, 10))
+
+    def put(task: ScriptedTask, records: SinkBatch) -> None:
+        raise RetriableError("the target is away", retry_after=0.05)
+
+    script.put = put
+    task = start()
+    wait_until("they count", lambda: 10 in lags(task))
+    assert 0 not in lags(task)
+    script.put = lambda task, records: None
+    wait_until("it has caught up", lambda: lags(task)[-1] == 0)
+    task.stop()
+
+
+def test_the_lag_in_an_empty_topic_is_0(start: Start, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    task = start()
+    wait_until("it is known", lambda: (lags(task) or [None])[-1] == 0)
+    task.stop()

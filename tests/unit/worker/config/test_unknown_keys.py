@@ -34,6 +34,13 @@ def warnings(**props: str) -> list[str]:
     return list(suggest_known_keys(given, known_keys(Assembly.resolve(WORKER, given, Redaction()))))
 
 
+@pytest.mark.parametrize("written", ["fil", "fiel", "flie", "fille", "files"])
+def test_one_wrong_letter_of_a_short_key_is_asked_about(written: str) -> None:
+    del_file = {key: value for key, value in CONNECTOR.items() if key != "file"} | {written: "/f"}
+    known = known_keys(Assembly.resolve(WORKER, del_file, Redaction()))
+    assert list(suggest_known_keys(del_file, known)) == [f"The key {written} is unknown. Did you mean file?"]
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [

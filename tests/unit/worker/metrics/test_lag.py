@@ -25,6 +25,19 @@ def test_a_sink_shows_partitions_and_tasks() -> None:
     ]
 
 
+def test_the_lag_in_topics_that_are_not_there_yet_is_unknown() -> None:
+    assert lag_document("s", [], {})["lag"] is None
+
+
+def test_a_gauge_that_is_not_known_any_more_is_gone() -> None:
+    metrics = TaskMetrics(lambda _: None, ErrorCounts())
+    metrics.gauge("sink-record-lag", 0)
+    assert metrics.values() == {"sink-record-lag": 0}
+    metrics.gauge("sink-record-lag", None)
+    metrics.gauge("sink-record-lag", None)
+    assert metrics.values() == {}
+
+
 def test_a_source_shows_what_remains_by_unit() -> None:
     metrics = {
         0: {"source-remaining-bytes": 10.0, "source-record-write-rate": 2.0},

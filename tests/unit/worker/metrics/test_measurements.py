@@ -60,6 +60,16 @@ def test_others_are_asked_once_and_shown_as_soon_as_they_have_answered() -> None
     assert worker.measurements.totals() == {"n": 1.0}
 
 
+def test_the_lag_of_all_is_unknown_as_long_as_that_of_one_sink_is() -> None:
+    measurements = Worker().measurements
+    measurements.take(Unit("source", 0), {"source-record-write-total": 3.0})
+    measurements.take(Unit("a", 0), {"sink-record-lag": 3.0, "partition-count": 1.0})
+    measurements.take(Unit("b", 0), {"partition-count": 1.0})
+    assert "sink-record-lag" not in measurements.totals()
+    measurements.take(Unit("b", 0), {"sink-record-lag": 4.0, "partition-count": 1.0})
+    assert measurements.totals()["sink-record-lag"] == 7.0
+
+
 def test_what_was_measured_where_a_task_ran_before_is_not_shown() -> None:
     worker = Worker()
     worker.measurements.take(Unit("c", 0), {"n": 1.0})

@@ -86,14 +86,17 @@ WHOLE = "task_configs of connector odd has to return a list with a mapping of te
 def test_what_is_none_fails_the_connector_and_is_named(gives: str, reason: str) -> None:
     report = said(gives)
     assert isinstance(report, messages.Failed)
-    last = report.trace.strip().splitlines()[-1]
-    assert last == f"connect.errors.ConnectError: {WHOLE}{reason}."
+    lines = report.trace.strip().splitlines()
+    assert lines[0] == f"{WHOLE}{reason}."
+    assert lines[2] == "Traceback (most recent call last):"
+    assert lines[-1] == f"connect.errors.ConnectError: {WHOLE}{reason}."
     assert "s3cret" not in report.trace
 
 
 def test_what_is_raised_fails_the_connector_whatever_it_is() -> None:
     report = said("SystemExit")
     assert isinstance(report, messages.Failed)
+    assert report.trace.startswith("SystemExit: 3\n\nTraceback")
     assert report.trace.strip().endswith("SystemExit: 3")
 
 

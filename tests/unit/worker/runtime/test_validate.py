@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from worker.config.worker import WORKER_ID
 from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
 from worker.security.redaction import Redaction
@@ -94,6 +95,47 @@ def test_a_null_and_a_class_that_is_not_there_are_mistakes() -> None:
     }
 
 
+def test_a_misspelt_class_brings_the_names_that_resemble_it() -> None:
+    wrong = errors(
+        validated(
+            value__converter="JsonConvertor",
+            header__converter="SimpleHeaderConvertr",
+            key__converter="org.apache.kafka.connect.storage.StringConvertor",
+            transforms="a",
+            transforms__a__type="HoistFeild$Value",
+            transforms__a__predicate="p",
+            predicates="p",
+            predicates__p__type="TopicNameMatch",
+        )
+    )
+    assert {key: told.rpartition("could not be found. ")[2] for key, (told,) in wrong.items()} == {
+        "value.converter": "Did you mean JsonConverter?",
+        "header.converter": "Did you mean SimpleHeaderConverter?",
+        "key.converter": "Did you mean org.apache.kafka.connect.storage.StringConverter?",
+        "transforms.a.type": "Did you mean HoistField$Value?",
+        "predicates.p.type": "Did you mean TopicNameMatches?",
+    }
+    report = ask(messages.ValidateConfig(SOURCE | {"connector.class": "FileStreamSorce"}, WORKER))
+    assert isinstance(report, messages.Refused)
+    assert "which name matches FileStreamSorce (did you mean FileStreamSource" in report.message
+
+
+def test_the_group_of_all_connectors_comes_first() -> None:
+    report = ask(messages.ValidateConfig(SOURCE, WORKER))
+    assert isinstance(report, messages.Validated)
+    assert report.infos["groups"][0] == "Common"
+    assert len(set(report.infos["groups"])) == len(report.infos["groups"])
+
+
+def test_a_worker_of_a_cluster_says_that_it_is_the_one_without_the_plugin() -> None:
+    worker = WORKER | {WORKER_ID: "there:8083"}
+    report = ask(messages.ValidateConfig(SOURCE | {"connector.class": "acme.Orders"}, worker))
+    assert isinstance(report, messages.Refused)
+    assert (
+        "Worker there:8083 has no such plugin: if others of its cluster have it, install it there too" in report.message
+    )
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -165,13 +207,10 @@ def test_no_mistake_hides_another() -> None:
     ]
 
 
-def test_a_predicate_that_no_transformation_uses_is_checked() -> None:
-    wrong = errors(validated(predicates="p", predicates__p__type="NoPredicate"))
-    assert wrong == {
-        "predicates.p.type": [
-            "Invalid value NoPredicate for configuration predicates.p.type: Class NoPredicate could not be found."
-        ]
-    }
+@pytest.mark.parametrize("kind", ["way_in.X", "NoSuchPredicate"])
+def test_a_predicate_that_no_transformation_uses_is_checked(kind: str) -> None:
+    wrong = errors(validated(predicates="p", predicates__p__type=kind))
+    assert list(wrong) == ["predicates.p.type"]
 
 
 def test_rules_over_several_keys_of_a_transformation_stand_beside_its_other_mistakes() -> None:

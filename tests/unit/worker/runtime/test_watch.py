@@ -21,7 +21,7 @@ class World:
         self.said: list[Any] = []
         self.ended = threading.Event()
         self.watch = Watch(self.said.append, lambda text: text.replace("s3cret", "[hidden]"), self.ended.set)
-        self.watch.begin(Limits(warning, timeout))
+        self.watch.begin(Limits(warning, timeout, 0.0))
         # From now on only the test looks.
         self.watch.close()
         self.said.clear()

@@ -7,7 +7,7 @@ import pytest
 from connect.errors import DataError
 from worker.stores.status import records
 from worker.stores.status.kafka import StatusView
-from worker.stores.status.store import State, Status
+from worker.stores.status.store import Hang, State, Status
 from worker.unit import Unit
 
 UNIT = Unit("c", 0)
@@ -68,7 +68,9 @@ def test_tombstones_remove() -> None:
 @pytest.mark.parametrize("name", ["c", "a-1", "a:connector-b", "ü/x", "task-0"])
 def test_any_name_survives_the_keys(name: str) -> None:
     for unit in (Unit(name), Unit(name, 12)):
-        kept = Status(State.FAILED, "w:1", 3, "trace", "1.0", drained=True, restarts=2)
+        kept = Status(
+            State.FAILED, "w:1", 3, "trace", "1.0", True, 2, Hang("put", "2026-11-22T12:14:05Z", "bad.py:22", "Stack")
+        )
         assert records.parse(records.status_key(unit), records.status_value(kept)) == records.StatusRecord(unit, kept)
     key = records.topic_use_key(name, "some-topic")
     value = records.topic_use_value(Unit(name, 0), "some-topic", 1)
