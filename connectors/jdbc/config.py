@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Literal
 
-from connect.config import HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, Password, at_least, option
+from connect.config import HIDDEN, HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, Password, at_least, option
 from connect.errors import ConfigError
 from connectors.jdbc.dialects.registry import dialect_class
-from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS
+from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS, missing_package
 from connectors.jdbc.urls import Address, Allowed, parse_url
 
 __all__ = ["ConnectionConfig"]
@@ -73,9 +73,11 @@ class ConnectionConfig(Config):
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for a URL that cannot be used; it shows nothing of the URL."""
         try:
-            _ = self.address
+            wrong = missing_package(self.address.driver)
         except ValueError as error:
-            yield ConfigRuleError(f"Invalid value [hidden] for configuration connection.url: {error}", "connection.url")
+            wrong = str(error)
+        if wrong is not None:
+            yield ConfigRuleError(f"Invalid value {HIDDEN} for configuration connection.url: {wrong}", "connection.url")
             return
         try:
             dialect_class(self.dialect_name or self.address.backend)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -15,31 +14,21 @@ from connectors.jdbc.config import ConnectionConfig
 from connectors.jdbc.dialects.dialect import Dialect
 from connectors.jdbc.dialects.registry import dialect_class
 from connectors.jdbc.dialects.values import TypeOptions
-from connectors.jdbc.drivers import DRIVERS
+from connectors.jdbc.drivers import missing_package
 from connectors.jdbc.urls import Address
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["Database", "dialect_of", "missing_package"]
+__all__ = ["Database", "dialect_of"]
 
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = "10"
 _SQLITE_MAY_PASS: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_FULL")
-_INSTALL: Final = "pip install 'sluice-connect[jdbc]'"
 
 Wait = Callable[[float], bool]
 """Waits so many seconds, and answers ``False`` as soon as the caller is to stop."""
-
-
-def missing_package(address: Address) -> str | None:
-    """What to install before the database can be reached; ``None`` if everything is there."""
-    driver = DRIVERS.get(address.driver)
-    for module in ("sqlalchemy", driver.module if driver is not None else ""):
-        if module and importlib.util.find_spec(module) is None:
-            return f"{module} is not installed: {_INSTALL}"
-    return None
 
 
 def dialect_of(config: ConnectionConfig, options: TypeOptions | None = None) -> Dialect:
@@ -60,8 +49,8 @@ class Database:
         isolation: str | None = None,
     ) -> None:
         self.address = config.address
-        if (missing := missing_package(self.address)) is not None:
-            raise ConnectError(missing)
+        if (missing := missing_package(self.address.driver)) is not None:
+            raise ConnectError(f"The database cannot be reached. {missing}")
         self.dialect = dialect_of(config, options)
         self._attempts = config.connection_attempts
         self._backoff = config.connection_backoff_ms / 1000

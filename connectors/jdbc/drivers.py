@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from connect.extras import missing_extra
+
 __all__ = [
     "ALLOWED_DRIVERS_KEY",
     "ALLOWED_OPTIONS_KEY",
@@ -20,6 +22,7 @@ __all__ = [
     "Driver",
     "UnknownOptionError",
     "driver_name",
+    "missing_package",
 ]
 
 ALLOWED_DRIVERS_KEY: Final = "jdbc.allowed.drivers"
@@ -261,3 +264,9 @@ def driver_name(name: str) -> str:
     """SQLAlchemy's full name of a driver, such as ``postgresql+psycopg``: a short name means ours."""
     name = name.strip().lower()
     return _BACKENDS.get({"postgres": "postgresql"}.get(name, name), name)
+
+
+def missing_package(driver: str) -> str | None:
+    """What to install before databases of this driver can be reached; ``None`` if everything is there."""
+    known = DRIVERS.get(driver)
+    return missing_extra("jdbc", "sqlalchemy", *([known.module] if known is not None else []))

@@ -1,8 +1,9 @@
 """A page of the documentation as a transcript: files to write, commands to run, and what these print.
 
-- A fenced block after a line that ends with a name in backticks and a colon is that file: "`worker.properties`:".
-- A ``bash`` block is commands. A block without a language right after it is what the last of them prints, in which
-  ``...`` stands for any text.
+- A fenced block after a line that ends with a name in backticks and a colon is that file: "`worker.properties`:"; so is
+  one whose first line is a comment with a name: "# worker.properties".
+- A ``bash`` or ``sh`` block is commands. A block without a language right after it is what the last of them prints, in
+  which ``...`` stands for any text.
 - ``<!-- run: skip -->`` before a block leaves it out, ``<!-- run: slow -->`` leaves it to ``make docs-test``.
 - Any other block is there to be read.
 
@@ -24,6 +25,8 @@ _FENCE: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=indent)```$", re.DOTALL | re.MULTILINE
 )
 _FILE: Final = re.compile(r"`(?P<name>[\w./-]+\.\w+)`:$")
+_COMMENT: Final = re.compile(r"# (?P<name>[\w./-]+\.\w+)\n")
+_SHELLS: Final = {"bash", "sh"}
 _MARK: Final = re.compile(r"<!-- run: (?P<what>\w+)[^>]*-->$")
 _MARKS: Final = {"skip", "slow"}
 
@@ -83,9 +86,9 @@ def _steps(page: str) -> Iterator[Step]:
         if mark is not None and mark["what"] == "skip":
             continue
         text = re.sub(rf"^{block['indent']}", "", block["text"], flags=re.MULTILINE)
-        if (file := _FILE.search(before)) is not None:
+        if (file := _FILE.search(before) or _COMMENT.match(text)) is not None:
             yield File(line, file["name"], text)
-        elif block["language"] == "bash":
+        elif block["language"] in _SHELLS:
             following = blocks[number + 1] if number + 1 < len(blocks) else None
             printed = (
                 following is not None

@@ -68,7 +68,7 @@ class Session:
             process.wait()
 
     def _write(self, file: File) -> None:
-        path = self._folder / self._here(file.name)
+        path = self._cwd() / self._here(file.name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._here(file.text), encoding="utf-8")
 
@@ -99,7 +99,9 @@ class Session:
     def _run(self, command: str) -> tuple[int, str]:
         """Run one command, in the folder and with the variables that the last one has left."""
         state = shlex.quote(str(self._state))
-        script = f'. {state}\n{command}\nstatus=$?\n{{ export -p; echo cd "$PWD"; }} > {state}\nexit $status\n'
+        script = (
+            f". {state}\n{command}\nstatus=$?\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} > {state}\nexit $status\n"
+        )
         done = subprocess.run(
             ["bash", "-c", script],
             env=self._environ,
@@ -133,8 +135,13 @@ class Session:
             assert time.monotonic() < deadline, f"line {line}: {command}\nis not up:\n{log.read_text()}"
             time.sleep(0.1)
 
+    def _cwd(self) -> Path:
+        """The folder that the last command has left."""
+        *_, last = self._state.read_text().splitlines()
+        return Path(shlex.split(last)[1])
+
     def _listen(self, command: str) -> None:
-        file = self._folder / next(word for word in shlex.split(command) if word.endswith(".properties"))
+        file = self._cwd() / next(word for word in shlex.split(command) if word.endswith(".properties"))
         if self._listener is not None and not re.search(r"^listeners=", file.read_text(), re.MULTILINE):
             with file.open("a") as properties:
                 properties.write(f"\nlisteners={self._listener}\n")

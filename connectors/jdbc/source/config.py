@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Final
 
 from connect.config import (
-    HIDDEN,
     HIGH,
     LOW,
     MEDIUM,
@@ -24,7 +23,6 @@ from connect.config import (
 )
 from connect.errors import ConfigError
 from connectors.jdbc.config import ConnectionConfig
-from connectors.jdbc.connection import missing_package
 from connectors.jdbc.dialects.column import TableId
 from connectors.jdbc.dialects.dialect import Dialect
 from connectors.jdbc.dialects.values import NumericMapping, TimestampGranularity, TypeOptions, parse_zone
@@ -272,7 +270,6 @@ class JdbcSourceConfig(ConnectionConfig):
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several options that is broken."""
         yield from super().check()
-        yield from self._check_package()
         yield from self._check_query()
         yield from self._check_filters()
         yield from self._check_columns()
@@ -297,16 +294,6 @@ class JdbcSourceConfig(ConnectionConfig):
     def takes_primary_key(self) -> bool:
         """Whether the key of records is the primary key."""
         return self.key_columns == _KEYS_AUTO
-
-    def _check_package(self) -> Iterable[ConfigError]:
-        try:
-            missing = missing_package(self.address)
-        except ValueError:
-            return  # said already
-        if missing is not None:
-            yield ConfigRuleError(
-                f"Invalid value {HIDDEN} for configuration connection.url: {missing}", "connection.url"
-            )
 
     def _check_query(self) -> Iterable[ConfigError]:
         if self.query and self.query_masked is not None:

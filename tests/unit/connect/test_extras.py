@@ -13,15 +13,18 @@ COMMANDS = "pip install 'sluice-connect[{0}]', or in a clone of Sluice pip insta
 VALIDATE = """
 import sys
 
-for module in ("pyspark", "pyarrow", "jsonpath"):
+for module in ("pyspark", "pyarrow", "jsonpath", "sqlalchemy", "psycopg"):
     sys.modules[module] = None  # as if it was not installed
 
 from connect.transforms.filters import JsonPathFilter
 from connectors.directory import DirectorySourceConnector
+from connectors.jdbc import JdbcSinkConnector, JdbcSourceConnector
 from connectors.spark import SparkSinkConnector
 
 for plugin, props in (
     (SparkSinkConnector, {"store.url": "/tmp/store", "topics": "t"}),
+    (JdbcSourceConnector, {"connection.url": "jdbc:postgresql://h/d", "mode": "bulk", "topic.prefix": "t"}),
+    (JdbcSinkConnector, {"connection.url": "jdbc:postgresql://h/d", "topics": "t"}),
     (JsonPathFilter.Value, {"filter.condition": "$.a", "filter.type": "include"}),
 ):
     for value in plugin.config_class.validate(props):
@@ -42,7 +45,11 @@ def test_what_is_missing_is_named_with_the_commands_that_install_it() -> None:
 def test_plugins_without_their_extras_are_refused_when_their_configuration_is_checked(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", VALIDATE], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    spark, json_path = done.stdout.splitlines()
+    spark, source, sink, json_path = done.stdout.splitlines()
     assert spark.startswith("connector.class: The Spark sink cannot run here. It needs pyspark and pyarrow, which")
     assert spark.endswith(COMMANDS.format("spark"))
+    assert source == sink
+    assert source.startswith("connection.url: Invalid value [hidden]")
+    assert "It needs sqlalchemy and psycopg, which this worker does not have: " in source
+    assert source.endswith(COMMANDS.format("jdbc"))
     assert json_path.endswith(COMMANDS.format("jsonpath"))
