@@ -8,7 +8,7 @@ WORKERS ?= 3
 KILLS ?= 500
 BENCHES := converters avro transforms datagen standalone spark_sink cluster race
 
-.PHONY: setup demo check test chaos bench docs clean
+.PHONY: setup demo check test chaos bench docs docs-test clean
 
 setup: $(READY)
 
@@ -42,6 +42,10 @@ chaos: setup
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
+
+# Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 8083 and 8084.
+docs-test: setup
+	@SLUICE_DOCS_TEST=fresh $(BIN)/pytest tests/documentation
 
 docs: setup
 	@$(BIN)/python docs/generate_reference.py

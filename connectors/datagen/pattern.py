@@ -163,12 +163,16 @@ class _Parser:
         return (parts[0] if len(parts) == 1 else _Sequence(parts)), work
 
     def _repeated(self, part: _Part, work: int) -> tuple[_Part, int]:
-        while (bounds := self._bounds()) is not None:
-            low, high = bounds
-            if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
-                raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
-            part, work = _Repetition(self._new_part(), part, low, high), 1 + high * work
-        return part, work
+        if (bounds := self._bounds()) is None:
+            return part, work
+        low, high = bounds
+        if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
+            raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
+        # A lazy quantifier has the same texts.
+        self._next("?")
+        if self._text[self._place : self._place + 1] in _QUANTIFIERS:
+            raise self._refused(f"{self._text[self._place]} follows a repetition; put that in a group, as in (?:a*)+")
+        return _Repetition(self._new_part(), part, low, high), 1 + high * work
 
     def _bounds(self) -> tuple[int, int] | None:
         """The least and the greatest number of repetitions, if a quantifier follows."""
@@ -243,9 +247,11 @@ class _Parser:
                 found.update(dict.fromkeys(map(chr, range(ord(first), ord(last) + 1))))
             else:
                 found.update(dict.fromkeys(first))
+        if not found:
+            raise self._refused("a [] has no characters")
         characters = "".join(each for each in _PRINTABLE if each not in found) if is_negated else "".join(found)
         if not characters:
-            raise self._refused("a [] has no characters")
+            raise self._refused("a [^] leaves no printable ASCII character")
         return characters
 
     def _member(self) -> str:

@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.ledger.manifest import Manifest
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import DRIVER, sink_props
+from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
 from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -71,8 +71,10 @@ class Target:
         assert producer.flush(30) == 0
 
     @contextmanager
-    def driver(self, flush: int = FLUSH, crash: str | None = None) -> Iterator[subprocess.Popen[str]]:
-        """A driver that has its task started, or has died of it."""
+    def driver(
+        self, flush: int = FLUSH, crash: str | None = None, java: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A driver that has its task started, or has died of it; without ``java`` it starts a Java of its own."""
         order = {
             "name": "kills",
             "topic": self.topic,
@@ -80,7 +82,7 @@ class Target:
             "flush": flush,
             "props": self.props,
         }
-        environ = {**os.environ, **({CRASH_POINT_VARIABLE: crash} if crash else {})}
+        environ = {**os.environ, **(java or {}), **({CRASH_POINT_VARIABLE: crash} if crash else {})}
         process = subprocess.Popen(
             [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
         )
@@ -236,9 +238,10 @@ def victim(driver: int, kind: str) -> int | None:
 def test_kills_at_every_named_point(bootstrap: str, topic: str, tmp_path: Path) -> None:
     target = Target(bootstrap, topic, tmp_path, 40 * FLUSH)
     phases: dict[str, str] = {}
-    with watched(target):
+    # Spark has nothing to do at any of these points: they are the driver's own.
+    with watched(target), spark_java_for(target.props) as java:
         for point in POINTS:
-            with target.driver(crash=point) as process:
+            with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=120) == -signal.SIGKILL, point
                 phases[point] = target.phase()
                 check(target)

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
+from connect.config import ConfigType
+from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.ports import is_free
 from worker.kafka.clients.librdkafka import admin, until_answered
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
@@ -29,30 +34,44 @@ __all__ = ["Absence", "cluster_id_of", "unreachable"]
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_CLUSTER_TIMEOUT: Final = 30.0
+_API_TIMEOUT: Final = "default.api.timeout.ms"
+_API_TIMEOUT_MS: Final = 30_000
 _LOOK_SECONDS: Final = 3.0
 _DEFAULT_PORT: Final = 9092
+_API_VERSIONS: Final = 18
+_CORRELATION: Final = 1
 
 
 def cluster_id_of(props: Mapping[str, str]) -> str:
-    """The id of the Kafka cluster; a worker does not start unless a broker tells it."""
+    """The id of the Kafka cluster; a worker does not start unless a broker tells it.
+
+    The worker waits for that as long as ``default.api.timeout.ms`` says.
+    """
     properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
     client = admin(properties)
     servers = str(properties.properties["metadata.broker.list"]).split(",")
+    milliseconds = parse_value(_API_TIMEOUT, properties.runtime.get(_API_TIMEOUT, _API_TIMEOUT_MS), ConfigType.INT)
+    assert isinstance(milliseconds, int)
+    timeout = milliseconds / 1000
 
     def ask() -> str:
         try:
-            return str(client.list_topics(timeout=_CLUSTER_TIMEOUT).cluster_id)
+            return str(client.list_topics(timeout=timeout).cluster_id)
         except KafkaException as error:
             raise RetriableError(error.args[0].str()) from error
 
-    threading.Thread(target=_warn_of_absence, args=(servers,), name="broker-look", daemon=True).start()
+    plaintext = str(properties.properties.get("security.protocol", "plaintext")).lower() == "plaintext"
+    look = partial(unreachable, servers, plaintext=plaintext)
+    over = threading.Event()
+    threading.Thread(target=_warn_of_absence, args=(look, over, timeout), name="broker-look", daemon=True).start()
     try:
-        return until_answered(lambda: _interruptible(ask), _CLUSTER_TIMEOUT)
+        return until_answered(lambda: _interruptible(ask), timeout)
     except RetriableError as error:
-        absence = unreachable(servers)
+        absence = look()
         cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {error}"
         raise ConnectError(f"Failed to connect to and describe Kafka cluster: {cause}") from error
+    finally:
+        over.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +82,23 @@ class Absence:
     remedy: str
 
 
-def unreachable(servers: Sequence[str]) -> Absence | None:
-    """Look whether anything accepts connections at one of ``servers``, which are ``host:port``; ``None`` if so."""
+def unreachable(servers: Sequence[str], *, plaintext: bool = False) -> Absence | None:
+    """Look whether a broker is at one of ``servers``, which are ``host:port``; ``None`` if so.
+
+    Where connections are ``plaintext`` it has to answer as a broker does, elsewhere to accept connections.
+    """
     addresses = [_address(server) for server in servers]
     with ThreadPoolExecutor(len(addresses)) as pool:
-        faults = list(pool.map(_fault, addresses))
+        faults = list(pool.map(partial(_fault, plaintext=plaintext), addresses))
     if not all(faults):
         return None
     told = "; ".join(f"{host}:{port} {fault}" for (host, port), fault in zip(addresses, faults, strict=True))
     return Absence(told, _remedy(addresses))
 
 
-def _warn_of_absence(servers: Sequence[str]) -> None:
-    if absence := unreachable(servers):
-        logger.warning("%s; trying for %d s. %s", absence.fault, _CLUSTER_TIMEOUT, absence.remedy)
+def _warn_of_absence(look: Callable[[], Absence | None], over: threading.Event, seconds: float) -> None:
+    if (absence := look()) is not None and not over.is_set():
+        logger.warning("%s; trying for %g s. %s", absence.fault, seconds, absence.remedy)
 
 
 def _no_broker(props: Mapping[str, str]) -> str:
@@ -87,10 +109,10 @@ def _no_broker(props: Mapping[str, str]) -> str:
     )
 
 
-def _fault(address: tuple[str, int]) -> str | None:
+def _fault(address: tuple[str, int], *, plaintext: bool) -> str | None:
     try:
-        with closing(socket.create_connection(address, _LOOK_SECONDS)):
-            return None
+        with closing(socket.create_connection(address, _LOOK_SECONDS)) as connection:
+            return None if not plaintext or _is_broker(connection) else "does not answer as a Kafka broker"
     except ConnectionRefusedError:
         return "refuses connections"
     except TimeoutError:
@@ -99,13 +121,28 @@ def _fault(address: tuple[str, int]) -> str | None:
         return f"cannot be reached ({os_reason(error)})"
 
 
+def _is_broker(connection: socket.socket) -> bool:
+    """Ask for the versions that it speaks, as every client does first, and look whether the answer is one to that."""
+    request = struct.pack(">hhih", _API_VERSIONS, 0, _CORRELATION, -1)
+    connection.settimeout(_LOOK_SECONDS)
+    try:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        with connection.makefile("rb") as answer:
+            _, correlation = struct.unpack(">ii", answer.read(8))
+    except (OSError, struct.error):
+        return False
+    return bool(correlation == _CORRELATION)
+
+
 def _remedy(addresses: Sequence[tuple[str, int]]) -> str:
     if not any(_is_here(host) for host, _ in addresses):
         return "Check bootstrap.servers, and the network between this machine and the brokers."
     if (running := EmbeddedBroker(BrokerConfig()).status()) is not None:
         return f"The broker of `sluice broker start` is at {running.bootstrap_servers}: use that as bootstrap.servers."
-    ports = {port for _, port in addresses}
-    port = "" if _DEFAULT_PORT in ports else f" --port {min(ports)}"
+    free = {port for _, port in addresses if is_free(port)}
+    if not free:
+        return "Give the port of a broker as bootstrap.servers, or start one: sluice broker start"
+    port = "" if _DEFAULT_PORT in free else f" --port {min(free)}"
     return f"Start one: sluice broker start{port}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +48,7 @@ class GivenWorker:
     @classmethod
     def read(cls, file: Path | None) -> GivenWorker:
         """Read the worker's file and check it; a mistake in it ends the command."""
-        configure_logging()
+        configure_logging(logging.WARNING)
         if file is None:
             return cls(dict(_DEFAULTS), None)
         try:

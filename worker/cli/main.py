@@ -20,10 +20,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five for each connector and task, and many systems allow 1024 by default.
 _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
-    "apply": "worker.cli.apply",
+    "apply": "worker.cli.apply.command",
     "broker": "worker.cli.broker",
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
+    "init": "worker.cli.init",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
@@ -67,7 +68,7 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
     from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    sys.exit(run_standalone(worker_properties, connectors, configure_logging()))
+    _leave(run_standalone(worker_properties, connectors, configure_logging()))
 
 
 @main.command()
@@ -84,13 +85,13 @@ def distributed(worker_properties: Path) -> None:
     from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    sys.exit(run_distributed(worker_properties, configure_logging()))
+    _leave(run_distributed(worker_properties, configure_logging()))
 
 
 def _begin() -> None:
     """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
+        signal.signal(number, lambda *_: _leave(0))
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
     _allow_open_files()
@@ -102,10 +103,11 @@ def _begin() -> None:
         sys.exit(2)
 
 
-def _leave(_number: int, _frame: object) -> NoReturn:
+def _leave(status: int) -> NoReturn:
+    """Exit; signals that come now are too late to matter."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    sys.exit(0)
+    sys.exit(status)
 
 
 def _allow_open_files() -> None:

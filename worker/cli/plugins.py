@@ -17,6 +17,7 @@ _PLUGIN_PATH = click.option(
     "--plugin-path", type=_FOLDER, multiple=True, help="A folder of plugins, as in the worker's plugin.path."
 )
 
+_NEW_KINDS: Final = ("source", "sink", "transformation", "converter")
 _KINDS: Final = (
     "source",
     "sink",
@@ -59,6 +60,30 @@ def list_plugins(plugin_path: tuple[Path, ...], kind: str | None) -> None:
 
 def _kind_of(entry: PluginEntry) -> str:
     return entry.type or entry.kind.value
+
+
+@plugins.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(_NEW_KINDS), required=True, help="What to begin with.")
+@click.option(
+    "--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. [default: NAME, in here]"
+)
+def new(name: str, kind: str, folder: Path | None) -> None:
+    """Write a package with a new plugin: the plugin, its contract tests, and what it takes to install it.
+
+    Its tests pass as they are: change the plugin and the tests step by step to what you want.
+    """
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from worker.cli.plugin_package import PluginPackage  # noqa: PLC0415
+
+    try:
+        package = PluginPackage.of(name, kind)
+        place = folder or Path(package.name)
+        package.write(place)
+    except (ConnectError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{place} has a {kind}, {package.class_name}, and its tests. Go on with:\n")
+    click.echo(f"  cd {place}\n  pip install --no-deps -e .\n  pytest\n\nREADME.md tells the rest.")
 
 
 @plugins.command()

@@ -91,7 +91,9 @@ def _whole(record: Document) -> Iterator[tuple[str, str]]:
         if part == "value" or record[part] is not None or schema is not None:
             # Bytes are text that stands for itself: what a record is converted from, or to.
             shown = _shown(record[part]) if f"{part}_schema" in record else _bytes(record[part])
-            yield part, shown + (f"   {_cut(schema)}" if schema else "")
+            yield part, shown
+            if schema is not None:
+                yield f"{part} schema", _cut(schema)
     for name, value in _headers(record).items():
         yield f"header {name}", _shown(value)
 

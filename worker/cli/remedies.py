@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 __all__ = ["Mistake", "mistakes_of", "mistakes_text"]
 
+_LIKE: Final = 0.6
+_ALMOST: Final = 0.1
 _NOT_FOUND: Final = re.compile(r"Class .* could not be found")
 _NULL_TWICE: Final = re.compile(r"Invalid value null for configuration .*")
 _FIRST_SENTENCE: Final = re.compile(r"(.+?[.;])(?:\s|$)", re.DOTALL)
@@ -29,6 +31,10 @@ _RULES: Final = (
         r"Add \1 to predicates, and set predicates.\1.type.",
     ),
     (re.compile(r"The DLQ topic '(.+?)' may not be"), r"Give the dead letters a topic of their own."),
+    (
+        re.compile(r"The '.*' policy does not allow"),
+        "Remove it, or have connector.client.config.override.policy of the worker allow it.",
+    ),
     (
         re.compile(r"does not have exactly-once source support enabled"),
         "Set exactly.once.source.support=enabled in the worker's file, or exactly.once.support=requested here.",
@@ -87,13 +93,15 @@ def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _nearest(error: str, known: list[str]) -> str:
-    """The plugins whose simple names are most like what was written."""
-    written = _simple(error.partition("Class ")[2].partition(" could not be found")[0])
-    simple = {_simple(name): name for name in known}
-    near = get_close_matches(written.lower(), [name.lower() for name in simple], n=3, cutoff=0.5)
-    names = [name for name in simple if name.lower() in near]
+    """The plugins whose simple names are most like what was written, the likest first."""
+    written = _simple(error.partition("Class ")[2].partition(" could not be found")[0]).lower()
+    likeness = {name: SequenceMatcher(None, written, name.lower()).ratio() for name in map(_simple, known)}
+    best = max(likeness.values(), default=0.0)
+    near = [name for name, like in likeness.items() if like >= max(_LIKE, best - _ALMOST)]
     there_are = "`sluice plugins list` lists the plugins there are."
-    return f"Did you mean {' or '.join(names)}? {there_are}" if names else there_are
+    if not near:
+        return there_are
+    return f"Did you mean {' or '.join(sorted(near, key=likeness.__getitem__, reverse=True)[:3])}? {there_are}"
 
 
 def _simple(name: str) -> str:

@@ -73,7 +73,7 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     if isinstance(report, messages.Refused):
         raise click.ClickException(report.message)
     assert isinstance(report, messages.PreviewEnded)
-    document = {"records": shown, "end": report.reason, "failed": report.failed}
+    document = {"records": shown, "end": report.reason, "failed": report.failed, "trace": report.trace}
     print_document(document, output, lambda: _end(len(shown), report))
     if report.failed or any("error" in step for record in shown for step in record["steps"]):
         raise SystemExit(_FAILED)

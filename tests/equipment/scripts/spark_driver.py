@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import confluent_kafka
 from confluent_kafka import Consumer
+from pyspark.java_gateway import launch_gateway
 
 from connect.bulk import OffsetRange
 from connect.crash import crash_point
@@ -39,6 +40,14 @@ class Context:
         return False
 
 
+def stop_leftover() -> None:
+    """Stop what a killed driver has left in the Java that all of them share: there can be one context in it."""
+    contexts = getattr(getattr(launch_gateway().jvm.org.apache.spark, "SparkContext$"), "MODULE$")
+    left = contexts.getActive()
+    if left.isDefined():
+        left.get().stop()
+
+
 def main() -> None:
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]
@@ -51,6 +60,8 @@ def main() -> None:
         )[1]
         for number in partitions
     }
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        stop_leftover()
     task = SparkSinkTask(SparkSinkConfig.parse(props), context)
     task.start()
     positions = {tp: task.committed().get(tp, 0) for tp in ends}

@@ -298,7 +298,7 @@ _CONSUMER: dict[str, Decision] = {
     ),
     "check.crcs": _same("check.crcs", boolean),
     "client.rack": _same("client.rack"),
-    "default.api.timeout.ms": HandledByWorker("how long a call to the broker may take"),
+    "default.api.timeout.ms": Ignored("the worker's calls to the broker have limits of their own"),
     "enable.auto.commit": _same("enable.auto.commit", boolean),
     "exclude.internal.topics": Combined(("topic.blacklist",), "true: __consumer_offsets and the like"),
     "fetch.max.bytes": _same("fetch.max.bytes", integer(1000, 2_147_483_135)),
@@ -335,8 +335,10 @@ _CONSUMER: dict[str, Decision] = {
 
 _ADMIN: dict[str, Decision] = {
     "bootstrap.controllers": Refused("Controllers are not talked to directly: set bootstrap.servers"),
-    "default.api.timeout.ms": HandledByWorker("how long a call to the broker may take"),
-    "retries": Ignored("a call is tried again until default.api.timeout.ms is over"),
+    "default.api.timeout.ms": HandledByWorker(
+        "how long a worker waits for a broker at its start, 30000 by default; other calls have limits of their own"
+    ),
+    "retries": Ignored("a call is tried again until its time is over"),
 }
 
 CLIENT_KEYS: Mapping[ClientKind, Mapping[str, Decision]] = {

@@ -6,9 +6,13 @@ a source's plugin does in ``start`` and ``poll`` it does here too; its ``commit`
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from connect.chain.tolerance import Tolerance
 from connect.errors import ConnectError
@@ -25,6 +29,9 @@ from worker.supervisor.messages import messages
 
 __all__ = ["preview"]
 
+_GRACE: Final = 3.0
+"""How long a call of the plugin may last when the time is up."""
+
 
 def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
     """Send each record as it comes, and tell at the end why there are no more.
@@ -35,6 +42,19 @@ def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction
     assembly.hide_secrets()
     assembly.check_spark()
     deadline = time.monotonic() + inquiry.seconds
+    hangs = threading.Timer(inquiry.seconds + _GRACE, _tell_of_hang, (link, redaction, threading.get_ident()))
+    hangs.daemon = True
+    hangs.start()
+    try:
+        return _previewed(inquiry, link, assembly, deadline)
+    finally:
+        hangs.cancel()
+
+
+def _previewed(
+    inquiry: messages.PreviewConnector, link: Link, assembly: Assembly, deadline: float
+) -> messages.PreviewEnded:
+    redaction = assembly.redaction
     # A stage that fails is shown at once: what may succeed later is not waited for.
     policy = replace(assembly.config.error_policy, retry_timeout=0)
     tolerance = Tolerance(policy, (), lambda _: False)
@@ -48,6 +68,14 @@ def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction
         return _ended(lambda: source.run(inquiry.records, deadline), redaction)
     sink = SinkPreview(assembly, tolerance, documents, show)
     return _ended(lambda: sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning), redaction)
+
+
+def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
+    """End the preview of a plugin that does not return; its process is ended by whoever asked."""
+    frame = sys._current_frames().get(thread)
+    trace = redaction.told("".join(traceback.format_stack(frame))) if frame is not None else None
+    reason = f"the plugin has not returned {_GRACE:g} s after the time was up (--timeout); it is where the trace ends"
+    link.send(messages.PreviewEnded(reason, trace, failed=True))
 
 
 def _ended(run: Callable[[], str], redaction: Redaction) -> messages.PreviewEnded:

@@ -175,6 +175,12 @@ class Subscription:
             self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
         elif error.fatal() or error.code() in _FATAL:
             raise KafkaException(error)
+        elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            logger.warning(
+                "Topic %s does not exist; the sink waits until it does. Create it, start what writes to it, or correct "
+                "the key topics.",
+                message.topic(),
+            )
         else:
             logger.warning("The consumer reports: %s", error.str())
 

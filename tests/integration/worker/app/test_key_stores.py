@@ -114,7 +114,7 @@ def test_records_go_through_a_broker_that_knows_its_clients_by_certificate(
 
 def test_a_worker_without_a_certificate_does_not_start(worker: MakeWorker, stores: Path) -> None:
     tls = {key: value for key, value in settings(stores, "p12").items() if not key.startswith("ssl.keystore")}
-    refused = worker(DistributedWorker, tls)
+    refused = worker(DistributedWorker, tls | {"default.api.timeout.ms": "2000"})
     assert refused.wait() == 2
     assert "Check that a broker answers" in refused.log()
 

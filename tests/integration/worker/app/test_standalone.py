@@ -195,7 +195,7 @@ def test_an_unknown_class_is_refused_with_what_there_is(standalone: MakeWorker) 
 
 
 def test_a_worker_without_its_broker_or_keys_does_not_start(tmp_path: Path) -> None:
-    unreachable = StandaloneWorker(tmp_path / "a", "127.0.0.1:1")
+    unreachable = StandaloneWorker(tmp_path / "a", "127.0.0.1:1", default_api_timeout_ms="1000")
     assert unreachable.run() == 2
     assert "Failed to connect to and describe Kafka cluster" in unreachable.log()
     incomplete = StandaloneWorker(tmp_path / "b", "127.0.0.1:1", value_converter="")

@@ -158,6 +158,7 @@ PATTERNS = [
     r".\\\.",
     "",
     "abc?",
+    "[ab]+?c{1,2}?d??",
     "(a(b(c|d){2}){1,3}|\\s\\S\\W\\D)",
 ]
 
@@ -182,7 +183,26 @@ def test_any_text_is_a_regex_that_is_followed_or_refused(regex: str) -> None:
 
 @pytest.mark.parametrize(
     "regex",
-    ["(", ")", "[", "[]", "a{2,1}", "a{99999}", "(a{100}){200}", "*", r"\b", "(?=a)", "a{", "^a", "\\", "x{1,y}"],
+    [
+        "(",
+        ")",
+        "[",
+        "[]",
+        "[^]",
+        "a**",
+        "a+*",
+        "a{2}{3}",
+        "a{2,1}",
+        "a{99999}",
+        "(a{100}){200}",
+        "*",
+        r"\b",
+        "(?=a)",
+        "a{",
+        "^a",
+        "\\",
+        "x{1,y}",
+    ],
 )
 def test_a_regex_that_is_not_known_is_refused(regex: str) -> None:
     with pytest.raises(SchemaError, match="No texts can be made of the regex"):

@@ -1,0 +1,26 @@
+"""Starts Spark's Java for drivers that come and go, and ends with its input.
+
+python spark_java.py '{"spark.master": ...}'
+
+It writes a line of JSON: the environment in which a driver finds it, instead of starting a Java of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from connectors.spark.session import start_session
+
+
+def main() -> None:
+    spark = start_session(json.loads(sys.argv[1]), "java")
+    found = spark.sparkContext._gateway.gateway_parameters  # type: ignore[union-attr]
+    spark.stop()
+    environ = {"PYSPARK_GATEWAY_PORT": str(found.port), "PYSPARK_GATEWAY_SECRET": found.auth_token}
+    print(json.dumps(environ), flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

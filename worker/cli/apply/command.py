@@ -1,0 +1,181 @@
+"""``sluice apply``: makes the connectors of a cluster those that the files of a folder describe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.output import Output, output_option, print_document
+
+if TYPE_CHECKING:
+    from rest.client import RestClient
+    from worker.cli.apply.plan import Existing, Planned
+
+__all__ = ["apply"]
+
+_CHANGES: Final = 3
+"""The exit status of a dry run that finds something to do."""
+
+_REFUSED: Final = 1
+_REBALANCED: Final = 60.0
+_AGAIN: Final = 1.0
+_STATE_CHANGES: Final = {"RUNNING": "resume", "PAUSED": "pause", "STOPPED": "stop"}
+
+
+@click.command()
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--prune", is_flag=True, help="Delete the connectors of the cluster that no file describes.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@output_option
+@url_option
+def apply(folder: Path, prune: bool, dry_run: bool, output: Output, url: str) -> None:
+    """Make the connectors of a cluster those that the files in FOLDER describe, and show what changes.
+
+    A file (.properties, .json, .yaml) holds the configuration of a connector, or, in JSON and YAML, its name, config
+    and state: running, paused or stopped. Without a state the connector is left in the one it has. All configurations
+    that are new or changed are validated before the first is written.
+
+    Exit status: 0 done, or nothing to do; 1 refused, 2 wrong usage, 3 a dry run has found changes.
+    """
+    from connect.errors import ConnectError  # noqa: PLC0415 - only this command needs it
+    from worker.cli.apply.folder import read_folder  # noqa: PLC0415
+    from worker.cli.apply.plan import plan, plan_text  # noqa: PLC0415
+
+    try:
+        desired = read_folder(folder)
+    except ConnectError as error:
+        raise click.ClickException(str(error)) from error
+    if prune and not desired:
+        raise click.ClickException(
+            f"{folder} describes no connector, so --prune would delete all of them. Delete them by name, with "
+            "`sluice connectors delete`."
+        )
+    client = client_of(url)
+    with refusals_shown(client):
+        planned = plan(desired, _existing(client), prune=prune)
+        secret_keys = _validated(client, planned)
+    documents = [item.document(secret_keys.get(item.name, ())) for item in planned]
+    print_document(documents, output, lambda: plan_text(planned, secret_keys))
+    changing = [item for item in planned if item.changes_something]
+    if dry_run:
+        raise SystemExit(_CHANGES if changing else 0)
+    refused = [item.name for item in changing if not _done(client, item)]
+    if refused:
+        raise click.ClickException(f"{len(refused)} of {len(changing)} changes were refused: {', '.join(refused)}")
+    if output is Output.TABLE and changing:
+        click.echo(f"{len(changing)} {'connector' if len(changing) == 1 else 'connectors'} changed.")
+
+
+def _existing(client: RestClient) -> dict[str, Existing]:
+    from worker.cli.apply.plan import Existing  # noqa: PLC0415 - see above
+
+    found: Mapping[str, Any] = client.get("/connectors?expand=info&expand=status")
+    return {
+        name: Existing(name, views["info"]["config"], (views.get("status") or {}).get("connector", {}).get("state"))
+        for name, views in found.items()
+        if "info" in views
+    }
+
+
+def _validated(client: RestClient, planned: Iterable[Planned]) -> dict[str, set[str]]:
+    """The secret keys of the connectors whose configuration is to be written; mistakes in any end the command."""
+    from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
+    from worker.cli.remedies import Mistake, mistakes_of, mistakes_text  # noqa: PLC0415
+
+    secret_keys: dict[str, set[str]] = {}
+    wrong: list[str] = []
+    for item in planned:
+        if item.desired is None or item.action is Action.NONE:
+            continue
+        try:
+            infos = _infos(client, item.desired.config)
+        except click.ClickException as error:
+            mistakes = [Mistake(("connector.class",), error.message)]
+        else:
+            mistakes = mistakes_of(infos)
+            secret_keys[item.name] = _passwords(infos)
+        if mistakes:
+            wrong.append(f"{item.desired.file} ({item.name}):\n{mistakes_text(mistakes)}")
+    if wrong:
+        count = f"{len(wrong)} {'file has' if len(wrong) == 1 else 'files have'} mistakes; nothing was changed."
+        click.echo("\n".join([*wrong, f"Error: {count}"]), err=True)
+        raise SystemExit(_REFUSED)
+    return secret_keys
+
+
+def _infos(client: RestClient, config: Mapping[str, str]) -> dict[str, Any]:
+    from rest.client import RestError  # noqa: PLC0415 - see above
+    from rest.http.paths import escaped  # noqa: PLC0415
+
+    name = config.get("connector.class", "").strip()
+    if not name:
+        raise click.ClickException('Missing required configuration "connector.class" which has no default value.')
+    try:
+        infos: dict[str, Any] = client.put(f"/connector-plugins/{escaped(name)}/config/validate", config)
+    except RestError as error:
+        if error.status == HTTPStatus.BAD_REQUEST:
+            raise click.ClickException(str(error)) from error
+        raise
+    return infos
+
+
+def _passwords(infos: Mapping[str, Any]) -> set[str]:
+    definitions = (config["definition"] for config in infos["configs"])
+    return {definition["name"] for definition in definitions if definition and definition["type"] == "PASSWORD"}
+
+
+def _done(client: RestClient, item: Planned) -> bool:
+    """Do what is planned for one connector; a refusal is shown, and does not keep the others from being done."""
+    from rest.client import RestError  # noqa: PLC0415 - see above
+
+    try:
+        for step in _steps(client, item):
+            _once_balanced(step)
+    except RestError as error:
+        click.echo(f"{item.action.value if item.changes else 'state'} {item.name} was refused: {error}", err=True)
+        return False
+    return True
+
+
+def _steps(client: RestClient, item: Planned) -> list[Callable[[], object]]:
+    from worker.cli.apply.plan import Action  # noqa: PLC0415 - see above
+
+    path = client.connector_path
+    if item.action is Action.DELETE:
+        return [lambda: client.delete(path(item.name))]
+    assert item.desired is not None
+    config = dict(item.desired.config)
+    if item.action is Action.CREATE:
+        state = {"initial_state": item.state_after} if item.state_after else {}
+        return [lambda: client.post("/connectors", {"name": item.name, "config": config, **state})]
+    steps: list[Callable[[], object]] = []
+    if item.action is Action.UPDATE:
+        steps.append(lambda: client.put(path(item.name, "config"), config))
+    if item.state_after is not None:
+        change = _STATE_CHANGES[item.state_after]
+        steps.append(lambda: client.put(path(item.name, change)))
+    # A connector that is to be halted is halted first: its new configuration shall not run.
+    return steps if item.state_after == "RUNNING" else steps[::-1]
+
+
+def _once_balanced(step: Callable[[], object]) -> None:
+    """Do a step, again while the cluster shares its work out anew (409), for a minute at most."""
+    from rest.client import RestError  # noqa: PLC0415 - see above
+
+    deadline = time.monotonic() + _REBALANCED
+    while True:
+        try:
+            step()
+        except RestError as error:
+            passes = error.status == HTTPStatus.CONFLICT and "already exists" not in str(error)
+            if not passes or time.monotonic() >= deadline:
+                raise
+            time.sleep(_AGAIN)
+        else:
+            return
