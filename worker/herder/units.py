@@ -101,16 +101,21 @@ class Units:
     def _hangs(self, notice: Hangs) -> None:
         """Show in which call a unit is stuck, or that it goes on."""
         unit, hanging, context = notice.unit, notice.hanging, {"context": str(notice.unit)}
-        running = self._running[unit]
+        running = self._running.get(unit)
+        if running is None:
+            return
         if hanging is not None:
             told = not_returned(hanging.method, hanging.seconds, hanging.line)
             logger.warning("%s\n%s", told, hanging.trace, extra=context)
         elif running.hanging is not None:
             logger.info("%s goes on", running.hanging.method, extra=context)
         self._running[unit] = replace(running, hanging=_shown(hanging))
-        status = self._statuses.of(unit)
-        if status is not None and running.phase is not Phase.STOPPING and self._statuses.is_ours(status):
-            self._put_status(unit, status.state, status.trace, drained=status.drained)
+        if running.phase is Phase.STOPPING:
+            return
+        begins = State.RESTARTING if unit in self._restarting else State.UNASSIGNED
+        state, before = _STATES.get(running.phase, begins), self._statuses.of(unit)
+        trace = before.trace if before is not None and state is State.RESTARTING else None
+        self._put_status(unit, state, trace, drained=before is not None and before.drained)
 
     def _changed(self, change: Changed) -> None:
         unit = change.unit

@@ -58,7 +58,8 @@ def _stream(raw: io.RawIOBase) -> io.TextIOWrapper:
 
 
 def _print_plainly() -> None:
-    """Print past the pipe: it belongs to the process that was forked."""
+    """Print past the pipe, and crash as others do: pipe and stacks belong to the process that this was forked from."""
+    faulthandler.disable()
     sys.stdout, sys.stderr = (_stream(io.FileIO(number, "w", closefd=False)) for number in (1, 2))
 
 

@@ -24,7 +24,7 @@ _INFO: Final = 20
 _CHUNK: Final = 64 * 1024
 _MOST_CHUNKS: Final = 64
 _LONGEST_LINE: Final = 8 * 1024
-_LONGEST_STACKS: Final = 32 * 1024
+_MOST_STACK_LINES: Final = 1000
 _SILENT: Final = re.compile(r"Timeout \((\d+):(\d\d):(\d\d(?:\.\d+)?)\)!$")
 _FATAL: Final = "Fatal Python error: "
 _OF_STACKS: Final = re.compile("$|  |Thread |Current thread|Extension modules: |Stack |Python runtime")
@@ -59,7 +59,6 @@ class Output:
         os.set_blocking(descriptor, False)
         self._descriptor: int | None = descriptor
         self._lines = Lines()
-        self._silent_for: float | None = None
         self._stacks: list[str] = []
         self.crash: str | None = None
         """What the interpreter wrote when it died of a signal, with the stacks of its threads."""
@@ -107,22 +106,26 @@ class Output:
 
     def _take(self, lines: Iterator[str]) -> Iterator[Report]:
         for line in lines:
-            if line.startswith(_FATAL):
+            silent = _SILENT.match(line)
+            if silent is not None or line.startswith(_FATAL):
                 yield from self._stacks_end()
-                self.crash = line
-            elif (silent := _SILENT.match(line)) is not None:
-                yield from self._stacks_end()
-                hours, minutes, seconds = silent.groups()
-                self._silent_for = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-            elif self.crash is not None and _OF_STACKS.match(line):
-                self.crash = f"{self.crash}\n{line}"[:_LONGEST_STACKS]
-            elif self._silent_for is not None and _OF_STACKS.match(line):
+                self._stacks = [line]
+            elif self._stacks and len(self._stacks) < _MOST_STACK_LINES and _OF_STACKS.match(line):
                 self._stacks.append(line)
-            elif line.strip():
-                yield messages.LogRecord(OUTPUT, _INFO, time.time(), line)
+            else:
+                yield from self._stacks_end()
+                if line.strip():
+                    yield messages.LogRecord(OUTPUT, _INFO, time.time(), line)
 
     def _stacks_end(self) -> Iterator[Report]:
-        """The report of a silence, once all of it is there: when the next begins."""
-        if self._silent_for is not None:
-            yield messages.Silent(self._silent_for, "\n".join(self._stacks)[:_LONGEST_STACKS])
-        self._silent_for, self._stacks = None, []
+        """Note a crash, or report a silence, once all of its stacks are there: when something else follows."""
+        if not self._stacks:
+            return
+        first, *rest = self._stacks
+        self._stacks = []
+        if (silent := _SILENT.match(first)) is None:
+            self.crash = "\n".join([first, *rest]).rstrip()
+        else:
+            hours, minutes, seconds = silent.groups()
+            lasted = int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+            yield messages.Silent(lasted, "\n".join(rest).rstrip())

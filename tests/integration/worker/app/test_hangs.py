@@ -18,7 +18,7 @@ from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker, runs
 
 PLUGINS = Path(equipment.__file__).parent / "trapping"
-PATIENCE = 60.0
+PATIENCE = 120.0
 ENOUGH = 20
 
 

@@ -12,10 +12,11 @@ from worker.herder.cluster.publishing import Publishing
 from worker.herder.settings import Stores, WorkerSettings
 from worker.herder.units import Units
 from worker.stores.config.store import MemoryConfigStore
-from worker.stores.status.store import MemoryStatusStore, State, Status
+from worker.stores.status.store import Hang, MemoryStatusStore, State, Status
 from worker.supervisor.lifecycle import Phase
+from worker.supervisor.messages.hangs import Hanging
 from worker.supervisor.messages.messages import Command, Fail, RunConnector, RunTask
-from worker.supervisor.supervisor import Changed
+from worker.supervisor.supervisor import Changed, Hangs
 from worker.unit import Unit
 
 TASK = Unit("c", 0)
@@ -156,3 +157,43 @@ def test_the_status_of_a_task_that_ends_here_stays_until_it_has_ended(worker: Wo
     worker.reconcile()
     worker.become(Phase.GONE)
     assert TASK not in worker.statuses.statuses()
+
+
+HANGING = Hanging("put", 61.0, 0.0, "bad.py:22", "Stack: ...")
+
+
+def state(worker: Worker) -> tuple[State, str | None]:
+    """The state of the task, and the line in which it hangs."""
+    status = worker.statuses.statuses()[TASK]
+    return status.state, None if status.hanging is None else status.hanging.line
+
+
+def test_a_call_that_hangs_is_in_the_status_whatever_the_state_until_it_goes_on(
+    worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.units.heard(Hangs(TASK, HANGING))
+    assert state(worker) == (State.UNASSIGNED, "bad.py:22"), "it hangs in start"
+    worker.units.heard(Hangs(TASK, None))
+    worker.become(Phase.RUNNING)
+    assert state(worker) == (State.RUNNING, None)
+    worker.units.heard(Hangs(TASK, HANGING))
+    hang = worker.statuses.statuses()[TASK].hanging
+    assert hang == Hang("put", "1970-01-01T00:00:00Z", "bad.py:22", "Stack: ...")
+    worker.become(Phase.PAUSED)
+    assert state(worker) == (State.PAUSED, "bad.py:22")
+    worker.units.heard(Hangs(TASK, None))
+    assert state(worker) == (State.PAUSED, None)
+    assert "put has not returned for 61 s: bad.py:22\nStack: ..." in caplog.text
+
+
+def test_what_has_failed_or_ended_hangs_no_more(worker: Worker) -> None:
+    worker.become(Phase.RUNNING)
+    worker.units.heard(Hangs(TASK, HANGING))
+    worker.become(Phase.FAILED)
+    assert state(worker) == (State.FAILED, None)
+    worker.units.restart([TASK])
+    worker.units.heard(Hangs(TASK, HANGING))
+    assert state(worker) == (State.RESTARTING, None), "a process that is ending writes no status"
+    worker.become(Phase.GONE)
+    worker.units.heard(Hangs(TASK, HANGING))
+    assert state(worker) == (State.RESTARTING, None)

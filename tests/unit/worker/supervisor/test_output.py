@@ -84,14 +84,25 @@ def test_the_end_does_not_wait_for_others_who_hold_the_pipe(pipe: Pipe) -> None:
 
 def test_silence_is_reported_when_all_of_its_stacks_are_there(pipe: Pipe) -> None:
     assert pipe.write(f"Timeout (0:01:30)!\n{STACKS}") == []
-    assert texts(pipe.write("printed meanwhile\n")) == ["printed meanwhile"]
-    (silent,) = pipe.write(f"Timeout (0:00:00.250000)!\n{STACKS}")
+    silent, *printed = pipe.write("printed later\n  indented\n")
     assert isinstance(silent, messages.Silent)
     assert silent.seconds == 90
     assert hang_place(silent.stacks) == ("poll", "bad.py:22")
+    assert texts(printed) == ["printed later", "  indented"]
+    assert pipe.write(f"Timeout (0:00:01)!\n{STACKS}") == []
+    (silent,) = pipe.write(f"Timeout (0:00:00.250000)!\n{STACKS}")
+    assert isinstance(silent, messages.Silent)
+    assert silent.seconds == 1
     (silent,) = pipe.end()
     assert isinstance(silent, messages.Silent)
     assert silent.seconds == 0.25
+
+
+def test_what_looks_like_stacks_for_ever_is_printed(pipe: Pipe) -> None:
+    assert pipe.write("Timeout (0:01:30)!\n") == []
+    said = pipe.write("  x\n" * 2_000)
+    assert isinstance(said[0], messages.Silent)
+    assert len(texts(said[1:])) == 1_001
 
 
 def test_a_crash_is_kept(pipe: Pipe) -> None:
