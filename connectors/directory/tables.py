@@ -12,7 +12,6 @@ from connectors.directory.bookmark import Bookmark, RowOffsets
 from connectors.directory.config import DirectorySourceConfig, FileFormat, FineTimes
 from connectors.directory.content import file_errors
 from connectors.directory.delimited import schema_name
-from connectors.directory.formats.avro import AvroTable
 from connectors.directory.formats.table import Block, Table
 from connectors.directory.listing import SourceFile
 from connectors.directory.reader import MalformedRow, Rows
@@ -49,6 +48,9 @@ def table_rows(
 def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Table:
     """The rows of a file in one of the formats of tables."""
     if form is FileFormat.AVRO:
+        # The schemas of the Avro converter take a while to load.
+        from connectors.directory.formats.avro import AvroTable  # noqa: PLC0415 - as above
+
         return AvroTable(path, config.record_max_bytes)
     name, as_numbers = schema_name(config.topic), config.fine_times is FineTimes.NUMBER
     try:
