@@ -65,6 +65,7 @@ class Reading:
         self._direction = config.http_response_list_order_direction.upper()
         self._filters = config.record_filter != _EVERYTHING and self._items.has_fields
         self._end = config.http_paging_end
+        self._has_warned = False
         self._is_conditional = (
             config.http_conditional
             and config.http_paging == "none"
@@ -124,6 +125,12 @@ class Reading:
 
     def _contents(self, content: Any) -> _Contents:
         items = self._list.each(content)
+        if not items and content is not None and not self._has_warned and self._list.first(content) is None:
+            self._has_warned = True
+            _log.warning(
+                "The answer has nothing at %s: see http.response.list.pointer, unless the list is empty.",
+                self._list.text,
+            )
         newest_first = self._is_newest_first(items)
         ordered = items[::-1] if newest_first else items
         return _Contents(ordered, [fingerprint(item) for item in ordered], newest_first)

@@ -245,6 +245,15 @@ def test_a_body_that_is_no_json_is_asked_for_again_but_not_for_ever(body: bytes)
         Life(config_of(), lambda _: Response(200, {}, body, URL)).run()
 
 
+def test_a_list_that_is_not_where_it_should_be_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    config = config_of(http_response_list_pointer="/itmes")
+    assert Life(config, lambda _: answer({"items": [1]})).run(readings=3).records == []
+    assert caplog.text.count("The answer has nothing at /itmes: see http.response.list.pointer") == 1
+    caplog.clear()
+    Life(config, lambda _: answer({"itmes": []})).run()
+    assert caplog.text == ""
+
+
 def test_long_polling_asks_again_at_once() -> None:
     outcomes: list[Outcome] = [TimedOutError("silence"), answer([1]), Response(204, {}, b"", URL), answer([2])]
     config = config_of(http_long_polling="true")
