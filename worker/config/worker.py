@@ -199,7 +199,7 @@ class WorkerConfig(Config):
         default=(),
         importance=MEDIUM,
         doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides "
-        "those that are known to be harmless. Some options load code, run SQL or name files of the worker.",
+        "those known to be harmless. Some options load code, run SQL or name files of the worker.",
     )
     connector_datagen_allowed_paths: tuple[str, ...] = option(
         default=(),

@@ -20,7 +20,8 @@ from connect.config import (
 )
 from connect.errors import ConfigError
 from connectors.jdbc.config import ConnectionConfig
-from connectors.jdbc.connection import dialect_of, missing_package
+from connectors.jdbc.connection import dialect_of
+from connectors.jdbc.drivers import missing_package
 from connectors.jdbc.dialects.values import parse_zone
 
 __all__ = ["Delivery", "InsertMode", "JdbcSinkConfig", "KeyMode", "NestedValues"]
@@ -261,16 +262,11 @@ class JdbcSinkConfig(ConnectionConfig):
         from connectors.jdbc.sink.writers import writer_class  # noqa: PLC0415 - writers need this module
 
         try:
-            address = self.address
-        except ValueError:
-            return
-        if (missing := missing_package(address)) is not None:
-            yield ConfigRuleError(missing, "connection.url")
-            return
-        try:
+            if missing_package(self.address.driver) is not None:
+                return
             dialect = dialect_of(self)
-        except LookupError as error:
-            yield ConfigRuleError(str(error), "dialect.name" if self.dialect_name else "connection.url")
+        except (ValueError, LookupError):
+            # What is wrong has been told with the other options of the connection.
             return
         try:
             writer_class(dialect.backend)
