@@ -26,7 +26,9 @@ from worker.embedded.registry.server import RegistryInfo
 
 ROWS = int(os.environ.get("SLUICE_CHAIN_ROWS", "3000"))
 
-pytestmark = pytest.mark.timeout(300 + ROWS // 1000)
+SECONDS = 120 + ROWS / 200
+
+pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
 
 TABLE = """
 CREATE TYPE mood AS ENUM ('sad', 'it''s "ok"', 'happy');
@@ -125,7 +127,7 @@ def test_the_chain_from_postgresql_to_sqlite(
             found = copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'copy'").fetchone()
             return bool(found) and copy.execute("SELECT count(*) FROM copy").fetchone()[0] == ROWS
 
-    wait_until("every row is there", arrived, 120 + ROWS / 1000)
+    wait_until("every row is there", arrived, SECONDS)
     assert worker.terminate() == 0, worker.log()
     names = ", ".join(f'"{name}"' for name in COLUMNS)
     with closing(sqlite3.connect(file)) as copy:
@@ -140,7 +142,7 @@ def test_the_chain_from_postgresql_to_postgresql(worker: StandaloneWorker, postg
     sink(worker, "chain-postgresql", topic, **postgresql.props)
     worker.start()
     count = "SELECT count(*) FROM copy"
-    wait_until("every row is there", lambda: postgresql.rows(count)[0][0] == ROWS, 120 + ROWS / 1000)
+    wait_until("every row is there", lambda: postgresql.rows(count)[0][0] == ROWS, SECONDS)
     assert worker.terminate() == 0, worker.log()
     same = "SELECT count(*) FROM everything AS a JOIN copy AS b ON a::text = b::text"
     assert postgresql.rows(same) == [(ROWS,)]

@@ -13,6 +13,8 @@ from equipment.servers.lease import Database
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 
+pytestmark = pytest.mark.timeout(600)
+
 ROWS = 4000
 _SCHEMA = {
     "type": "struct",
