@@ -21,8 +21,8 @@ from connect.config import (
 from connect.errors import ConfigError
 from connectors.jdbc.config import ConnectionConfig
 from connectors.jdbc.connection import dialect_of
-from connectors.jdbc.drivers import missing_package
 from connectors.jdbc.dialects.values import parse_zone
+from connectors.jdbc.drivers import missing_package
 
 __all__ = ["Delivery", "InsertMode", "JdbcSinkConfig", "KeyMode", "NestedValues"]
 
