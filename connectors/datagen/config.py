@@ -38,7 +38,7 @@ class DatagenConfig(Config):
         default="",
         importance=HIGH,
         doc="Path of a file with such a schema, on every worker that may run a task. The worker's key "
-        "connector.datagen.allowed.paths limits it.",
+        "datagen.allowed.paths limits it.",
     )
     quickstart: str = option(
         default="",

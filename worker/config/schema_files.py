@@ -1,4 +1,4 @@
-"""The files of schemas that connectors may have read: ``connector.datagen.allowed.paths``.
+"""The files of schemas that connectors may have read: ``datagen.allowed.paths``.
 
 The datagen connector reads the file that its configuration names, and a configuration comes from whoever reaches the
 REST API. The rule is that of the config providers, which read files likewise.
@@ -15,7 +15,7 @@ from worker.config.own_files import own_files
 
 __all__ = ["SCHEMA_PATHS_KEY", "refused_schema_file"]
 
-SCHEMA_PATHS_KEY: Final = "connector.datagen.allowed.paths"
+SCHEMA_PATHS_KEY: Final = "datagen.allowed.paths"
 
 _DATAGEN: Final = "connectors.datagen."
 _FILE: Final = "schema.filename"

@@ -201,7 +201,7 @@ class WorkerConfig(Config):
         doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides "
         "those known to be harmless. Some options load code, run SQL or name files of the worker.",
     )
-    connector_datagen_allowed_paths: tuple[str, ...] = option(
+    datagen_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
         doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
