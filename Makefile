@@ -6,9 +6,11 @@ READY := .venv/.ready
 WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
 KILLS ?= 500
-BENCHES := converters avro transforms datagen standalone spark_sink cluster race
+# How many rows `make chain` moves.
+ROWS ?= 1000000
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink cluster race
 
-.PHONY: setup demo check test chaos bench docs docs-test clean
+.PHONY: setup demo check test chaos chain bench docs docs-test clean
 
 setup: $(READY)
 
@@ -39,6 +41,10 @@ test: setup
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
 chaos: setup
 	@SLUICE_CHAOS_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/chaos
+
+# From a table of PostgreSQL by a topic to a table of SQLite and one of PostgreSQL, every value compared.
+chain: setup
+	@SLUICE_CHAIN_ROWS=$(ROWS) $(BIN)/pytest -s tests/integration/connectors/jdbc/test_jdbc_chain.py
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

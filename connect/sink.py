@@ -24,6 +24,12 @@ class ErrantRecordReporter(Protocol):
         Offsets move past it only once the report is kept. Raises when ``errors.tolerance`` is ``none``.
         """
 
+    def flush(self) -> None:
+        """Wait until all reports are kept; for sinks that keep offsets of their own, before they move these.
+
+        Raises ``RetriableError`` if that takes too long.
+        """
+
 
 class SinkConnectorContext(ConnectorContext, Protocol):
     """The services of the runtime that a sink connector can use."""

@@ -44,6 +44,9 @@ class ErrantRecords(Generic[R]):
         if not self.tolerate:
             raise ConnectError(f"Tolerance exceeded in error handler: {error}") from error
 
+    def flush(self) -> None:
+        """Do nothing: what is reported here is kept at once."""
+
 
 class TransactionEnds:
     """Records the ends of a source's transactions; ``None`` stands for the end of the next batch."""

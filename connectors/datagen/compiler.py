@@ -6,12 +6,13 @@ before one is made, and limited.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any, Final
 
-from connect.data import Schema, Type, logical
+from connect.data import Schema, Type, logical, validate
 from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError, SchemaError
 from connectors.datagen.annotations import Annotations
@@ -28,6 +29,7 @@ from connectors.datagen.generator import (
     Texts,
     Union,
     Uuids,
+    cost_of,
 )
 from connectors.datagen.numbers import Alternation, Decimals, Floats, Integers, Series
 from connectors.datagen.pattern import pattern
@@ -45,6 +47,8 @@ _LONGEST: Final = 100_000
 _LENGTH: Final = (8, 16)
 """The lengths of what has none in the schema."""
 _YEARS: Final = 130
+_LAST_FLOAT: Final = 1e15
+"""The end of a series of floating point numbers: beyond it they would soon not differ."""
 _LOGICAL: Final = {
     logical.DATE_NAME: (logical.date_from_days, (-719_162, 2_932_897), (0, _YEARS * 365)),
     logical.TIME_NAME: (logical.time_from_milliseconds, (0, 86_400_000), (0, 86_400_000)),
@@ -104,18 +108,21 @@ class Compiler:
 
     def _choice(self, avro: AvroSchema, schema: Schema, annotations: Annotations) -> Generator:
         defaults = Defaults(self._config)
+        options = annotations.options()
+        required = schema.as_required()
         try:
-            values = [defaults.value(schema.as_required(), avro, node) for node in annotations.options()]
+            values = [defaults.value(required, avro, node) for node in options]
+            for value in values:
+                validate(required, value)
         except DataError as error:
-            if isinstance(error, SchemaError):
-                raise
             raise annotations.refused("options", f"{error}; correct that one") from error
-        if schema.type is Type.STRING and not avro.symbols:
-            prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
-            values = [f"{prefix}{value}{suffix}" for value in values]
-        if avro.symbols and (unknown := set(values) - set(avro.symbols)):
+        if avro.kind == "fixed" and any(len(node) != avro.size for node in options):
+            raise annotations.refused("options", f"they must be of {avro.size} bytes")
+        if avro.kind == "enum" and (unknown := set(values) - set(avro.symbols)):
             raise annotations.refused("options", f"{min(unknown)} is no symbol of the enum")
-        return Choice(next(self._streams), values)
+        cost = cost_of(max(len(json.dumps(node)) for node in options))
+        made = Choice(next(self._streams), values, cost)
+        return self._between(made, annotations) if avro.kind == "string" else made
 
     # -- random values -------------------------------------------------------------------------------------------
 
@@ -146,7 +153,7 @@ class Compiler:
     def _enum(self, avro: AvroSchema) -> Generator:
         if not avro.symbols:
             raise SchemaError(f"The enum {avro.full_name} has no symbols: give it one.")
-        return Choice(next(self._streams), avro.symbols)
+        return Choice(next(self._streams), avro.symbols, cost_of(max(map(len, avro.symbols))))
 
     def _fixed(self, avro: AvroSchema) -> Generator:
         if avro.size > _LONGEST:
@@ -180,7 +187,6 @@ class Compiler:
         return Decimals(next(self._streams), max(low, 1 - limit), min(high, limit), scale)
 
     def _text(self, annotations: Annotations, *, is_uuid: bool = False) -> Generator:
-        prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
         made: Generator
         if annotations.has("regex"):
             made = pattern(annotations.text("regex"), lambda: next(self._streams))
@@ -188,7 +194,15 @@ class Compiler:
             made = Uuids(next(self._streams))
         else:
             made = Texts(next(self._streams), self._lengths(annotations))
-        return Converted(made, lambda text: f"{prefix}{text}{suffix}") if prefix or suffix else made
+        return self._between(made, annotations)
+
+    @staticmethod
+    def _between(inner: Generator, annotations: Annotations) -> Generator:
+        """The texts with what stands before and after them."""
+        prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
+        if not prefix and not suffix:
+            return inner
+        return Converted(inner, lambda text: f"{prefix}{text}{suffix}", cost_of(len(prefix) + len(suffix)))
 
     def _lengths(self, annotations: Annotations) -> Lengths:
         return Lengths(next(self._streams), *annotations.length(*_LENGTH, _LONGEST))
@@ -207,7 +221,8 @@ class Compiler:
         keys = annotations.keys()
         if not keys.has("options"):
             return Maps(lengths, self._text(keys), items)
-        return Maps(lengths, Choice(next(self._streams), list(map(str, keys.options()))), items)
+        names = list(map(str, keys.options()))
+        return Maps(lengths, Choice(next(self._streams), names, cost_of(max(map(len, names)))), items)
 
     def _union(self, avro: AvroSchema, schema: Schema, where: str, field: AvroField | None) -> Generator:
         present = [(index, branch) for index, branch in enumerate(avro.branches) if not is_null(branch)]
@@ -264,20 +279,19 @@ class Compiler:
             low, end = _range(schema.type if avro.kind != "string" else Type.INT64)
         default = end if found.step > 0 else low - 1
         numbers = (found.start, found.step, found.initial, default if found.restart is None else found.restart)
-        if not all(float(number).is_integer() for number in numbers):
+        if any(isinstance(number, float) and not number.is_integer() for number in numbers):
             raise annotations.refused("iteration", "its numbers must be whole")
         start, step, initial, restart = map(int, numbers)
         _check_series(annotations, (start, step, initial, restart), (low - 1, end))
         made = Series(start, step, initial, restart)
         if avro.kind == "string":
-            prefix, suffix = annotations.text("prefix"), annotations.text("suffix")
-            return Converted(made, lambda number: f"{prefix}{number}{suffix}")
+            return self._between(Converted(made, str), annotations)
         return Converted(made, convert) if convert is not None else made
 
     def _float_series(self, schema: Schema, annotations: Annotations) -> Generator:
         found = annotations.iteration()
         is_single = schema.type is Type.FLOAT32
-        end = math.copysign(1e38 if is_single else 1e300, found.step)
+        end = math.copysign(_LAST_FLOAT, found.step)
         numbers = (found.start, found.step, found.initial, end if found.restart is None else found.restart)
         start, step, initial, restart = map(float, numbers)
         _check_series(annotations, (start, step, initial, restart), (-abs(end), abs(end)))

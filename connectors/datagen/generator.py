@@ -22,6 +22,7 @@ __all__ = [
     "Texts",
     "Union",
     "Uuids",
+    "cost_of",
 ]
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -29,10 +30,16 @@ _TEXT_OF_BYTES: Final = (_LETTERS * 4).encode()
 _CHARACTERS_OF_A_VALUE: Final = 16
 
 
+def cost_of(characters: int) -> int:
+    """The cost of a text, or of bytes."""
+    return 1 + characters // _CHARACTERS_OF_A_VALUE
+
+
 class Generator(ABC):
     """Makes values of one type; equal draws make equal values.
 
-    ``cost`` is the largest number of values, with those in them, that one value is made of.
+    ``cost`` is the largest number of values, with those in them, that one value is made of. A long text counts as
+    several.
     """
 
     cost: int = 1
@@ -61,9 +68,10 @@ class Lengths:
 class Choice(Generator):
     """One of several values, each as likely as the others."""
 
-    def __init__(self, stream: int, values: Sequence[Any]) -> None:
+    def __init__(self, stream: int, values: Sequence[Any], cost: int = 1) -> None:
         self._stream = stream
         self._values = values
+        self.cost = cost
 
     def column(self, draw: Draw, count: int) -> list[Any]:
         """``count`` of the values."""
@@ -91,7 +99,7 @@ class Texts(Generator):
     def __init__(self, stream: int, lengths: Lengths) -> None:
         self._stream = stream
         self._lengths = lengths
-        self.cost = 1 + lengths.most // _CHARACTERS_OF_A_VALUE
+        self.cost = cost_of(lengths.most)
 
     def column(self, draw: Draw, count: int) -> list[str]:
         """``count`` texts."""
@@ -106,7 +114,7 @@ class Bytes(Generator):
     def __init__(self, stream: int, lengths: Lengths) -> None:
         self._stream = stream
         self._lengths = lengths
-        self.cost = 1 + lengths.most // _CHARACTERS_OF_A_VALUE
+        self.cost = cost_of(lengths.most)
 
     def column(self, draw: Draw, count: int) -> list[bytes]:
         """``count`` times bytes."""
@@ -137,10 +145,10 @@ def _uuid(digits: str) -> str:
 class Converted(Generator):
     """The values of another generator, each turned into something else."""
 
-    def __init__(self, inner: Generator, convert: Callable[[Any], Any]) -> None:
+    def __init__(self, inner: Generator, convert: Callable[[Any], Any], cost: int = 1) -> None:
         self._inner = inner
         self._convert = convert
-        self.cost = inner.cost + 1
+        self.cost = inner.cost + cost
 
     def column(self, draw: Draw, count: int) -> list[Any]:
         """``count`` converted values."""
@@ -183,7 +191,7 @@ class Records(Generator):
 
     def __init__(self, fields: Mapping[str, Generator]) -> None:
         self._fields = fields
-        self.cost = 1 + sum(field.cost for field in fields.values())
+        self.cost = sum(cost_of(len(name)) + field.cost for name, field in fields.items()) + 1
 
     def columns(self, draw: Draw, count: int) -> dict[str, list[Any]]:
         """The values of each field."""

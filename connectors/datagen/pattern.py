@@ -168,10 +168,10 @@ class _Parser:
         low, high = bounds
         if high > _LONGEST or high * max(part.longest, work) > _LONGEST:
             raise self._refused(f"it makes texts of more than {_LONGEST} characters; repeat less")
-        # A lazy quantifier has the same texts.
+        # A ? says how to search, not what matches.
         self._next("?")
-        if self._text[self._place : self._place + 1] in _QUANTIFIERS:
-            raise self._refused(f"{self._text[self._place]} follows a repetition; put that in a group, as in (?:a*)+")
+        if self._text.startswith(_QUANTIFIERS, self._place):
+            raise self._refused("what repeats is repeated; put it in parentheses")
         return _Repetition(self._new_part(), part, low, high), 1 + high * work
 
     def _bounds(self) -> tuple[int, int] | None:
@@ -236,6 +236,8 @@ class _Parser:
 
     def _class(self) -> str:
         is_negated = self._next("^")
+        if self._text.startswith("]", self._place):
+            raise self._refused("a [] has no characters; write \\] for the character")
         found: dict[str, None] = {}
         while not self._next("]"):
             first = self._member()
@@ -251,7 +253,7 @@ class _Parser:
             raise self._refused("a [] has no characters")
         characters = "".join(each for each in _PRINTABLE if each not in found) if is_negated else "".join(found)
         if not characters:
-            raise self._refused("a [^] leaves no printable ASCII character")
+            raise self._refused("a [^] has no characters left")
         return characters
 
     def _member(self) -> str:

@@ -34,7 +34,10 @@ class RecordType:
             raise SchemaError(f"Records of {avro.full_name} have no fields to make: give it some.")
         compiler = Compiler(config)
         self.schema: Schema = schema
-        self.generator: Records = compiler.record(avro, schema)
+        try:
+            self.generator: Records = compiler.record(avro, schema)
+        except OverflowError as error:
+            raise SchemaError("A number in the annotations of the schema is too large to be one.") from error
         self.unknown = compiler.unknown
         """The annotations that mean nothing."""
 

@@ -19,13 +19,14 @@ HEAD_BYTES: Final = 1024
 class Bookmark:
     """A place in a file: the byte after the last row that was read, and the rows and lines before it.
 
-    ``fingerprint`` distinguishes the file from others of the same name. ``finished`` is the size of a compressed
-    file of which this is the end: while it has that size it need not be unpacked again.
+    In a table the position is the number of rows, and there are no lines. ``fingerprint`` distinguishes the file from
+    others of the same name. ``finished`` is the size of a compressed file, or of a table, of which this is the end:
+    while it has that size it need not be unpacked again.
     """
 
     position: int = 0
     row: int = 0
-    line: int = 0
+    line: int | None = 0
     fingerprint: str = ""
     finished: int | None = None
 
@@ -46,6 +47,8 @@ class Bookmark:
             "line": self.line,
             "fingerprint": self.fingerprint,
         }
+        if self.line is None:
+            del offset["line"]
         if self.finished is not None:
             offset["finished"] = self.finished
         return offset
@@ -60,7 +63,7 @@ class RowOffsets(Sequence[Offset]):
         self,
         rows: Sequence[int],
         positions: Sequence[int],
-        lines: Sequence[int],
+        lines: Sequence[int | None],
         fingerprint: str,
         finished: int | None = None,
     ) -> None:
@@ -113,7 +116,8 @@ def check_offset(offset: Offset) -> None:
     if not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
             f"The value for the 'position' key in the offset is {position!r}: give the byte position in the file "
-            "after the last row that is not to be read again, 0 to read it from the beginning."
+            "after the last row that is not to be read again, of a table the number of rows that are not; 0 to read it "
+            "from the beginning."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,14 @@ from connect.config import (
 from connect.errors import ConfigError, SchemaError
 from connectors.directory.column_type import ColumnType, column_type
 
-__all__ = ["DirectorySourceConfig", "DirectoryTaskConfig", "FileFormat", "FinishedAction"]
+__all__ = [
+    "DirectorySourceConfig",
+    "DirectoryTaskConfig",
+    "FileFormat",
+    "FineTimes",
+    "FinishedAction",
+    "PartitionFields",
+]
 
 _TAB_NAMES: Final = ("\\t", "tab")
 
@@ -38,6 +46,29 @@ class FileFormat(StrEnum):
     TSV = "tsv"
     JSONL = "jsonl"
     TEXT = "text"
+    AVRO = "avro"
+    PARQUET = "parquet"
+    ORC = "orc"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the rows have a schema in the file itself, which is read only as a whole."""
+        return self in (FileFormat.AVRO, FileFormat.PARQUET, FileFormat.ORC)
+
+
+class FineTimes(StrEnum):
+    """The treatment of columns of times that count micro- or nanoseconds."""
+
+    REFUSE = "refuse"
+    NUMBER = "number"
+
+
+class PartitionFields(StrEnum):
+    """The treatment of folders such as year=2013."""
+
+    NONE = "none"
+    STRING = "string"
+    INFERRED = "inferred"
 
 
 class FinishedAction(StrEnum):
@@ -101,7 +132,7 @@ class DirectorySourceConfig(Config):
         default=FileFormat.AUTO,
         importance=HIGH,
         doc="The format of the files. With auto it depends on the name: .csv, .tsv, .tab, .jsonl, .ndjson, .json, .txt "
-        "or .log, each also with .gz or .zip appended; other files are skipped with a warning.",
+        "or .log, each also with .gz or .zip appended, .avro, .parquet, .orc; other files are skipped with a warning.",
     )
     header: bool = option(
         default=True,
@@ -151,6 +182,20 @@ class DirectorySourceConfig(Config):
         doc="Whether an empty value of a CSV or TSV file, quoted or not, is null. If not, it is an empty string in a "
         "column of strings and a malformed row elsewhere.",
     )
+    partition_fields: PartitionFields = option(
+        default=PartitionFields.NONE,
+        importance=MEDIUM,
+        doc="Whether folders such as year=2013 become fields of the rows in them, after their own: string, as texts; "
+        "inferred, of the type that infer.rows would find in this value. A type in types goes first. No value, and "
+        "__HIVE_DEFAULT_PARTITION__, are null. It needs recursive=true.",
+    )
+    fine_times: FineTimes = option(
+        default=FineTimes.REFUSE,
+        importance=LOW,
+        doc="What to do with times and timestamps that Parquet and ORC files count in micro- or nanoseconds, which "
+        "Connect's types lack: with refuse a value that is not whole milliseconds makes its row malformed; with number "
+        "these columns are int64, the numbers in the file.",
+    )
     encoding: str = option(
         default="utf-8", importance=LOW, validator=_ascii_encoding, doc="Character encoding of the files."
     )
@@ -159,7 +204,8 @@ class DirectorySourceConfig(Config):
         default=16 * 1024 * 1024,
         importance=LOW,
         validator=at_least(1024),
-        doc="Longest row in bytes. A file with a longer row is reported and not read any further.",
+        doc="Longest row in bytes. A file with a longer row is reported and not read any further, an Avro file with a "
+        "block of more than four times as much not at all.",
     )
     scan_interval_ms: Long = option(
         default=1000,
@@ -172,7 +218,7 @@ class DirectorySourceConfig(Config):
         importance=MEDIUM,
         validator=at_least(0),
         doc="How long a file must be unchanged to count as complete. Only then is a last row without a line end "
-        "read, a compressed file opened, and a file moved or deleted.",
+        "read, a compressed file or a table (Avro, Parquet, ORC) opened, and a file moved or deleted.",
     )
     finished_action: FinishedAction = option(
         default=FinishedAction.LEAVE,
@@ -191,10 +237,22 @@ class DirectorySourceConfig(Config):
             yield ConfigRuleError("finished.action=move needs finished.folder: name a folder", "finished.folder")
         if self.finished_folder and Path(self.finished_folder).absolute() == Path(self.path).absolute():
             yield ConfigRuleError("finished.folder must not be the same folder as path", "finished.folder")
+        if self.partition_fields is not PartitionFields.NONE and not self.recursive:
+            yield ConfigRuleError("partition.fields needs recursive=true, to read the folders", "partition.fields")
+        if self._needs_arrow and find_spec("pyarrow") is None:
+            yield ConfigRuleError(
+                "Parquet and ORC files need pyarrow, which is not installed: pip install 'sluice-connect[arrow]'",
+                "format",
+            )
         if len(set(self.columns)) < len(self.columns):
             yield ConfigRuleError("columns must not have a name twice", "columns")
         if self.quote and self.quote == (self.delimiter or ","):
             yield ConfigRuleError("quote and delimiter must be different characters", "quote")
+
+    @property
+    def _needs_arrow(self) -> bool:
+        by_name = self.format is FileFormat.AUTO and self.pattern.lower().endswith((".parquet", ".orc"))
+        return by_name or self.format in (FileFormat.PARQUET, FileFormat.ORC)
 
     @property
     def column_types(self) -> dict[str, ColumnType]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from connect.data import Schema
 from connect.errors import DataError
 from connectors.directory.column_type import ColumnType, column_type, inferred_type
-from connectors.directory.config import DirectorySourceConfig, FileFormat
+from connectors.directory.config import DirectorySourceConfig, FileFormat, PartitionFields
 from connectors.directory.layout import Parsed, parse_rows
 from connectors.directory.records import Records, quoted_cutter
 
 if TYPE_CHECKING:
     from connectors.directory.columns import ColumnReader
 
-__all__ = ["Delimited", "Dialect"]
+__all__ = ["Delimited", "Dialect", "schema_name"]
 
 
 class Dialect:
@@ -56,7 +56,7 @@ class Delimited:
     ) -> None:
         self.cut = dialect.cut
         self.schema = Schema.struct(
-            {name: each.schema for name, each in zip(names, types, strict=True)}, name=_schema_name(config.topic)
+            {name: each.schema for name, each in zip(names, types, strict=True)}, name=schema_name(config.topic)
         )
         self._names = names
         self._types = types
@@ -71,7 +71,7 @@ class Delimited:
         rows = first[1:] if config.header else first
         names = _names(config, header, rows, name)
         given = config.column_types
-        if unknown := given.keys() - set(names):
+        if (unknown := given.keys() - set(names)) and config.partition_fields is PartitionFields.NONE:
             raise DataError(
                 f"{name} has no column {min(unknown)}, which 'types' names; it has {', '.join(names)}. "
                 "Correct 'types', or exclude the file with 'pattern'."
@@ -138,7 +138,7 @@ def _names(config: DirectorySourceConfig, header: list[str] | None, rows: list[l
     return names
 
 
-def _schema_name(topic: str) -> str:
+def schema_name(topic: str) -> str:
     """The topic as a schema name that every converter allows."""
     name = re.sub(r"[^A-Za-z0-9_.]", "_", topic)
     return f"_{name}" if name[0].isdigit() else name

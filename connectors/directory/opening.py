@@ -9,12 +9,12 @@ from typing import Final
 from connect.errors import DataError
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectorySourceConfig, FileFormat
-from connectors.directory.content import Content
+from connectors.directory.content import Content, is_compressed
 from connectors.directory.delimited import Delimited, Dialect
 from connectors.directory.layout import JsonLines, Layout, TextLines
 from connectors.directory.records import Records
 
-__all__ = ["Opened", "file_format", "open_layout"]
+__all__ = ["Opened", "file_format", "is_read_whole", "open_layout"]
 
 _HEAD_BYTES: Final = 64 * 1024
 _FORMATS: Final = {
@@ -26,6 +26,9 @@ _FORMATS: Final = {
     "json": FileFormat.JSONL,
     "txt": FileFormat.TEXT,
     "log": FileFormat.TEXT,
+    "avro": FileFormat.AVRO,
+    "parquet": FileFormat.PARQUET,
+    "orc": FileFormat.ORC,
 }
 
 
@@ -43,6 +46,12 @@ def file_format(config: DirectorySourceConfig, name: str) -> FileFormat | None:
         return config.format
     plain = name.lower().removesuffix(".gz").removesuffix(".zip")
     return _FORMATS.get(plain.rpartition(".")[2])
+
+
+def is_read_whole(config: DirectorySourceConfig, name: str) -> bool:
+    """Whether a file with that name must be complete before any of it can be read."""
+    form = file_format(config, name)
+    return is_compressed(name) or (form is not None and form.is_table)
 
 
 def open_layout(config: DirectorySourceConfig, content: Content, form: FileFormat) -> Opened | None:

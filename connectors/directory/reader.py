@@ -99,7 +99,7 @@ class FileReader:
         self._place = Bookmark(
             here.position + records.consumed,
             here.row + rows,
-            here.line + records.data.count(b"\n", 0, records.consumed),
+            (here.line or 0) + records.data.count(b"\n", 0, records.consumed),
             here.fingerprint,
         )
         self._rest = self._rest[records.consumed :]
@@ -126,7 +126,7 @@ class FileReader:
         offsets = RowOffsets(
             range(start.row + 1, start.row + 1 + len(records)),
             [start.position + end for end in records.ends],
-            [start.line + line for line in records.lines],
+            [(start.line or 0) + line for line in records.lines],
             start.fingerprint,
             finished,
         )
@@ -141,7 +141,7 @@ class FileReader:
     def _malformed(
         self, records: Records, offsets: RowOffsets, start: Bookmark, index: int, reason: str
     ) -> MalformedRow:
-        line = start.line + records.first_line(index) + 1
+        line = (start.line or 0) + records.first_line(index) + 1
         text = records.raw(index).decode(self._encoding, errors="replace")
         error = DataError(f"{self._content.name}, line {line}: the row is malformed: {reason}.")
         return MalformedRow(text, offsets.bookmark(index), error)

@@ -9,10 +9,9 @@ from typing import Final
 
 from connectors.directory.bookmark import Bookmark
 from connectors.directory.config import DirectoryTaskConfig
-from connectors.directory.content import is_compressed
 from connectors.directory.finishing import FinishedFile
 from connectors.directory.listing import Listing, SourceFile
-from connectors.directory.opening import Opened, file_format
+from connectors.directory.opening import Opened, file_format, is_read_whole
 
 __all__ = ["FileState", "Share"]
 
@@ -80,9 +79,9 @@ class Share:
     def remaining_bytes(self) -> int:
         """The bytes of the files, as they were at the last look, from their last rows on.
 
-        A compressed file counts whole until it is read.
+        A compressed file, or a table, counts whole until it is read.
         """
-        return sum(_left(state) for state in self._states.values())
+        return sum(self._left(state) for state in self._states.values())
 
     def forget(self, finished: FinishedFile) -> None:
         """The file was moved or deleted: another one of its name is read from its beginning."""
@@ -104,7 +103,13 @@ class Share:
     def _is_wanted(self, state: FileState, file: SourceFile, now: float) -> bool:
         if state.is_complete or state.is_refused:
             return False
-        return not is_compressed(file.path) or file.is_settled(now, self._settle_seconds)
+        return not is_read_whole(self._config, file.name) or file.is_settled(now, self._settle_seconds)
+
+    def _left(self, state: FileState) -> int:
+        if state.is_complete or state.is_refused:
+            return 0
+        place = None if is_read_whole(self._config, state.file.name) else state.places.get(None)
+        return max(0, state.file.size - (place.position if place is not None else 0))
 
     def _has_format(self, file: SourceFile) -> bool:
         """Whether the format of a file is known; if not, warn once that it is not read (I4)."""
@@ -117,10 +122,3 @@ class Share:
                 file.path,
             )
         return False
-
-
-def _left(state: FileState) -> int:
-    if state.is_complete or state.is_refused:
-        return 0
-    place = None if is_compressed(state.file.path) else state.places.get(None)
-    return max(0, state.file.size - (place.position if place is not None else 0))

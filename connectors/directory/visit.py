@@ -6,15 +6,18 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
+from typing import TypeAlias
 
 from connect.data import Offset
 from connect.errors import DataError
 from connectors.directory.bookmark import Bookmark
-from connectors.directory.config import DirectorySourceConfig
+from connectors.directory.config import DirectorySourceConfig, FileFormat
 from connectors.directory.content import Content, file_errors, is_compressed, members
 from connectors.directory.opening import file_format, open_layout
+from connectors.directory.partitions import Partitions
 from connectors.directory.reader import FileReader, Rows
 from connectors.directory.share import FileState
+from connectors.directory.tables import table_rows
 
 __all__ = ["KeptPlace", "Visit", "source_partition", "visit"]
 
@@ -23,6 +26,11 @@ KeptPlace = Callable[[Offset], Bookmark | None]
 
 Visit = Generator[tuple[str | None, Rows], None, None]
 """The rows of one visit, each with the archive member they are from; closing it closes the file."""
+
+_Source: TypeAlias = Generator[Rows, None, bool]
+"""The rows of a part of a file; it returns whether the part was read to its end."""
+
+_Visited: TypeAlias = Generator[tuple[str | None, Rows], None, bool]
 
 _log = logging.getLogger(__name__)
 
@@ -39,27 +47,64 @@ def visit(config: DirectorySourceConfig, state: FileState, matches: Callable[[st
     Raises :class:`~connect.errors.DataError` when the file cannot be read further, and ``FileNotFoundError`` when it is
     gone.
     """
+    partitions = Partitions(config, state.file.name)
     is_complete = True
     with file_errors(state.file.path):
         parts = members(state.file.path, matches)
     for member in parts:
-        with file_errors(state.file.path):
-            content = Content(state.file.path, member)
-        with closing(content):
-            place = state.places.get(member) or (None if state.is_new else kept(source_partition(state, member)))
-            with file_errors(content.name):
-                if _is_read(content, place):
-                    continue
-                if is_compressed(content.path):
-                    content.verify()
-                reader = _reader(config, state, content, place)
-            if reader is None:
-                is_complete = False
-                continue
-            while (rows := reader.read()) is not None:
-                yield member, rows
-            is_complete = is_complete and reader.is_complete
+        place = state.places.get(member) or (None if state.is_new else kept(source_partition(state, member)))
+        form = _format(config, state, member)
+        source = _table(config, state, form, place) if form.is_table else _content(config, state, member, form, place)
+        is_complete = (yield from _of_member(source, member, partitions)) and is_complete
     state.is_complete = is_complete
+
+
+def _of_member(source: _Source, member: str | None, partitions: Partitions) -> _Visited:
+    """The rows of a part of the file, with the fields of its folders; returns whether it was read to its end."""
+    with closing(source):
+        while True:
+            try:
+                rows = next(source)
+            except StopIteration as end:
+                return bool(end.value)
+            yield member, replace(rows, column=partitions.added(rows.column))
+
+
+def _format(config: DirectorySourceConfig, state: FileState, member: str | None) -> FileFormat:
+    name = member or state.file.name
+    form = file_format(config, name)
+    if form is None:
+        raise DataError(f"{name} is not read: its name does not tell its format. Set 'format', or change 'pattern'.")
+    if form.is_table and is_compressed(state.file.path):
+        raise DataError(
+            f"{state.file.path} is not read: files of the format {form} are compressed in themselves. Unpack it, or "
+            "exclude it with 'pattern'."
+        )
+    return form
+
+
+def _table(config: DirectorySourceConfig, state: FileState, form: FileFormat, place: Bookmark | None) -> _Source:
+    yield from table_rows(config, state.file, form, place)
+    return True
+
+
+def _content(
+    config: DirectorySourceConfig, state: FileState, member: str | None, form: FileFormat, place: Bookmark | None
+) -> _Source:
+    with file_errors(state.file.path):
+        content = Content(state.file.path, member)
+    with closing(content):
+        with file_errors(content.name):
+            if _is_read(content, place):
+                return True
+            if is_compressed(content.path):
+                content.verify()
+            reader = _reader(config, state, content, form, place)
+        if reader is None:
+            return False
+        while (rows := reader.read()) is not None:
+            yield rows
+        return reader.is_complete
 
 
 def _is_read(content: Content, place: Bookmark | None) -> bool:
@@ -68,14 +113,9 @@ def _is_read(content: Content, place: Bookmark | None) -> bool:
 
 
 def _reader(
-    config: DirectorySourceConfig, state: FileState, content: Content, place: Bookmark | None
+    config: DirectorySourceConfig, state: FileState, content: Content, form: FileFormat, place: Bookmark | None
 ) -> FileReader | None:
     """A reader from that place on; ``None`` if too little of the file has been written yet."""
-    form = file_format(config, content.member or state.file.name)
-    if form is None:
-        raise DataError(
-            f"{content.name} is not read: its name does not tell its format. Set 'format', or change 'pattern'."
-        )
     if place is not None and not content.has_fingerprint(place.fingerprint):
         _log.warning("%s is not the file that was read before: reading it from the beginning.", content.name)
         place = None

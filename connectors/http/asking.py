@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from connect.errors import ConnectError, DataError
-from connectors.http.messages import Request, Response, TimedOutError
-from connectors.http.retries import Backoff, pause_asked, retry_after
+from connectors.http.client.messages import Request, Response, TimedOutError
+from connectors.http.client.retries import Backoff, pause_asked, retry_after
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Ask, Outcome, Rest, Steps, TryLater
 

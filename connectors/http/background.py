@@ -7,12 +7,15 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
 
-__all__ = ["Background", "Wait", "await_outcome"]
+__all__ = ["LOOK", "Background", "Wait", "await_outcome"]
 
 T = TypeVar("T")
 
 Wait = Callable[[float], bool]
 """Waits, and tells whether the task may go on; see ``wait`` of a task's context."""
+
+LOOK: Final = 0.001
+"""Seconds to wait in order to see whether the task is to stop: to wait for none at all does not look."""
 
 _SLICE: Final = 0.05
 _LONGEST: Final = 1.0
@@ -65,6 +68,6 @@ def await_outcome(background: Background[T], wait: Wait) -> tuple[T | None, Base
     for _ in range(round(_LONGEST / _SLICE)):
         if (found := background.outcome(_SLICE)) is not None:
             return found
-        if not wait(0):
+        if not wait(LOOK):
             return None
     return None

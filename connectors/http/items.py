@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+import orjson
+
 from connect.data import Schema, SourceRecord
+from connect.data.numerals import integer_text
 from connect.data.shown import shown
 from connect.errors import DataError
 from connect.java.date_format import DateFormat
@@ -22,6 +25,7 @@ __all__ = ["Item", "Items", "Timestamps", "fingerprint"]
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _JAVA: Final = "com.github.castorm.kafka.connect.http."
+_STRING: Final = Schema.string()
 _KEY_SCHEMA: Final = Schema.struct(
     {"key": Schema.string(optional=True, doc="HTTP Record Key")}, name=f"{_JAVA}Key", doc="Message Key"
 )
@@ -94,9 +98,8 @@ class Items:
         self._timestamps = Timestamps(config)
         self.has_fields = bool(self._keys or self._offsets or self._timestamp is not None)
 
-    def read(self, content: Any) -> Item:
+    def read(self, content: Any, mark: str = "") -> Item:
         """An item; :class:`~connect.errors.DataError` if its timestamp or a field cannot be used."""
-        mark = fingerprint(content)
         fields: dict[str, Any] = {}
         key = self._key(content)
         if key is not None:
@@ -142,8 +145,8 @@ class Items:
                 )
             case "StringKvSourceRecordMapper":
                 value = _text(value)
-        form = Schema.string() if isinstance(value, str) else None
-        keyed = None if item.key is None else Schema.string()
+        form = _STRING if isinstance(value, str) else None
+        keyed = None if item.key is None else _STRING
         return SourceRecord(self._topic, value, form, item.key, keyed, timestamp=timestamp)
 
     def _key(self, content: Any) -> str | None:
@@ -153,13 +156,23 @@ class Items:
 
 def fingerprint(content: Any) -> str:
     """What distinguishes an item from others."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    try:
+        text = orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # It has a number of more than 64 bits, half a character, or more levels than orjson goes down.
+        try:
+            text = json.dumps(content, sort_keys=True).encode()
+        except RecursionError:
+            # Then its place in the page alone tells where reading goes on.
+            return ""
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if type(value) is int:
+        return integer_text(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import DataError
+from connectors.http.client.messages import Request
 from connectors.http.json_text import json_text
-from connectors.http.messages import Request
 from connectors.http.sink_config import HttpSinkConfig
 
 __all__ = ["Job", "Outgoing", "Place", "Refused", "place_of"]

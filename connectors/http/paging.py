@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from connect.data.shown import shown
 from connect.errors import ConnectError
-from connectors.http.messages import origin, shown_address
+from connectors.http.client.messages import origin, shown_address
 from connectors.http.selection import Selection, selection
 from connectors.http.source_config import HttpSourceConfig
 

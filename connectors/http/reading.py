@@ -15,9 +15,9 @@ from typing import Any, Final
 from connect.data import SourceRecord
 from connect.errors import DataError
 from connectors.http.asking import Answer, Asking
+from connectors.http.client.messages import Request, Response
 from connectors.http.items import Item, Items, fingerprint
 from connectors.http.json_text import parse_json
-from connectors.http.messages import Request, Response
 from connectors.http.paging import Page, Paging
 from connectors.http.places import Place, Validators
 from connectors.http.requesting import Requests
@@ -45,6 +45,8 @@ class _Contents:
     """The items of a page, the oldest first."""
 
     items: Sequence[Any]
+    marks: Sequence[str]
+    """What distinguishes each item."""
     was_newest_first: bool
 
 
@@ -84,7 +86,7 @@ class Reading:
             return (yield from self._rested(self._without_records(place, answer), found=False))
         contents = self._contents(answer.content)
         page = Page(answer.response.url, answer.response.headers, answer.content, len(contents.items))
-        read = [self._read(content) for content in contents.items]
+        read = [self._read(item, mark) for item, mark in zip(contents.items, contents.marks, strict=True)]
         kept, reached = self._unseen(place, read, contents)
         after = self._paging.after(place.page, page)
         if reached and contents.was_newest_first:
@@ -123,7 +125,8 @@ class Reading:
     def _contents(self, content: Any) -> _Contents:
         items = self._list.each(content)
         newest_first = self._is_newest_first(items)
-        return _Contents(items[::-1] if newest_first else items, newest_first)
+        ordered = items[::-1] if newest_first else items
+        return _Contents(ordered, [fingerprint(item) for item in ordered], newest_first)
 
     def _is_newest_first(self, items: Sequence[Any]) -> bool:
         if self._direction != "IMPLICIT" or len(items) < 2:
@@ -134,9 +137,9 @@ class Reading:
             return False
         return first is not None and last is not None and first > last
 
-    def _read(self, content: Any) -> Item | Malformed:
+    def _read(self, content: Any, mark: str = "") -> Item | Malformed:
         try:
-            return self._items.read(content)
+            return self._items.read(content, mark)
         except DataError as error:
             return Malformed(SourceRecord(self._config.kafka_topic, content), error)
 
@@ -172,15 +175,18 @@ class Reading:
         ending: tuple[str | int | None, Page, Validators | None],
     ) -> tuple[list[_Wanted], Place]:
         """The items to publish, and the place after the page."""
-        start = _resumed(place, contents.items)
+        start = _resumed(place, contents.marks)
         wanted: list[_Wanted] = []
         current = place if start == place.index else replace(place, child=0)
-        current = replace(current, index=start, last=_mark(contents.items[start - 1]) if start else "")
+        current = replace(current, index=start, last=contents.marks[start - 1] if start else "")
         for index in range(start, len(read)):
             item, before = read[index], current
-            if isinstance(item, Item):
-                current = self._with_newest(current, item, is_behind=contents.was_newest_first)
-            current = replace(current, index=index + 1, last=_mark(contents.items[index]), child=0)
+            newest, newest_item = current.newest, current.newest_item
+            if isinstance(item, Item) and self._is_newest(current, item, is_behind=contents.was_newest_first):
+                newest, newest_item = item.fields, item.mark
+            current = replace(
+                current, newest=newest, newest_item=newest_item, index=index + 1, last=contents.marks[index], child=0
+            )
             if index in kept:
                 wanted.append(_Wanted(item, before, current))
         following = self._following(current, *ending)
@@ -188,17 +194,15 @@ class Reading:
             wanted[-1] = replace(wanted[-1], after=following)
         return wanted, following
 
-    def _with_newest(self, place: Place, item: Item, *, is_behind: bool) -> Place:
-        """The place with the fields of this record, if it is the newest so far."""
+    def _is_newest(self, place: Place, item: Item, *, is_behind: bool) -> bool:
+        """Whether a record is the newest so far, whose fields are those of the next reading."""
         if not item.fields:
-            return place
+            return False
         before = self._items.kept_moment(place.newest)
         if item.moment is not None and before is not None:
-            is_newest = item.moment >= before
-        else:
-            # Of a list with the newest first, that one is on the first page.
-            is_newest = not is_behind or place.page is None
-        return replace(place, newest=item.fields, newest_item=item.mark) if is_newest else place
+            return item.moment >= before
+        # Of a list with the newest first, that one is on the first page.
+        return not is_behind or place.page is None
 
     def _following(self, current: Place, after: str | int | None, page: Page, validators: Validators | None) -> Place:
         """The place after the last item of a page."""
@@ -288,7 +292,7 @@ def response_content(config: HttpSourceConfig, response: Response) -> Any:
         raise DataError("The answer is not UTF-8") from None
 
 
-def _resumed(place: Place, contents: Sequence[Any]) -> int:
+def _resumed(place: Place, marks: Sequence[str]) -> int:
     """How many items of the page were read before.
 
     If the item that was read last is not where it was, reading goes on after where it is now; if it is gone, the page
@@ -296,12 +300,12 @@ def _resumed(place: Place, contents: Sequence[Any]) -> int:
     """
     if not place.index:
         return 0
-    if place.index <= len(contents) and place.last in ("", _mark(contents[place.index - 1])):
+    if place.index <= len(marks) and place.last in ("", marks[place.index - 1]):
         return place.index
-    found = [index for index, content in enumerate(contents) if _mark(content) == place.last]
+    found = [index for index, mark in enumerate(marks) if mark == place.last]
     if found:
         return found[-1] + 1
-    if contents:
+    if marks:
         _log.warning("The page is not the one that was read before: reading it from its beginning.")
     return 0
 
@@ -311,6 +315,3 @@ def _is_same(item: Item | Malformed, place: Place) -> bool:
         return False
     # The Java connector, whose offsets are continued, did not keep what the record was.
     return not place.seen_item or item.mark == place.seen_item
-
-
-_mark = fingerprint

@@ -15,12 +15,13 @@ from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connect.sink import SinkConnector, SinkTask
 from connectors.http.asking import excerpt
-from connectors.http.client import HttpClient
+from connectors.http.background import LOOK
+from connectors.http.client.http_client import HttpClient
+from connectors.http.client.messages import NoAnswerError, Response
+from connectors.http.client.retries import retry_after
 from connectors.http.json_text import json_text
 from connectors.http.lanes import Lanes
-from connectors.http.messages import NoAnswerError, Response, shown_address
 from connectors.http.outgoing import Job, Outgoing, Place, Refused, place_of
-from connectors.http.retries import retry_after
 from connectors.http.sink_config import HttpSinkConfig
 from connectors.http.source import own_props
 
@@ -28,6 +29,7 @@ __all__ = ["HttpSinkConnector", "HttpSinkTask"]
 
 _log = logging.getLogger(__name__)
 _SLICE: Final = 0.05
+_LONGEST_PUT: Final = 30.0
 _GRACE: Final = 0.5
 """Seconds that are given to requests under way when the task is to stop: what is answered need not be sent again."""
 
@@ -143,13 +145,21 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
 
     def _settle(self, lanes: Lanes) -> None:
         """Send what is in the lanes, and wait for it; raises ``RetriableError`` if that takes long or must wait."""
+        started = looked = time.monotonic()
         while not lanes.is_empty or self._in_flight:
             self._send_ready(lanes)
             if not self._in_flight:
                 wait = max(0.001, (lanes.due or 0.0) - time.monotonic())
                 raise RetriableError(f"{self._why}; trying again in {wait:.1f} s.", retry_after=wait)
-            if not self._take_outcome(lanes, _SLICE) and not self.context.wait(0):
-                self._stop_early(lanes)
+            self._take_outcome(lanes, _SLICE)
+            now = time.monotonic()
+            if now - looked >= _SLICE:
+                looked = now
+                if not self.context.wait(LOOK):
+                    self._stop_early(lanes, "The task is to stop or to pause")
+            if now - started >= _LONGEST_PUT:
+                # Between two puts the consumer tells the brokers that it is alive.
+                self._stop_early(lanes, "The server takes its time")
 
     def _send_ready(self, lanes: Lanes) -> None:
         now = time.monotonic()
@@ -161,17 +171,17 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
             self._in_flight[job.place] = job
             self._senders.send(job)
 
-    def _stop_early(self, lanes: Lanes) -> None:
+    def _stop_early(self, lanes: Lanes, why: str) -> None:
         deadline = time.monotonic() + _GRACE
         while self._in_flight and (left := deadline - time.monotonic()) > 0:
             self._take_outcome(lanes, left)
-        raise RetriableError("The task is to stop or to pause; what was not answered is sent again.")
+        raise RetriableError(f"{why}; what is left of the records is sent with the next put.", retry_after=0.01)
 
-    def _take_outcome(self, lanes: Lanes, seconds: float) -> bool:
+    def _take_outcome(self, lanes: Lanes, seconds: float) -> None:
         try:
             outcome = self._senders.outcomes.get(timeout=seconds)
         except Empty:
-            return False
+            return
         job = outcome.job
         known = self._in_flight.pop(job.place, None) is job
         is_done = not known or self._judged(job, outcome)
@@ -181,7 +191,6 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                 lanes.done(job)
             else:
                 lanes.again(job, self._progress.due[job.place])
-        return True
 
     def _judged(self, job: Job, outcome: _Outcome) -> bool:
         """Whether a job is done: its records were taken, or are given up; else it is to be done again."""
@@ -222,14 +231,14 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
         for record in job.records:
             self._progress.sent.add(place_of(record))
             if self._result_topic is not None:
-                self._tell(self._result_topic, record, job.request.url, response, None)
+                self._tell(self._result_topic, record, response, None)
 
     def _give_up(self, records: Sequence[SinkRecord], reason: DataError, response: Response | None) -> None:
         """Report records as ``behavior.on.error`` says; raises if that fails the task."""
         reporter = self.context.errant_record_reporter
         for record in records:
             if self._error_topic is not None:
-                self._tell(self._error_topic, record, "", response, str(reason))
+                self._tell(self._error_topic, record, response, str(reason))
             match self.config.behavior_on_error.lower():
                 case "fail" if reporter is not None:
                     reporter.report(record, reason)
@@ -241,13 +250,12 @@ class HttpSinkTask(SinkTask[HttpSinkConfig]):
                     _log.debug("%s was not taken and is left out: %s", _shown(record), reason)
             self._progress.sent.add(place_of(record))
 
-    def _tell(self, topic: str, record: SinkRecord, url: str, response: Response | None, error: str | None) -> None:
+    def _tell(self, topic: str, record: SinkRecord, response: Response | None, error: str | None) -> None:
         """Publish an answer: where its record is, the status, the body, the error."""
         told = {
             "topic": record.original_topic,
             "partition": record.original_partition,
             "offset": record.original_offset,
-            "url": shown_address(url) if url else None,
             "status": None if response is None else response.status,
             "body": None if response is None else self._client.hide(response.body.decode("utf-8", "replace")),
             "error": error,

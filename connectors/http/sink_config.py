@@ -19,8 +19,8 @@ from connect.config import (
     option,
 )
 from connect.errors import ConfigError
-from connectors.http.client_config import TOKEN, ClientConfig, plain_url, statuses
-from connectors.http.retries import Backoff, StatusRanges, status_ranges
+from connectors.http.client.client_config import TOKEN, ClientConfig, plain_url, statuses
+from connectors.http.client.retries import Backoff, StatusRanges, status_ranges
 from connectors.http.templates import Encoding, Template, TemplateError, body_encoding
 
 __all__ = ["HttpSinkConfig"]
@@ -242,6 +242,12 @@ class HttpSinkConfig(ClientConfig):
                 yield ConfigRuleError(
                     f"{key} is not supported: change the value with a transformation, or give http.request.body.", key
                 )
+
+    def urls(self) -> Iterable[tuple[str, str]]:
+        """The keys that have URLs, and the URLs."""
+        yield from super().urls()
+        if self.http_url or self.http_api_url:
+            yield self.url_key, self.http_url or self.http_api_url or ""
 
     @property
     def is_plain(self) -> bool:

@@ -12,8 +12,9 @@ from connect.errors import ConnectError, RetriableError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.http.background import Background, await_outcome
-from connectors.http.client import HttpClient, Stream
-from connectors.http.messages import NoAnswerError, Response, shown_address
+from connectors.http.client.http_client import HttpClient, Stream
+from connectors.http.client.messages import NoAnswerError, Response, TimedOutError
+from connectors.http.items import fingerprint
 from connectors.http.places import Place, check_offset
 from connectors.http.reading import Reading
 from connectors.http.source_config import HttpSourceConfig
@@ -34,8 +35,7 @@ class HttpSourceTask(SourceTask[HttpSourceConfig]):
     """
 
     def start(self) -> None:
-        address = self.config.http_request_url.partition("?")[0].strip()
-        partition = {"url": shown_address(address)}
+        partition = _partition(self.config.http_request_url.strip())
         reader = self.context.offset_storage_reader
         # The Java connector has one source partition, without a name.
         kept = reader.offset(partition) or reader.offset({})
@@ -234,7 +234,8 @@ class _EventReader:
             return self._reading.records(part)
         stream.close()
         self._stream = None
-        if error is not None:
+        # A stream that is silent for too long may be dead: it is connected to anew like one that has ended.
+        if error is not None and not isinstance(error, TimedOutError):
             self._fail(error)
         self._rest_until = time.monotonic() + self._reading.ended()
         return ()
@@ -261,15 +262,22 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
         return ExactlyOnceSupport.UNSUPPORTED if config.http_long_polling else ExactlyOnceSupport.SUPPORTED
 
     @classmethod
-    def alter_offsets(cls, config: HttpSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+    def alter_offsets(cls, config: HttpSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:
         """Allow fields of an offset that are texts and numbers."""
         for partition, offset in offsets.items():
             parsed = json.loads(partition)
-            if parsed and "url" not in parsed:
-                raise ConnectError("Partition objects should contain the key 'url', the URL without its parameters")
+            if parsed and parsed != _partition(config.http_request_url.strip()):
+                raise ConnectError(f"The only partition is {json.dumps(_partition(config.http_request_url.strip()))}")
             if offset is not None:
                 check_offset(offset)
         return True
+
+
+def _partition(url: str) -> dict[str, str]:
+    """The source partition of a list. Its path may have a secret in it, and so is not told but distinguished."""
+    address, _, _ = url.partition("?")
+    scheme, _, rest = address.partition("://")
+    return {"url": f"{scheme}://{rest.partition('/')[0]}", "list": fingerprint(address)}
 
 
 def own_props(originals: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -22,8 +22,8 @@ from connect.config import (
 )
 from connect.errors import ConfigError
 from connect.java.date_format import DateFormat
-from connectors.http.client_config import TOKEN, ClientConfig, plain_url, statuses
-from connectors.http.retries import StatusRanges, status_ranges
+from connectors.http.client.client_config import TOKEN, ClientConfig, plain_url, statuses
+from connectors.http.client.retries import StatusRanges, status_ranges
 from connectors.http.selection import Selection, pointer_text, selection
 from connectors.http.templates import Encoding, Template, TemplateError, body_encoding
 
@@ -343,6 +343,13 @@ class HttpSourceConfig(ClientConfig):
                 "http.child.url and http.long.polling.",
                 "http.events",
             )
+
+    def urls(self) -> Iterable[tuple[str, str]]:
+        """The keys that have URLs, and the URLs."""
+        yield from super().urls()
+        yield "http.request.url", self.http_request_url
+        if self.http_child_url is not None:
+            yield "http.child.url", self.http_child_url
 
     @property
     def is_java(self) -> bool:

@@ -8,12 +8,12 @@ from typing import Any, Final
 from connect.data import NO_HEADERS, Schema, SourceRecord
 from connect.errors import ConnectError, DataError
 from connectors.http.asking import excerpt
+from connectors.http.client.messages import Request
+from connectors.http.client.retries import Backoff, retry_after
 from connectors.http.events import Event, EventParser
 from connectors.http.items import Items
 from connectors.http.json_text import parse_json
-from connectors.http.messages import Request
 from connectors.http.requesting import Requests
-from connectors.http.retries import Backoff, retry_after
 from connectors.http.source_config import HttpSourceConfig
 from connectors.http.steps import Malformed, TryLater
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 
 from connect.config import HIDDEN, HIGH, LOW, MEDIUM, Config, ConfigRuleError, Long, Password, at_least, option
 from connect.errors import ConfigError
+from connectors.jdbc.dialects.registry import dialect_class
 from connectors.jdbc.drivers import ALLOWED_DRIVERS_KEY, ALLOWED_OPTIONS_KEY, DEFAULT_DRIVERS, missing_package
 from connectors.jdbc.urls import Address, Allowed, parse_url
 
@@ -77,6 +78,11 @@ class ConnectionConfig(Config):
             wrong = str(error)
         if wrong is not None:
             yield ConfigRuleError(f"Invalid value {HIDDEN} for configuration connection.url: {wrong}", "connection.url")
+            return
+        try:
+            dialect_class(self.dialect_name or self.address.backend)
+        except LookupError as error:
+            yield ConfigRuleError(str(error), "dialect.name")
 
     @property
     def address(self) -> Address:

@@ -6,6 +6,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConnectError, RetriableError
@@ -24,6 +25,7 @@ __all__ = ["Database", "dialect_of"]
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = "10"
+_SQLITE_MAY_PASS: Final = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_FULL")
 
 Wait = Callable[[float], bool]
 """Waits so many seconds, and answers ``False`` as soon as the caller is to stop."""
@@ -107,6 +109,8 @@ class Database:
 
     def _connected(self) -> Connection:
         for attempt in range(1, self._attempts + 1):
+            if self._reads and self.address.is_file and not Path(self.address.database).is_file():
+                raise ConnectError(f"There is no file {self.address.database}: correct connection.url, or create it.")
             try:
                 connection = self._engine.connect()
             except Exception as error:
@@ -132,6 +136,8 @@ class Database:
         dbapi = self._engine.dialect.loaded_dbapi
         if getattr(error, "connection_invalidated", False):
             return True
+        if (name := getattr(cause, "sqlite_errorname", None)) is not None:
+            return str(name).startswith(_SQLITE_MAY_PASS)
         return isinstance(cause, dbapi.OperationalError | dbapi.InterfaceError)
 
 
@@ -188,7 +194,7 @@ def _arguments(address: Address) -> dict[str, Any]:
             **_tls(mode),
         }
     if address.backend == "postgresql":
-        return {"connect_timeout": _TIMEOUT, **options}
+        return {"connect_timeout": _TIMEOUT, "fallback_application_name": "sluice-connect", **options}
     return options
 
 

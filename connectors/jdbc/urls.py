@@ -28,6 +28,8 @@ __all__ = ["Address", "Allowed", "parse_url"]
 _OUT_OF_PLACE: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9]*(?:\+[A-Za-z0-9_]+)?):")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.%a-z]+\]|[A-Za-z0-9._-]+")
+_NAME: Final = re.compile(r"[A-Za-z][\w.]*", re.ASCII)
+_ENCODED: Final = "its host or port is invalid: write @ / : ? # in a user or a password percent-encoded, @ as %40"
 _JDBC: Final = "jdbc:"
 _MARIADB_MODES: Final = re.compile(r"(sequential|loadbalance|replication|aurora|failover):", re.IGNORECASE)
 _MEMORY: Final = ":memory:"
@@ -150,6 +152,12 @@ def _network(
         raise ValueError("it has a #: write # in a user or a password as %23")
     authority, database = _authority(place, jdbc=jdbc)
     logins, at, hosts = authority.rpartition("@")
+    if (at and not hosts) or ("@" in query and "/" not in place[2:]):
+        # What looks like options is a part of a password: it is not shown.
+        raise ValueError(_ENCODED)
+    reachable = tuple(_hosts(hosts))
+    if len(reachable) > 1 and not driver.name.startswith("postgresql"):
+        raise ValueError(f"{driver.name} takes one host: name the one to connect to")
     url_user, colon, written = logins.partition(":")
     given: list[tuple[str, str]] = []
     own_user, own_password = (_decoded(url_user), _decoded(written) if colon else None) if at else (None, None)
@@ -163,7 +171,7 @@ def _network(
     chosen = password if password is not None else None if own_password is None else Password(own_password)
     return Address(
         driver.name,
-        tuple(_hosts(hosts)),
+        reachable,
         _decoded(database),
         user if user is not None else own_user,
         chosen,
@@ -190,10 +198,10 @@ def _hosts(text: str) -> Iterator[tuple[str, int | None]]:
     for part in (text or "localhost").split(","):
         match = _HOST.match(part)
         if match is None:
-            raise ValueError("it names no valid host: write @ / : ? # in a user or a password percent-encoded")
+            raise ValueError(_ENCODED)
         port = part[match.end() :]
         if port and not re.fullmatch(r":\d{1,5}", port):
-            raise ValueError("its host or port is invalid: write @ / : ? # in a user or a password percent-encoded")
+            raise ValueError(_ENCODED)
         yield match[0].strip("[]"), int(port[1:]) if port else None
 
 
@@ -206,7 +214,9 @@ def _pairs(query: str) -> Iterator[tuple[str, str]]:
     for item in query.split("&"):
         if item:
             name, _, value = item.partition("=")
-            yield _decoded(name, plus=True), _decoded(value, plus=True)
+            if not _NAME.fullmatch(decoded := _decoded(name, plus=True)):
+                raise ValueError("after the ? an option has no valid name: write & and = in values as %26 and %3D")
+            yield decoded, _decoded(value, plus=True)
 
 
 def _raw_password(query: str) -> str:

@@ -24,10 +24,16 @@ from converters.avro.structure import Structure, check_depth
 from converters.avro.to_connect import only_branch
 from converters.avro.wire import HEADER, MalformedError
 
-__all__ = ["Decode", "decoder"]
+__all__ = ["Decode", "DecodeBlock", "block_decoder", "decoder"]
 
 Decode: TypeAlias = Callable[[Sequence[bytes]], list[Any]]
 """Gives the values of messages, headers included. Raises :class:`~connect.errors.DataError` for the first bad one."""
+
+DecodeBlock: TypeAlias = Callable[[bytes, int, int], tuple[list[Any], int]]
+"""Gives so many values, which follow each other from a place in the bytes on, and the place after them.
+
+Raises :class:`~connect.errors.DataError` if there are none such.
+"""
 
 _MANY: Final = 8
 _WRAPS: Final = {Type.INT8: (0x80, 0xFF), Type.INT16: (0x8000, 0xFFFF)}
@@ -60,6 +66,25 @@ def decoder(writer: AvroSchema, reader: AvroSchema, schema: Schema | None, confi
         except _FOREIGN as error:
             raise _refusal(messages[len(values)], str(error)) from error
         return values
+
+    return decode
+
+
+def block_decoder(avro: AvroSchema, schema: Schema, config: AvroDataConfig) -> DecodeBlock:
+    """The decoder of values without headers, as they are in files; ``schema`` is the Connect schema of ``avro``."""
+    check_depth(avro)
+    read = _Compiler(avro, config).compiled_block(avro, schema)
+
+    def decode(data: bytes, place: int, count: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
+        try:
+            place = read(data, place, count, values.append)
+        except DataError:
+            raise
+        except (MalformedError, IndexError, RecursionError, *_FOREIGN) as error:
+            reason = "it ends too early" if isinstance(error, (IndexError, struct.error)) else str(error)
+            raise DataError(f"A value is none of its Avro schema: {reason}.") from error
+        return values, place
 
     return decode
 
@@ -104,6 +129,18 @@ class _Compiler:
             with source.block("if i != n"):
                 source.line("raise Malformed(f'{n - i} bytes are left over')")
             source.line("append(x)")
+        return source.compiled("read")
+
+    def compiled_block(self, avro: AvroSchema, schema: Schema) -> Callable[..., Any]:
+        source = self._source
+        with source.function("read(d, i, count, append)"):
+            source.line("n = len(d)")
+            with self._reading.message(), source.block("for _ in range(count)"):
+                self._value(avro, avro, schema, "x")
+                source.line("append(x)")
+            with source.block("if i > n"):
+                source.line("raise IndexError")
+            source.line("return i")
         return source.compiled("read")
 
     # -- any type ------------------------------------------------------------------------------------------------

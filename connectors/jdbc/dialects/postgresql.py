@@ -51,14 +51,18 @@ SELECT t.oid, t.typname, t.typtype::text, t.typelem, t.typbasetype, t.typtypmod,
 ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder)
 FROM pg_catalog.pg_type t WHERE t.oid = ANY(%(oids)s)
 """
-_READER: Final = "sluice-jdbc-source"
+_MARK: Final = {"mark": int.from_bytes(b"slui"), "kind": int.from_bytes(b"jdbc")}
+_MARK_READER: Final = "SELECT pg_catalog.pg_advisory_lock_shared(%(mark)s, %(kind)s)"
 _OTHERS: Final = """
 SELECT DISTINCT l.virtualtransaction FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity s ON s.pid = l.pid
 WHERE l.locktype = 'virtualxid' AND l.granted AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
-AND (s.datid IS NULL OR s.datid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()))
-AND s.application_name IS DISTINCT FROM %(reader)s
+AND (s.pid IS NULL OR (s.usesysid IS NOT NULL
+AND s.datid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())))
+AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks a WHERE a.pid = l.pid AND a.locktype = 'advisory'
+AND a.classid = %(mark)s::oid AND a.objid = %(kind)s::oid AND a.objsubid = 2)
 """
+"""The transactions of the database, without those of processes without a user (autovacuum) and of marked readers."""
 _WRITERS: Final = """
 SELECT DISTINCT l.virtualtransaction FROM pg_catalog.pg_locks l
 WHERE l.locktype = 'relation' AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock',
@@ -167,8 +171,8 @@ class PostgresqlDialect(Dialect):
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.exec_driver_sql("SET intervalstyle = 'iso_8601'")
         if reads:
-            # So that those that only read do not wait for each other: see _OTHERS.
-            connection.exec_driver_sql(f"SET application_name = '{_READER}'")
+            # A lock that all share marks those that only read, so that they do not wait for each other.
+            connection.exec_driver_sql(_MARK_READER, _MARK)
 
     def reading(self, column: Column) -> Reading | None:
         return self._reading(column.type)
@@ -201,7 +205,7 @@ class PostgresqlDialect(Dialect):
         if named and connection.exec_driver_sql(_IS_TABLE, named).scalar():
             found = connection.exec_driver_sql(_WRITERS, named)
         else:
-            found = connection.exec_driver_sql(_OTHERS, {"reader": _READER})
+            found = connection.exec_driver_sql(_OTHERS, _MARK)
         return tuple(found.scalars()) or None
 
     def are_over(self, connection: Connection, transactions: Hashable) -> bool:
@@ -228,9 +232,13 @@ class PostgresqlDialect(Dialect):
             return Reading(plain.schema) if plain.schema.name is not None else plain
         if kind.name in ("timestamp", "timestamptz"):
             found = timestamp_reading(self.options)
-            return replace(found, convert=None) if kind.name == "timestamptz" and found.is_instant else found
+            return (
+                replace(found, convert=None, only=dt.datetime)
+                if kind.name == "timestamptz" and found.is_instant
+                else found
+            )
         if kind.name == "date":
-            return Reading(date_schema(), None, timestamp_reading(self.options, _midnight).instant)
+            return Reading(date_schema(), None, timestamp_reading(self.options, _midnight).instant, dt.date)
         return _READINGS.get(str(kind), _READINGS.get(kind.name, _TEXT))
 
 
@@ -286,7 +294,7 @@ def _digits(name: str, modifier: int) -> tuple[int | None, int | None]:
 
 def _array_reading(element: Reading) -> Reading:
     schema = Schema.array(element.schema.as_optional())
-    convert: Callable[[Any], Any] | None = element.convert
+    convert: Callable[[Any], Any] | None = element.convert or _only(element.only)
 
     def each(values: Any) -> list[Any]:
         if any(value.__class__ is list for value in values):
@@ -296,6 +304,18 @@ def _array_reading(element: Reading) -> Reading:
         return [None if value is None else convert(value) for value in values]
 
     return Reading(schema, each)
+
+
+def _only(kind: type | None) -> Callable[[Any], Any] | None:
+    if kind is None:
+        return None
+
+    def checked(value: Any) -> Any:
+        if value.__class__ is not kind:
+            raise DataError(f"{str(value)[:40]!r} has no place in a {kind.__name__}")
+        return value
+
+    return checked
 
 
 def _bit(value: Any) -> bool:
@@ -312,5 +332,5 @@ _READINGS: Final[Mapping[str, Reading]] = {
     "float4": Reading(Schema.float32()),
     "float8": Reading(Schema.float64()),
     "bytea": Reading(Schema.bytes()),
-    "time": Reading(time_schema()),
+    "time": Reading(time_schema(), only=dt.time),
 }

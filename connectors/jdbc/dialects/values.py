@@ -78,6 +78,9 @@ class Reading:
     instant: Callable[[Any], dt.datetime] | None = None
     """What makes an aware instant of the driver's value, if it is a time that rows can be ordered by."""
 
+    only: type | None = None
+    """The type of every value that need not be converted; a driver may give others where it has none that fits."""
+
     @property
     def is_instant(self) -> bool:
         """Whether the instant is the value itself."""

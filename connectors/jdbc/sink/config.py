@@ -20,7 +20,9 @@ from connect.config import (
 )
 from connect.errors import ConfigError
 from connectors.jdbc.config import ConnectionConfig
+from connectors.jdbc.connection import dialect_of
 from connectors.jdbc.dialects.values import parse_zone
+from connectors.jdbc.drivers import missing_package
 
 __all__ = ["Delivery", "InsertMode", "JdbcSinkConfig", "KeyMode", "NestedValues"]
 
@@ -252,8 +254,27 @@ class JdbcSinkConfig(ConnectionConfig):
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several keys that is broken."""
         yield from super().check()
+        yield from self._check_database()
         yield from self._check_keys()
         yield from self._check_tables()
+
+    def _check_database(self) -> Iterable[ConfigError]:
+        from connectors.jdbc.sink.writers import writer_class  # noqa: PLC0415 - writers need this module
+
+        try:
+            if missing_package(self.address.driver) is not None:
+                return
+            dialect = dialect_of(self)
+        except (ValueError, LookupError):
+            # What is wrong has been told with the other options of the connection.
+            return
+        try:
+            writer_class(dialect.backend)
+            dialect.table_id(self.offsets_table)
+        except LookupError as error:
+            yield ConfigRuleError(str(error), "connection.url")
+        except ValueError as error:
+            yield ConfigRuleError(f"Invalid value for configuration offsets.table: {error}", "offsets.table")
 
     def _check_keys(self) -> Iterable[ConfigError]:
         mode, fields = self.pk_mode, self.pk_fields

@@ -6,10 +6,11 @@ Decimals are texts, so that no digit is lost; bytes are base64, times ISO 8601.
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Callable
 from typing import Any, Final
+
+import orjson
 
 from connect.data import Schema, Type
 from connect.errors import DataError
@@ -34,7 +35,7 @@ def json_writer(schema: Schema) -> Callable[[Any], str | None]:
     def write(value: Any) -> str | None:
         if value is None:
             return None
-        return json.dumps(change(value), ensure_ascii=False, separators=(",", ":"))
+        return orjson.dumps(change(value)).decode()
 
     return write
 

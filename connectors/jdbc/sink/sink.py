@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from connect.crash import crash_point
 from connect.data import SinkBatch, TopicPartition
-from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connect.errors import ConnectError, DataError, RetriableError
 from connect.sink import SinkConnector, SinkTask
 from connectors.jdbc.connection import Database
 from connectors.jdbc.dialects.values import TypeOptions, parse_zone
@@ -88,8 +88,8 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
             return
         try:
             self._write_held()
-        except RetriableError:
-            # These are put again; those before them are still held.
+        except Exception:
+            # These are put again, if any are; those before them are still held.
             self._held.pop()
             self._count -= len(records)
             raise
@@ -195,6 +195,8 @@ class JdbcSinkTask(SinkTask[JdbcSinkConfig]):
             if reporter is None:
                 raise ConnectError(f"{each.error} ({_place(each)})") from each.error
             reporter.report(each.record, each.error)
+        if reporter is not None and errant and self._offsets is not None:
+            reporter.flush()
 
     # -- what is held --------------------------------------------------------------------------------------------
 
@@ -271,10 +273,7 @@ class JdbcSinkConnector(SinkConnector[JdbcSinkConfig]):
 def _offsets_table(config: JdbcSinkConfig, database: Database) -> OffsetsTable | None:
     if not config.exactly_once:
         return None
-    try:
-        table = database.dialect.table_id(config.offsets_table)
-    except ValueError as error:
-        raise ConfigError("offsets.table", config.offsets_table, str(error)) from error
+    table = database.dialect.table_id(config.offsets_table)
     return OffsetsTable(table, config.originals.get("name") or "", writer_of(database.dialect))
 
 

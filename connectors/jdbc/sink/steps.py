@@ -60,7 +60,8 @@ def _last_of_each_key(action: Action, rows: Sequence[Row], key_size: int, places
     last = {rows[place][:key_size]: place for place in places}
     if len(last) == len(places):
         return Step(action, rows if len(places) == len(rows) else [rows[place] for place in places], places)
-    kept = list(last.values())
+    # In order, for databases to which keys that differ here are one.
+    kept = sorted(last.values())
     return Step(action, [rows[place] for place in kept], kept)
 
 

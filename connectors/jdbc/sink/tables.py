@@ -7,6 +7,7 @@ task killed in between finds them there.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,17 +15,25 @@ from typing import TYPE_CHECKING, Final
 from connect.errors import ConnectError, DataError
 from connectors.jdbc.connection import Database
 from connectors.jdbc.dialects.column import Column, TableId
-from connectors.jdbc.sink.config import JdbcSinkConfig
+from connectors.jdbc.sink.config import InsertMode, JdbcSinkConfig
 from connectors.jdbc.sink.layout import Layout, LayoutColumn
 from connectors.jdbc.sink.writers.writer import Encode, Target, Writer, run
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-__all__ = ["PreparedTable", "Tables", "add_columns_statements", "create_statement", "match_columns"]
+__all__ = [
+    "PreparedTable",
+    "Tables",
+    "add_columns_statements",
+    "check_plain",
+    "create_statement",
+    "match_columns",
+]
 
 _log = logging.getLogger(__name__)
-_KEPT: Final = 1000
+_KEPT: Final = 500
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +65,6 @@ class Tables:
             self._connection = connection
         return connection
 
-    def forget(self) -> None:
-        """Look everything up again."""
-        self._prepared.clear()
-
     def prepare(self, table: TableId, layout: Layout) -> PreparedTable:
         """The table for rows of a layout, created or changed if it must be and may be.
 
@@ -69,17 +74,21 @@ class Tables:
         known = self._prepared.get((table, layout))
         if known is not None:
             return known
+        if not self._config.quotes_names:
+            check_plain((table.name, table.schema, table.catalog, *layout.names))
         columns = self._columns(connection, table, layout)
         resolved = self._database.dialect.resolve(connection, table) or table
         target = Target(resolved, tuple(columns), layout.key_size)
         encoders = tuple(
             self._writer.encoder(mine.schema, column) for mine, column in zip(layout.columns, columns, strict=True)
         )
+        self._tell_of_other_keys(connection, target)
+        if len(self._prepared) >= _KEPT:
+            self._prepared.clear()
+            self._writer.release_tables(connection)
         self._writer.prepare_table(connection, target)
         connection.commit()
         prepared = PreparedTable(target, layout, encoders)
-        if len(self._prepared) >= _KEPT:
-            self._prepared.clear()
         self._prepared[table, layout] = prepared
         return prepared
 
@@ -108,6 +117,18 @@ class Tables:
         )
         _log.info("Added to table %s: %s", resolved, ", ".join(column.name for column in missing))
         return match_columns(layout, dialect.columns(connection, resolved))[0]
+
+    def _tell_of_other_keys(self, connection: Connection, target: Target) -> None:
+        """Warn of upserts by columns that are not the primary key: MySQL would add rows, others may refuse them."""
+        key = self._database.dialect.primary_key(connection, target.table)
+        if self._config.insert_mode is InsertMode.UPSERT and set(key) != set(target.key_names):
+            _log.warning(
+                "Rows of table %s are to be upserted by (%s), and its primary key is (%s); see that there is a unique "
+                "index on the former",
+                target.table,
+                ", ".join(target.key_names),
+                ", ".join(key),
+            )
 
     def _change(self, connection: Connection, statements: Iterable[str], is_done: Callable[[], bool]) -> None:
         """Run DDL; an error does not count if another task has done the same meanwhile."""
@@ -194,6 +215,16 @@ def _definition(writer: Writer, column: LayoutColumn, *, in_key: bool) -> str:
     if schema.default is not None:
         parts.append(f"DEFAULT {writer.literal(schema, schema.default)}")
     return " ".join(parts)
+
+
+def check_plain(names: Iterable[str]) -> None:
+    """Refuse names that are more than a name to SQL unless they are quoted: they come with the records."""
+    for name in names:
+        if name and not _PLAIN.fullmatch(name):
+            raise DataError(
+                f"{name!r} can name a table or a column only in quotes: set quote.sql.identifiers=always, or rename it "
+                "with a transformation."
+            )
 
 
 def _check_name(writer: Writer, name: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -22,6 +24,7 @@ from connect.config import (
 from connect.errors import ConfigError
 from connectors.jdbc.config import ConnectionConfig
 from connectors.jdbc.dialects.column import TableId
+from connectors.jdbc.dialects.dialect import Dialect
 from connectors.jdbc.dialects.values import NumericMapping, TimestampGranularity, TypeOptions, parse_zone
 from connectors.jdbc.source.tables import TableFilter, column_mapping, table_regexes
 
@@ -29,6 +32,7 @@ __all__ = ["Isolation", "JdbcSourceConfig", "JdbcTaskConfig", "LateCommits", "Mo
 
 _TOPIC_LENGTH: Final = 249
 _FILTERS: Final = ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list")
+_NAMES: Final = re.compile(r'(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^,"`])+')
 _KEYS_AUTO: Final = ("auto",)
 
 
@@ -352,7 +356,9 @@ class JdbcTaskConfig(JdbcSourceConfig):
 
     tables: str = option(default="[]", importance=LOW, internal=True, doc="The tables of this task, as JSON.")
 
-    @property
-    def table_ids(self) -> list[TableId]:
-        """The tables of this task."""
-        return [TableId(*parts) for parts in json.loads(self.tables)]
+    def table_ids(self, dialect: Dialect) -> list[TableId]:
+        """The tables of this task; a worker of Java that was taken over has left their names with commas between."""
+        if self.tables.startswith("["):
+            return [TableId(*parts) for parts in json.loads(self.tables)]
+        found = [dialect.table_id(name) for name in _NAMES.findall(self.tables)]
+        return [table if dialect.has_catalogs else replace(table, catalog="") for table in found]

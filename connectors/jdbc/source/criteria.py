@@ -44,17 +44,19 @@ class Criteria:
         ``escape`` is for text that users wrote: in it a per cent sign does not begin a parameter.
         """
         condition, order, parameters = self._parts(bounds)
-        mark = self.dialect.placeholder
-        if escape and mark == "%s" and parameters:
-            select, suffix = select.replace("%", "%%"), suffix.replace("%", "%%")
+        if escape and parameters:
+            select, suffix = self._escaped(select), self._escaped(suffix)
         where = f" WHERE {condition} ORDER BY {order}" if condition else ""
         return f"{select}{where}{' ' + suffix if suffix else ''}", parameters
 
-    def last_statement(self, source: str, number: int) -> tuple[str, list[Any]]:
+    def last_statement(self, source: str, number: int, *, escape: bool = False) -> tuple[str, list[Any]]:
         """The greatest number after ``number`` in a table, or in a query in parentheses with a name."""
-        name = self.dialect.quote(self.incrementing)
-        mark = self.dialect.placeholder
+        name, mark = self.dialect.quote(self.incrementing), self.dialect.placeholder
+        source = self._escaped(source) if escape else source
         return f"SELECT max({name}) FROM {source} WHERE {name} > {mark}", [number]  # noqa: S608 - names are quoted
+
+    def _escaped(self, text: str) -> str:
+        return text.replace("%", "%%") if self.dialect.placeholder == "%s" else text
 
     def _parts(self, bounds: Bounds) -> tuple[str, str, list[Any]]:
         mark, number = self.dialect.placeholder, self.dialect.quote(self.incrementing)

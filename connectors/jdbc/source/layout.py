@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from types import NoneType
 from typing import Any, Final
 
 from connect.data import Schema, StructColumn
@@ -63,8 +64,7 @@ class Layout:
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
         try:
             values = [
-                _converted(columns[place], reading.convert)
-                for place, reading in zip(self.places, self.readings, strict=True)
+                _converted(columns[place], reading) for place, reading in zip(self.places, self.readings, strict=True)
             ]
         except (DataError, ValueError, OverflowError, TypeError, ArithmeticError):
             return self._row_by_row(rows)
@@ -112,7 +112,7 @@ class Layout:
         for place, reading in zip(self.places, self.readings, strict=True):
             value = row[place]
             try:
-                yield value if value is None or reading.convert is None else reading.convert(value)
+                yield from _converted([value], reading)
             except (DataError, ValueError, OverflowError, TypeError, ArithmeticError) as error:
                 column = self.columns[place]
                 raise DataError(
@@ -159,6 +159,11 @@ def layout_of(
                 "timestamp.column.name."
             )
         moments.append((columns.index(column), reading.instant))
+    if len({columns[place].type.name for place, _ in moments}) > 1 and dialect.options.zone is not dt.UTC:
+        raise ConnectError(
+            f"The timestamp columns of {name} are of several types, which are compared in UTC: set db.timezone=UTC, or "
+            "name columns of one type."
+        )
     return Layout(
         name,
         tuple(columns),
@@ -182,8 +187,11 @@ def _find(columns: Sequence[Column], wanted: str, name: str) -> Column:
     raise ConnectError(f"{name} has no column {wanted}; it has {', '.join(column.name for column in columns)}.")
 
 
-def _converted(values: Sequence[Any], convert: Callable[[Any], Any] | None) -> Sequence[Any]:
+def _converted(values: Sequence[Any], reading: Reading) -> Sequence[Any]:
+    convert = reading.convert
     if convert is None:
+        if reading.only is not None and not set(map(type, values)) <= {reading.only, NoneType}:
+            raise DataError(f"{str(values[0])[:40]!r} has no place in a {reading.only.__name__}")
         return values
     if None in values:
         return [None if value is None else convert(value) for value in values]

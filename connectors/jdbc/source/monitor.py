@@ -33,7 +33,9 @@ class TableMonitor:
         self._config = config
         self._context = context
         self._stopped = threading.Event()
-        self._listed = threading.Event()
+        self._answered = threading.Event()
+        """The tables were listed once, or cannot be."""
+        self._listed = False
         self._sizes: Mapping[TableId, int] = {}
         self._thread = threading.Thread(target=self._run, name="jdbc-tables", daemon=True)
 
@@ -49,14 +51,14 @@ class TableMonitor:
 
     def sizes(self, seconds: float) -> Mapping[TableId, int]:
         """The tables with their sizes, waited for that long; none if they are not known by then."""
-        self._listed.wait(seconds)
+        self._answered.wait(seconds)
         return self._sizes
 
     def _run(self) -> None:
         try:
             database = Database(self._config, self._wait, self._config.type_options, reads=True)
         except ConnectError as error:
-            self._context.raise_error(error)
+            self._fail(error)
             return
         try:
             while not self._stopped.is_set():
@@ -71,15 +73,18 @@ class TableMonitor:
             with database.errors("list the tables"):
                 self._note(self._tables(database))
         except RetriableError as error:
-            if not self._listed.is_set() and not self._stopped.is_set():
-                self._context.raise_error(ConnectError(str(error)))
-                self._stopped.set()
+            if not self._listed and not self._stopped.is_set():
+                self._fail(ConnectError(str(error)))
             else:
                 logger.warning("%s; the tasks keep the tables they have.", error)
         except Exception as error:
-            self._context.raise_error(error)
-            self._stopped.set()
-        return self._listed.is_set()
+            self._fail(error)
+        return self._listed
+
+    def _fail(self, error: Exception) -> None:
+        self._context.raise_error(error)
+        self._stopped.set()
+        self._answered.set()
 
     def _tables(self, database: Database) -> Mapping[TableId, int]:
         config, dialect, connection = self._config, database.dialect, database.connection()
@@ -93,15 +98,18 @@ class TableMonitor:
         for name in config.table_filter.missing(chosen):
             logger.warning("There is no table %s, which table.whitelist names; looking for it again later.", name)
         _refuse_same_topics(chosen)
-        sizes = {table: dialect.size(connection, table) for table in chosen}
+        # Looked at once: a table that only grows is to stay with its task.
+        known = self._sizes
+        sizes = {table: known[table] if table in known else dialect.size(connection, table) for table in chosen}
         database.close()
         return MappingProxyType(sizes)
 
     def _note(self, sizes: Mapping[TableId, int]) -> None:
-        before, first = self._sizes.keys(), not self._listed.is_set()
+        before, first = self._sizes.keys(), not self._listed
         changed = before != sizes.keys()
         self._sizes = sizes
-        self._listed.set()
+        self._listed = True
+        self._answered.set()
         if first and not sizes:
             logger.warning("No table is chosen by the configuration; looking again later.")
         if not changed:

@@ -153,13 +153,10 @@ class TableReader:
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
         if not config.mode.has_timestamp:
             return []
-        cursor = dialect.cursor(connection)
+        nothing = f"SELECT * FROM ({config.statement}) sluice_rows WHERE 1 = 0"  # noqa: S608 - the query is the user's
+        cursor = self._executed(nothing)
         try:
-            cursor.execute(config.statement)
-            cursor.fetchmany(1)
-            found = {
-                column.name.lower(): column for column in dialect.result_columns(connection, cursor, config.statement)
-            }
+            found = {column.name.lower(): column for column in dialect.result_columns(connection, cursor, nothing)}
         finally:
             cursor.close()
         missing = [name for name in config.timestamp_column_name if name.lower() not in found]
@@ -221,9 +218,7 @@ class TableReader:
             return bounds, dialect.under_way(connection, None) if waits else None
         if not waits:
             return bounds, None
-        statement, parameters = criteria.last_statement(source, bounds.number)
-        if self.table is None:
-            statement = _escaped_source(statement, source)
+        statement, parameters = criteria.last_statement(source, bounds.number, escape=self.table is None)
         last = connection.exec_driver_sql(statement, tuple(parameters)).scalar()
         bounds = replace(bounds, last=bounds.number if last is None else int(last))
         connection.commit()
@@ -250,17 +245,21 @@ class TableReader:
         statement, parameters = each.criteria.statement(
             each.select, each.bounds, self._config.query_suffix, escape=self.table is None
         )
-        # The cursor lives in a transaction, which the first statement of SQLAlchemy begins.
-        connection.exec_driver_sql("SELECT 1").close()
-        cursor = dialect.cursor(connection)
-        cursor.execute(statement, *([tuple(parameters)] if parameters else []))
-        self._cursor, self._held = cursor, []
+        self._cursor = cursor = self._executed(statement, parameters)
         columns = each.columns if each.columns is not None else dialect.result_columns(connection, cursor, each.select)
         number, times = each.names
         name = self.table.name if self.table is not None else "query"
         self._layout = layout_of(
             dialect, name, columns, self._config.mode, keys=each.keys, incrementing=number, timestamps=times
         )
+
+    def _executed(self, statement: str, parameters: Sequence[Any] = ()) -> Cursor:
+        """A cursor with a result; it lives in a transaction, which the first statement of SQLAlchemy begins."""
+        connection = self._database.connection()
+        connection.exec_driver_sql("SELECT 1").close()
+        cursor = self._database.dialect.cursor(connection)
+        cursor.execute(statement, *([tuple(parameters)] if parameters else []))
+        return cursor
 
     def _read(self) -> Polled | None:
         """The next block. One row is held back, as it tells whether more follow with the time of the last."""
@@ -338,7 +337,3 @@ def _mapped(texts: Sequence[str], table: TableId, key: str) -> tuple[str, ...]:
     if len(found) != 1:
         raise ConnectError(f"{len(found) or 'No'} regular expressions of {key} match table {table}: let one match it.")
     return found[0]
-
-
-def _escaped_source(statement: str, source: str) -> str:
-    return statement.replace(source, source.replace("%", "%%"))

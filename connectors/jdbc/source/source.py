@@ -47,7 +47,7 @@ class JdbcSourceTask(SourceTask[JdbcTaskConfig]):
             reads=True,
             isolation=None if isolation is Isolation.DEFAULT else isolation.value.replace("_", " "),
         )
-        tables: Sequence[TableId | None] = [None] if config.statement else config.table_ids
+        tables: Sequence[TableId | None] = [None] if config.statement else config.table_ids(self._database.dialect)
         self._readers.extend(self._reader(self._database, table) for table in tables)
 
     def poll(self) -> SourceBatch | None:

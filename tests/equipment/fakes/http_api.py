@@ -60,6 +60,8 @@ class HttpApi:
         self.routes: dict[str, Callable[[Asked], Answer]] = {}
         self.asked: list[Asked] = []
         self.url = ""
+        self.connections = 0
+        """How many connections have been made to it."""
         self.closing = threading.Event()
         """Set when the server is to end; answers that take long wait for it."""
         self._lock = threading.Lock()
@@ -88,6 +90,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     api: HttpApi
+
+    def setup(self) -> None:
+        self.api.connections += 1
+        super().setup()
 
     def handle_any(self) -> None:
         parts = urlsplit(self.path)

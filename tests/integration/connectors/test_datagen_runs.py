@@ -39,6 +39,11 @@ def sent(bootstrap: str, topic: str) -> dict[int, dict[int, Any]]:
     return found
 
 
+def states(worker: StandaloneWorker) -> list[str]:
+    """The states of the tasks."""
+    return [task["state"] for task in worker.status("made")["tasks"]]
+
+
 @pytest.mark.parametrize("victim", ["worker", "task"])
 def test_a_killed_task_makes_the_same_stream_without_a_gap(
     standalone: MakeWorker, topic: str, bootstrap: str, victim: str
@@ -57,10 +62,10 @@ def test_a_killed_task_makes_the_same_stream_without_a_gap(
     wait_until("offsets are committed", lambda: offsets.exists() and offsets.stat().st_size > 0, seconds=60)
     if victim == "task":
         os.kill(worker.task_pid("made", 0), signal.SIGKILL)
-        worker.wait_for_states("made", "RUNNING", "FAILED", "RUNNING")
+        wait_until("the task has failed", lambda: states(worker) == ["FAILED", "RUNNING"], seconds=60)
     worker.kill()
     count = max(number for rows in sent(bootstrap, topic).values() for number in rows) + 5_000
     worker.connector("made", **props, max_interval="0", iterations=str(count), run_until="drained")
-    assert worker.run() == 0, worker.log()
+    assert worker.run(seconds=180) == 0, worker.log()
     for task, rows in sent(bootstrap, topic).items():
         assert [rows.get(number) for number in range(count)] == expected(11, task, count)

@@ -84,6 +84,10 @@ class SinkTaskRuntimeContext:
             raw = self.encode(record)
         self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record, raw=raw))
 
+    def flush(self) -> None:
+        """Wait until every report is kept."""
+        self._tolerance.flush()
+
     def _check(self, partitions: Collection[TopicPartition]) -> None:
         if strange := set(partitions) - self.assignment:
             raise ConnectError(f"The task has no partition {min(strange)}; pause and resume only its assignment.")

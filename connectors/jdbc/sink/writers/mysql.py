@@ -22,6 +22,7 @@ from connectors.jdbc.sink.writers.writer import (
     Kind,
     Target,
     Writer,
+    check_scale,
     checked_decimals,
     checked_texts,
     kind_of,
@@ -103,7 +104,7 @@ class MysqlWriter(Writer):
         return nulls_apart(self._encode(schema, column), _NULL)
 
     def write(self, connection: Connection, target: Target, step: Step) -> None:
-        for statement in self._statements(target, step):
+        for statement in self.statements(target, step):
             run(connection, statement)
 
     def blames_row(self, error: Exception) -> bool:
@@ -111,7 +112,8 @@ class MysqlWriter(Writer):
 
         return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _ROW_ERRORS
 
-    def _statements(self, target: Target, step: Step) -> Iterator[str]:
+    def statements(self, target: Target, step: Step) -> Iterator[str]:
+        """The statements that do a step."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if step.action is Action.UPDATE:
             yield from self._updates(table, target, step)
@@ -138,6 +140,7 @@ class MysqlWriter(Writer):
     def _encode(self, schema: Schema, column: Column | None) -> Encode:
         kind = kind_of(schema)
         if kind == DECIMAL_NAME:
+            check_scale(schema)
             return checked_decimals(schema, column, lambda values: [format(value, "f") for value in values])
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
             # The session is in UTC, which is what TIMESTAMP columns are given in.

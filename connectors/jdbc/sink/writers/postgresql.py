@@ -107,6 +107,10 @@ class PostgresqlWriter(Writer):
             f"SELECT {columns} FROM {self.dialect.quoted(target.table)} WITH NO DATA",
         )
 
+    def release_tables(self, connection: Connection) -> None:
+        """Drop the temporary tables: each of them costs something at the end of every transaction."""
+        run(connection, "DISCARD TEMP")
+
     def write(self, connection: Connection, target: Target, step: Step) -> None:
         names = target.key_names if step.action is Action.DELETE else target.names
         if step.action is Action.INSERT:
@@ -114,8 +118,9 @@ class PostgresqlWriter(Writer):
             return
         stage = _stage(target)
         _copy(connection, stage, self.quoted(names), step)
-        run(connection, self._statement(target, stage, step.action))
-        run(connection, f"TRUNCATE {stage}")
+        run(connection, self.statement(target, stage, step.action))
+        # For the next step of the transaction. Its end empties the table for good.
+        run(connection, f"DELETE FROM {stage}")
 
     def blames_row(self, error: Exception) -> bool:
         state = getattr(error, "sqlstate", None)
@@ -125,7 +130,7 @@ class PostgresqlWriter(Writer):
             return isinstance(error, psycopg.DataError)
         return state.startswith(_ROW_CLASSES) or state in _ROW_STATES
 
-    def _statement(self, target: Target, stage: str, action: Action) -> str:
+    def statement(self, target: Target, stage: str, action: Action) -> str:
         """The statement that does with the rows of the temporary table what the step says."""
         table, key = self.dialect.quoted(target.table), target.key_names
         same = " AND ".join(f"t.{name} = s.{name}" for name in map(self.dialect.quote, key))

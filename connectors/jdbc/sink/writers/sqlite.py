@@ -25,6 +25,7 @@ from connectors.jdbc.sink.writers.writer import (
     Kind,
     Target,
     Writer,
+    check_scale,
     checked_texts,
     kind_of,
     local_times,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteWriter"]
 
 _DIGITS: Final = 15
+_EXACT: Final = decimal.Context(prec=decimal.MAX_PREC)
 _DAY_MS: Final = 86_400_000
 _TYPES: Final[dict[Kind, str]] = {
     Type.INT8: "INTEGER",
@@ -81,7 +83,7 @@ class SqliteWriter(Writer):
 
     def write(self, connection: Connection, target: Target, step: Step) -> None:
         driver: Any = connection.connection.driver_connection
-        driver.executemany(self._statement(target, step.action), self._parameters(target, step))
+        driver.executemany(self.statement(target, step.action), self.parameters(target, step))
 
     def blames_row(self, error: Exception) -> bool:
         import sqlite3  # noqa: PLC0415 - only a task that writes to SQLite needs it
@@ -90,7 +92,8 @@ class SqliteWriter(Writer):
             error, sqlite3.OperationalError
         )
 
-    def _statement(self, target: Target, action: Action) -> str:
+    def statement(self, target: Target, action: Action) -> str:
+        """The statement of an action for one row."""
         table, key = self.dialect.quoted(target.table), target.key_names
         if action is Action.DELETE:
             return f"DELETE FROM {table} WHERE {self.matching(key, '?')}"
@@ -104,7 +107,8 @@ class SqliteWriter(Writer):
         changes = self.quoted(target.other_names, form="{} = excluded.{}")
         return f"{insert} ON CONFLICT ({self.quoted(key)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
 
-    def _parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
+    def parameters(self, target: Target, step: Step) -> Sequence[Sequence[Any]]:
+        """The parameters of the statement, for each row."""
         if step.action is not Action.UPDATE:
             return step.rows
         size = target.key_size
@@ -113,6 +117,7 @@ class SqliteWriter(Writer):
     def _encode(self, schema: Schema, column: Column | None) -> Encode:
         kind = kind_of(schema)
         if kind == DECIMAL_NAME:
+            check_scale(schema)
             return _decimals(column)
         in_numbers = column is not None and column.type.name in _NUMERIC
         if kind in (TIMESTAMP_NAME, PRECISE_NAME):
@@ -155,10 +160,10 @@ def _decimals(column: Column | None) -> Encode:
 
 
 def _number(value: decimal.Decimal, name: str) -> int | str:
-    digits = len(value.normalize(decimal.Context(prec=decimal.MAX_PREC)).as_tuple().digits)
     if value == value.to_integral_value() and abs(value) < 2**63:
         return int(value)
-    if digits > _DIGITS:
+    digits = value.as_tuple().digits
+    if len(digits) > _DIGITS and len(value.normalize(_EXACT).as_tuple().digits) > _DIGITS:
         raise DataError(
             f"{value} has more digits than column {name} keeps, which are {_DIGITS}: make it a TEXT column."
         )

@@ -27,6 +27,7 @@ __all__ = [
     "Kind",
     "Target",
     "Writer",
+    "check_scale",
     "checked_decimals",
     "checked_texts",
     "kind_of",
@@ -45,6 +46,7 @@ Kind = str | Type
 _KINDS: Final = frozenset({DECIMAL_NAME, DATE_NAME, TIME_NAME, TIMESTAMP_NAME, JSON_NAME, PRECISE_NAME})
 
 
+_MOST_SCALE: Final = 1000
 _DECIMALS: Final = ("numeric", "decimal", "dec", "fixed")
 
 
@@ -113,6 +115,9 @@ class Writer(ABC):
     def prepare_table(self, connection: Connection, target: Target) -> None:  # noqa: B027 - as above
         """Prepare to write to a table, in a transaction of its own."""
 
+    def release_tables(self, connection: Connection) -> None:  # noqa: B027 - as above
+        """Undo :meth:`prepare_table` for all tables, in a transaction of its own."""
+
     # -- rows ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -176,6 +181,13 @@ def checked_texts(values: Sequence[str]) -> str:
     return joined
 
 
+def check_scale(schema: Schema) -> None:
+    """Refuse decimals that would be written with thousands of zeros."""
+    scale = decimal_scale(schema)
+    if abs(scale) > _MOST_SCALE:
+        raise DataError(f"A Decimal with a scale of {scale} has no column: it must be from -1000 to 1000.")
+
+
 def local_times(zone: dt.tzinfo) -> Callable[[Sequence[dt.datetime]], list[str]]:
     """Writes instants as times of a zone, without it."""
     if zone is dt.UTC:
@@ -199,11 +211,11 @@ def checked_decimals(schema: Schema, column: Column | None, write: Encode) -> En
     kept = None if column is None or column.type.name not in _DECIMALS else column.type.scale
     if column is None or kept is None or decimal_scale(schema) <= kept:
         return write
-    unit, name = decimal.Context(prec=decimal.MAX_PREC), column.name
+    exact, name = decimal.Context(prec=decimal.MAX_PREC), column.name
 
     def encode(values: Sequence[Any]) -> Sequence[Any]:
         for value in values:
-            if value.is_finite() and unit.scaleb(value, kept) % 1:
+            if value.is_finite() and exact.scaleb(value, kept) % 1:
                 raise DataError(f"{value} has more digits after the point than column {name} keeps, which are {kept}.")
         return write(values)
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from connect.data import Schema, SinkRecord, date_schema, decimal_schema, time_schema, timestamp_schema
-from connect.errors import ConnectError
+from connect.data import Schema, SinkBatch, SinkRecord, date_schema, decimal_schema, time_schema, timestamp_schema
+from connect.errors import ConnectError, RetriableError
 from connect.testing import run_sink
-from connect.testing.contexts import ErrantRecords
-from connectors.jdbc import JdbcSinkConnector
+from connect.testing.contexts import ErrantRecords, SinkTaskTestContext
+from connectors.jdbc import JdbcSinkConfig, JdbcSinkConnector, JdbcSinkTask
+from equipment.servers.lease import Database
 
 KEY = Schema.struct({"id": Schema.int64()})
 ORDER = Schema.struct({"name": Schema.string(optional=True), "amount": Schema.int32(optional=True)})
@@ -328,6 +329,26 @@ def test_exactly_once_skips_what_the_table_has(target: Target) -> None:
     assert target.rows("SELECT connector, topic, kafka_partition, next_offset FROM sluice_offsets") == [
         ("sink", "orders", 0, 10)
     ]
+
+
+def test_a_lost_connection_is_made_anew(database: Database) -> None:
+    props = {**database.props, "name": "sink", "auto.create": "true", "batch.size": "0", "insert.mode": "upsert",
+             "pk.mode": "record_key", "retry.backoff.ms": "10"}  # fmt: skip
+    task = JdbcSinkTask(JdbcSinkConfig.parse(props), SinkTaskTestContext())
+    task.start()
+    first, second = (SinkBatch.from_records(records(order(n, "a")))[0] for n in (1, 2))
+    task.put(first)
+    if database.product == "postgresql":
+        others = "pid <> pg_backend_pid() AND datname = current_database()"
+        database.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+    else:
+        query = f"SELECT id FROM information_schema.processlist WHERE db = '{database.name}' AND id <> connection_id()"
+        database.execute(*(f"KILL {number}" for (number,) in database.rows(query)))
+    with pytest.raises(RetriableError, match="write records"):
+        task.put(second)
+    task.put(second)
+    task.stop()
+    assert sorted(database.rows("SELECT id FROM orders")) == [(1,), (2,)]
 
 
 def _json(value: Any) -> Any:

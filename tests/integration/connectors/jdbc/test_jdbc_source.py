@@ -247,15 +247,18 @@ def test_a_query_has_the_types_of_its_columns(database: Database) -> None:
 
 def test_a_value_that_connect_has_none_for_is_reported(postgresql: Database) -> None:
     postgresql.execute(
-        "CREATE TABLE days (id serial PRIMARY KEY, seen timestamp)",
+        "CREATE TABLE days (id serial PRIMARY KEY, seen timestamp, day date, clock timestamptz, days date[])",
         "INSERT INTO days (seen) VALUES ('2024-01-01'), ('infinity'), ('2024-01-02'), ('0044-03-15 BC')",
+        "INSERT INTO days (day) VALUES ('infinity')",
+        "INSERT INTO days (clock) VALUES ('-infinity')",
+        "INSERT INTO days (days) VALUES ('{infinity}')",
     )
     props = props_of(postgresql, mode="incrementing")
     with running_source(JdbcSourceConnector, props, StoredOffsets(), tolerate_errors=True) as (task,):
         wait_until("all is read", lambda: (task.poll(), task.at_end)[1], 60)
     assert ids(task.records) == [1, 3]
     reported = task.context.errant_record_reporter.reported
-    assert [record.source_offset for record, _ in reported] == [{"incrementing": 2}, {"incrementing": 4}]
+    assert [record.source_offset for record, _ in reported] == [{"incrementing": number} for number in (2, 4, 5, 6, 7)]
     assert "Column seen of days (timestamp) has a value that does not fit: 'infinity'" in str(reported[0][1])
     with polling(postgresql, mode="incrementing") as strict:
         assert ids(strict.poll()) == [1]
@@ -282,6 +285,21 @@ def test_a_row_of_a_transaction_that_commits_late_is_not_missed(postgresql: Data
         assert ids(task.records) == [1, 2]
 
 
+def test_late_rows_of_a_partition_are_not_missed(postgresql: Database) -> None:
+    postgresql.execute(
+        "CREATE TABLE orders (id bigserial PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE few PARTITION OF orders FOR VALUES FROM (0) TO (100)",
+    )
+    with polling(postgresql, mode="incrementing") as task, closing(postgresql.connect()) as late:
+        late.autocommit = False
+        late.execute("INSERT INTO few SELECT nextval('orders_id_seq')")
+        postgresql.execute("INSERT INTO orders DEFAULT VALUES")
+        assert poll_often(task) == []
+        late.commit()
+        wait_until("both rows are read", lambda: (task.poll(), len(task.records) >= 2)[1], 60)
+    assert [(record.topic, record.value["id"]) for record in task.records] == [("orders", 1), ("orders", 2)]
+
+
 def test_a_transaction_that_has_only_begun_is_waited_for_too(postgresql: Database) -> None:
     """Its rows have the time of its beginning, and until it writes it has no number of its own."""
     postgresql.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
@@ -297,6 +315,19 @@ def test_a_transaction_that_has_only_begun_is_waited_for_too(postgresql: Databas
         late.commit()
         wait_until("both rows are read", lambda: (task.poll(), len(task.records) >= 2)[1], 60)
         assert ids(task.records) == [2, 1]
+
+
+def test_readers_do_not_wait_for_each_other(postgresql: Database) -> None:
+    """One is in the midst of a table, in a transaction that goes on; the other reads meanwhile."""
+    postgresql.execute(
+        "CREATE TABLE orders (id bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT '2024-01-01')",
+        "INSERT INTO orders SELECT FROM generate_series(1, 10)",
+    )
+    options = {"mode": "timestamp+incrementing", "timestamp_column_name": "at", "batch_max_rows": "2"}
+    with polling(postgresql, **options) as first, polling(postgresql, **options) as second:
+        wait_until("the first begins", first.poll, 60)
+        wait_until("the second reads all", lambda: (second.poll(), len(second.records) >= 10)[1], 60)
+        assert len(first.records) == 2
 
 
 def test_without_waiting_such_a_row_is_missed(postgresql: Database) -> None:
@@ -344,7 +375,7 @@ def test_reading_goes_on_after_the_connection_was_lost(postgresql: Database) -> 
         wait_until("the first rows are read", task.poll, 60)
         killed = postgresql.rows(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND application_name = 'sluice-jdbc-source'"
+            " AND application_name = 'sluice-connect'"
         )
         assert killed
         wait_until("all is read", lambda: (task.poll(), len(task.records) >= 5000)[1], 60)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connect.errors import PluginError
+from connect.errors import ConfigError, PluginError
+from connect.hosts import HostsConfig
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 from worker.runtime.assembly import Assembly
 from worker.runtime.log import Redaction
@@ -60,3 +61,39 @@ def test_a_config_provider_has_to_be_listed_or_allowed(tmp_path: Path) -> None:
     assert providers_of(worker | {"plugin.import.allowlist": "other.*, of_a_worker.Mine"}, Redaction()).keys() == {
         "mine"
     }
+
+
+def test_hosts_are_those_of_the_worker_s_file() -> None:
+    own = {"http.allowed.hosts": "169.254.169.254", "http.denied.hosts": "nothing.example"}
+    sink = {"name": "c", "connector.class": "HttpSink", "topics": "t", "http.url": "http://api.example/"}
+    worker = WORKER | {"http.denied.hosts": "10.0.0.0/8,bad.example"}
+    assembly = Assembly.resolve(worker, sink | own, Redaction())
+    for config in (assembly.task_config(sink | own), assembly.connector_config):
+        assert isinstance(config, HostsConfig)
+        assert config.http_allowed_hosts == ()
+        assert config.http_denied_hosts == ("10.0.0.0/8", "bad.example")
+    # What is of no concern to a connector is left as it is.
+    assert Assembly.resolve(worker, SINK | own, Redaction()).connector_config.originals == SINK | own
+
+
+JDBC = {"name": "c", "connector.class": "JdbcSource", "mode": "bulk", "connection.url": "jdbc:sqlite:/a.db"}
+
+
+@pytest.mark.parametrize(
+    ("worker", "drivers"),
+    [
+        ({}, ("sqlite", "postgresql", "mysql", "mariadb")),
+        ({"jdbc.allowed.drivers": "sqlite", "jdbc.allowed.options": ""}, ("sqlite",)),
+    ],
+)
+def test_what_connectors_may_do_is_for_the_worker_to_say(worker: dict[str, str], drivers: tuple[str, ...]) -> None:
+    own = {"jdbc.allowed.drivers": "oracle", "jdbc.allowed.options": "service"}
+    assembly = Assembly.resolve(WORKER | worker, JDBC | own, Redaction())
+    for config in (assembly.connector_config, assembly.task_config(JDBC | own)):
+        assert (config.jdbc_allowed_drivers, config.jdbc_allowed_options) == (drivers, ())
+
+
+def test_a_rule_that_was_tightened_fails_a_stored_task() -> None:
+    assembly = Assembly.resolve(WORKER | {"jdbc.allowed.drivers": "mysql"}, JDBC, Redaction())
+    with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not among those"):
+        assembly.task_config(JDBC)

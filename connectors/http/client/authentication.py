@@ -13,9 +13,9 @@ from urllib.parse import quote, urlencode
 from connect.config import HIDDEN
 from connect.config.url import http_url
 from connect.errors import ConnectError
-from connectors.http.client_config import ClientConfig
-from connectors.http.messages import NoAnswerError, Request, Response, shown_address
-from connectors.http.retries import status_ranges
+from connectors.http.client.client_config import ClientConfig
+from connectors.http.client.messages import NoAnswerError, Request, Response, shown_address
+from connectors.http.client.retries import status_ranges
 
 __all__ = ["Authentication", "Sender", "authentication"]
 
@@ -37,8 +37,8 @@ class Authentication(Protocol):
     def url(self, url: str) -> str:
         """The URL with what is to be added to it."""
 
-    def is_refreshed(self, status: int) -> bool:
-        """Whether the next headers are others, because this status says that those of the last request have lapsed."""
+    def is_refreshed(self, status: int, sent: Mapping[str, str]) -> bool:
+        """Whether the next headers are others than those that were sent, because this status says that they lapsed."""
 
     def hide(self, text: str) -> str:
         """The text with every credential in it hidden."""
@@ -60,7 +60,7 @@ class _Fixed:
             return url
         return f"{url}{'&' if '?' in url else '?'}{urlencode([self._parameter], quote_via=quote)}"
 
-    def is_refreshed(self, status: int) -> bool:  # noqa: ARG002
+    def is_refreshed(self, status: int, sent: Mapping[str, str]) -> bool:  # noqa: ARG002
         return False
 
     def hide(self, text: str) -> str:
@@ -84,16 +84,21 @@ class _ClientCredentials:
         with self._lock:
             if self._token is None or time.monotonic() >= self._until:
                 self._renew()
-            return {"Authorization": f"Bearer {self._token}"}
+            return self._sent()
+
+    def _sent(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
 
     def url(self, url: str) -> str:
         return url
 
-    def is_refreshed(self, status: int) -> bool:
+    def is_refreshed(self, status: int, sent: Mapping[str, str]) -> bool:
         if status not in self._renews:
             return False
         with self._lock:
-            self._token = None
+            # Another thread may have a new one already, which is not thrown away.
+            if sent == self._sent():
+                self._token = None
         return True
 
     def hide(self, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,10 @@ import urllib3
 from requests.structures import CaseInsensitiveDict
 
 from connect.hosts import HostDeniedError
-from connectors.http.authentication import authentication
-from connectors.http.client_config import ClientConfig
-from connectors.http.connections import CheckedAdapter, Connections
-from connectors.http.messages import (
+from connectors.http.client.authentication import authentication
+from connectors.http.client.client_config import ClientConfig
+from connectors.http.client.connections import CheckedAdapter, Connections
+from connectors.http.client.messages import (
     BrokenResponseError,
     NoAnswerError,
     Request,
@@ -27,10 +28,11 @@ from connectors.http.messages import (
     origin,
     shown_address,
 )
-from connectors.http.tls import tls_context
+from connectors.http.client.tls import tls_context
 
 __all__ = ["HttpClient", "Stream"]
 
+_log = logging.getLogger(__name__)
 _PART: Final = 1 << 16
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SAME_METHOD: Final = frozenset({307, 308})
@@ -69,6 +71,8 @@ class HttpClient:
 
     def __init__(self, config: ClientConfig, most_connections: int = 1) -> None:
         self._config = config
+        if config.http_ssl_trust_all_certs:
+            _log.warning("http.ssl.trust.all.certs=true: whoever is between can read and change everything.")
         self._connections = Connections(config.host_rules)
         self._adapter = CheckedAdapter(self._connections, tls_context(config), most_connections)
         proxy = config.proxy
@@ -86,10 +90,11 @@ class HttpClient:
 
     def open(self, request: Request) -> Stream:
         """The response to a request, of which the body is yet to be read."""
-        stream = self._follow(request)
-        if self._authentication.is_refreshed(stream.status):
+        sent = self._authentication.headers()
+        stream = self._follow(request, sent)
+        if self._authentication.is_refreshed(stream.status, sent):
             stream.close()
-            stream = self._follow(request)
+            stream = self._follow(request, self._authentication.headers())
         return stream
 
     def hide(self, text: str) -> str:
@@ -105,11 +110,11 @@ class HttpClient:
         self._connections.abort()
         self._adapter.close()
 
-    def _follow(self, request: Request) -> Stream:
+    def _follow(self, request: Request, credentials: Mapping[str, str]) -> Stream:
         own = origin(request.url)
         url = request.url
         for _ in range(_MOST_HOPS + 1):
-            stream = self._exchange(request, url, is_own=origin(url) == own)
+            stream = self._exchange(request, url, credentials if origin(url) == own else None)
             location = stream.headers.get("location")
             if stream.status not in _REDIRECTS or location is None or not _is_followed(request, stream.status):
                 return stream
@@ -117,10 +122,11 @@ class HttpClient:
             url = _next_hop(request, url, location, own)
         raise BrokenResponseError(f"{request.shown} redirects more than {_MOST_HOPS} times: correct the URL.")
 
-    def _exchange(self, request: Request, url: str, *, is_own: bool) -> Stream:
+    def _exchange(self, request: Request, url: str, credentials: Mapping[str, str] | None) -> Stream:
+        """One hop, without ``credentials`` if it is to another host."""
         headers = {"User-Agent": self._config.http_user_agent, "Accept-Encoding": "gzip, deflate"}
-        if is_own:
-            headers |= self._authentication.headers()
+        if credentials is not None:
+            headers |= credentials
             headers |= request.headers
             url = self._authentication.url(url)
         else:

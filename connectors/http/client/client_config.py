@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from connect.config import (
     LOW,
@@ -22,9 +22,9 @@ from connect.config import (
 )
 from connect.config.url import http_url
 from connect.errors import ConfigError
-from connect.hosts import HostsConfig
-from connectors.http.retries import StatusRanges, status_ranges
-from connectors.http.tls import TlsConfig
+from connect.hosts import HostDeniedError, HostsConfig
+from connectors.http.client.retries import StatusRanges, status_ranges
+from connectors.http.client.tls import TlsConfig
 
 __all__ = ["TOKEN", "ClientConfig", "plain_url", "statuses"]
 
@@ -56,6 +56,13 @@ def statuses(key: str, value: str) -> None:
         status_ranges(value)
     except ValueError as error:
         raise invalid_value(key, value, str(error)) from error
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 def _secret(doc: str) -> Any:
@@ -210,6 +217,24 @@ class ClientConfig(HostsConfig, TlsConfig):
         for key, value in needed:
             if not value:
                 yield ConfigRuleError(f"{key} must be set for the authentication {self.auth_type}.", key)
+
+        yield from self._host_errors()
+
+    def urls(self) -> Iterable[tuple[str, str]]:
+        """The keys that have URLs, and the URLs, whose hosts are written out."""
+        if self.token_url:
+            yield "oauth2.access.token.url" if self.oauth2_access_token_url else "oauth2.token.url", self.token_url
+
+    def _host_errors(self) -> Iterable[ConfigError]:
+        """Tell what the worker's rules deny by name; the addresses are checked when they are connected to."""
+        proxy = [("http.client.proxy.host", self.proxy_place[0])] if self.proxy_place[0] else []
+        for key, host in (*proxy, *((key, _host(url)) for key, url in self.urls())):
+            if host is None:
+                continue
+            try:
+                self.host_rules.check_name(host)
+            except HostDeniedError as error:
+                yield ConfigRuleError(f"{key}: {error}", key)
 
     @property
     def auth_type(self) -> str:

@@ -157,6 +157,8 @@ def _pool_classes(connections: Connections) -> dict[str, type[HTTPConnectionPool
             connections.opened(self)
             super().connect()
             connections.opened(self)
+            # The context says what is trusted; whoever trusts everybody is warned once, and not for each connection.
+            self.is_verified = True
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain

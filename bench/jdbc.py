@@ -1,0 +1,98 @@
+"""How fast the JDBC connectors move rows, beside what the bare driver does with the same table, in one run.
+
+``python bench/jdbc.py [ROWS]``: a table of PostgreSQL (a number, two texts, an amount, a time, a boolean; some 100
+bytes a row) to a topic, by its number and in bulk, as JSON without and with schemas. The ceiling is COPY out, its bytes
+only read; beside it COPY out with its rows made into Python values. CPU seconds are those of the process that moves the
+rows, its start included.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from standalone import Bench, Measured, show, show_title
+
+from equipment.servers.lease import Database, leased_server, new_database
+from equipment.servers.products import POSTGRESQL
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+
+_TABLE = """
+CREATE TABLE sales AS SELECT n::bigint AS id, 'customer ' || n % 1000 AS customer, md5(n::text) AS note,
+(n / 7.0)::numeric(12, 2) AS amount, timestamptz '2013-01-01' + n * interval '1 second' AS sold, n % 2 = 0 AS paid
+FROM generate_series(1, {rows}) n
+"""
+_TYPES = ["int8", "text", "text", "numeric", "timestamptz", "bool"]
+_SCHEMALESS = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+_WITH_SCHEMAS = {"value.converter": "JsonConverter"}
+
+
+def main() -> None:
+    """Measure and print."""
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (
+            EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease() as broker,
+            leased_server(POSTGRESQL, folder / "servers") as server,
+            new_database(server) as database,
+        ):
+            bench = Bench(folder, broker.bootstrap_servers, rows)
+            database.execute(_TABLE.format(rows=rows), "ALTER TABLE sales ADD PRIMARY KEY (id)", "VACUUM ANALYZE sales")
+            measure_source(bench, database)
+
+
+def measure_source(bench: Bench, database: Database) -> None:
+    """PostgreSQL to a topic."""
+    show_title("PostgreSQL to topic")
+    copy_out(bench, database, typed=False)
+    ceiling, typed = copy_out(bench, database, typed=False), copy_out(bench, database, typed=True)
+    show(ceiling, ceiling)
+    show(typed, ceiling)
+    incrementing = {"mode": "incrementing", "incrementing.column.name": "id"}
+    for name, mode, converter in (
+        ("JSON without schemas", incrementing, _SCHEMALESS),
+        ("JSON without schemas, mode=bulk", {"mode": "bulk", "poll.interval.ms": "600000"}, _SCHEMALESS),
+        ("JSON without schemas, keys", {**incrementing, "key.columns": "auto"}, _SCHEMALESS),
+        ("JSON with schemas", incrementing, _WITH_SCHEMAS),
+    ):
+        show(bench.sluice(f"JdbcSource, {name}", source_props(database, name, mode), converter), ceiling)
+
+
+def source_props(database: Database, name: str, mode: Mapping[str, str]) -> dict[str, str]:
+    """The configuration of a source that reads the table; each has a topic of its own."""
+    return {
+        "connector.class": "JdbcSource",
+        "topic.prefix": "".join(each for each in name if each.isalpha()) + "-",
+        "table.whitelist": "sales",
+        "batch.max.rows": "5000",
+        "key.converter": "JsonConverter",
+        "key.converter.schemas.enable": "false",
+        **database.props,
+        **mode,
+    }
+
+
+def copy_out(bench: Bench, database: Database, *, typed: bool) -> Measured:
+    """What the bare driver does."""
+    with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
+        started, cpu = time.perf_counter(), time.process_time()
+        with cursor.copy("COPY sales TO STDOUT") as copy:
+            if typed:
+                copy.set_types(_TYPES)
+                rows = sum(1 for _ in copy.rows())
+            else:
+                rows = sum(bytes(block).count(b"\n") for block in copy)
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    assert rows == bench.records
+    return Measured(f"psycopg: COPY out{', rows as values' if typed else ''}", rows, seconds, cpu)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""How fast the JDBC sink writes topics to tables, beside the bare drivers doing the same, in one run.
+
+``python bench/jdbc_sink.py [RECORDS]``: records of five fields in Avro, from a topic into PostgreSQL (insert, upsert,
+exactly once) and into SQLite. The ceilings: COPY by psycopg, and ``executemany`` of Python's driver, of the same
+rows from memory, in transactions of the same size. CPU seconds are those of the worker, its start included.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from standalone import Bench, Measured, show, show_title
+
+_ROOT = Path(__file__).parent.parent
+# The modules of the benchmarks have the names of packages, which come first.
+sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
+
+from connect.data import Schema, decimal_schema, timestamp_schema
+from converters.avro import AvroConverter
+from equipment.servers.lease import Database, leased_server, new_database
+from equipment.servers.products import POSTGRESQL
+from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
+from worker.embedded.registry.server import EmbeddedRegistry, RegistryServerConfig
+
+_BATCH = 3000
+_TOPIC = "payments"
+_COLUMNS = "id, name, amount, at, score"
+_TABLE = "(id BIGINT PRIMARY KEY, name TEXT, amount DECIMAL(12,2), at TIMESTAMP, score DOUBLE PRECISION)"
+_SCHEMA = Schema.struct(
+    {
+        "id": Schema.int64(),
+        "name": Schema.string(),
+        "amount": decimal_schema(2, parameters={"connect.decimal.precision": "12"}),
+        "at": timestamp_schema(),
+        "score": Schema.float64(optional=True),
+    },
+    name="bench.Payment",
+)
+_START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+
+
+def main() -> None:
+    """Measure and print."""
+    records = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        broker = stack.enter_context(EmbeddedBroker(BrokerConfig(folder=folder / "broker", port=0)).lease())
+        registry = stack.enter_context(
+            EmbeddedRegistry(RegistryServerConfig(folder=folder / "registry", port=0)).lease()
+        )
+        server = stack.enter_context(leased_server(POSTGRESQL, folder))
+        database = stack.enter_context(new_database(server))
+        _fill(broker.bootstrap_servers, registry.url, records)
+        measure(Bench(folder, broker.bootstrap_servers, records), registry.url, database)
+
+
+def measure(bench: Bench, registry: str, database: Database) -> None:
+    """Every path, each beside its ceiling."""
+    worker = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": registry}
+    sink = {"connector.class": "JdbcSink", "topics": _TOPIC, "batch.size": str(_BATCH)}
+    upsert = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id"}
+    show_title("topic to PostgreSQL")
+    ceiling = _copied(bench.records, database)
+    show(ceiling, ceiling)
+    for name, props in {
+        "JdbcSink, insert": {},
+        "JdbcSink, insert, exactly once": {"delivery": "exactly-once"},
+        "JdbcSink, upsert of new rows": upsert,
+    }.items():
+        database.execute("DROP TABLE IF EXISTS rows", f"CREATE TABLE rows {_TABLE}")
+        show(bench.sluice(name, {**sink, **database.props, "table.name.format": "rows", **props}, worker), ceiling)
+    again = {**sink, **database.props, "table.name.format": "rows", **upsert}
+    show(bench.sluice("JdbcSink, upsert of rows that are there", again, worker), ceiling)
+    show_title("topic to SQLite")
+    ceiling = _executed(bench.records, bench.folder / "ceiling.db")
+    show(ceiling, ceiling)
+    for name, props in {"JdbcSink, insert": {}, "JdbcSink, upsert": upsert}.items():
+        file = bench.folder / f"{len(props)}.db"
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(f"CREATE TABLE rows {_TABLE}")
+        url = {"connection.url": f"jdbc:sqlite:{file}", "table.name.format": "rows"}
+        show(bench.sluice(f"{name} (SQLite)", {**sink, **url, **props}, worker), ceiling)
+
+
+def _value(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": f"payment {number} of many",
+        "amount": Decimal(number % 1_000_000).scaleb(-2),
+        "at": _START + dt.timedelta(milliseconds=number),
+        "score": number / 7,
+    }
+
+
+def _fill(bootstrap: str, registry: str, records: int) -> None:
+    converter = AvroConverter.configured({"schema.registry.url": registry})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
+    for number in range(records):
+        producer.produce(_TOPIC, converter.from_connect(_TOPIC, _SCHEMA, _value(number)))
+        if number % 1000 == 0:
+            producer.poll(0)
+    producer.flush()
+    converter.close()
+
+
+def _batches(records: int) -> Iterator[list[tuple[Any, ...]]]:
+    for first in range(0, records, _BATCH):
+        yield [tuple(_value(number).values()) for number in range(first, min(first + _BATCH, records))]
+
+
+def _measured(name: str, records: int, write: Callable[[list[tuple[Any, ...]]], None]) -> Measured:
+    """The time that ``write`` takes; that of making the rows is not counted."""
+    seconds = cpu = 0.0
+    for rows in _batches(records):
+        started, cpu_started = time.perf_counter(), time.process_time()
+        write(rows)
+        seconds += time.perf_counter() - started
+        cpu += time.process_time() - cpu_started
+    return Measured(name, records, seconds, cpu)
+
+
+def _copied(records: int, database: Database) -> Measured:
+    database.execute(f"CREATE TABLE ceiling {_TABLE}")
+    with closing(database.connect()) as connection:
+        connection.autocommit = False
+
+        def write(rows: list[tuple[Any, ...]]) -> None:
+            with connection.cursor() as cursor, cursor.copy(f"COPY ceiling ({_COLUMNS}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+            connection.commit()
+
+        return _measured("COPY by psycopg", records, write)
+
+
+def _executed(records: int, file: Path) -> Measured:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE TABLE ceiling {_TABLE}")
+
+        def write(rows: list[tuple[Any, ...]]) -> None:
+            with connection:
+                connection.executemany("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", rows)
+
+        def converted(rows: list[tuple[Any, ...]]) -> None:
+            write([(number, name, str(amount), at.isoformat(" "), score) for number, name, amount, at, score in rows])
+
+        return _measured("executemany by sqlite3", records, converted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Rows that come as Arrow: their schema in Connect, and each block of them cast to it, without a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as kinds
+
+from connect.data import ArrowColumn, Schema, Type, logical
+from connect.data.arrow import conform, schema_from_arrow, to_values
+from connect.errors import DataError, SchemaError
+from connectors.directory.formats.table import Block
+
+__all__ = ["ArrowRows"]
+
+_DEEPEST: Final = 100
+_FINE: Final = ("us", "ns")
+_DAYS: Final = (-719_162, 2_932_896)
+_MILLISECONDS: Final = (-62_135_596_800_000, 253_402_300_799_999)
+_DAY_MS: Final = (0, 86_399_999)
+_RANGES: Final = {
+    logical.DATE_NAME: (pa.int32(), _DAYS),
+    logical.TIME_NAME: (pa.int32(), _DAY_MS),
+    logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
+}
+"""The numbers of the moments that Python has: those of the years 1 to 9999."""
+
+
+class ArrowRows:
+    """The rows of one file.
+
+    Timestamps without a zone are taken to be UTC. What counts micro- or nanoseconds must come out even in milliseconds,
+    or is read as its number with ``fine_as_numbers``.
+    """
+
+    def __init__(self, columns: pa.Schema, name: str, *, fine_as_numbers: bool) -> None:
+        if not len(columns):
+            raise SchemaError("it has no columns")
+        self._fine_as_numbers = fine_as_numbers
+        fields: list[Any] = [
+            pa.field(each.name, self._target(each.type, each.name, 0), each.nullable, each.metadata) for each in columns
+        ]
+        metadata: Any = columns.metadata
+        schema = schema_from_arrow(pa.schema(fields, metadata))
+        self.schema: Schema = schema if schema.name is not None else schema.replace(name=name)
+        self._type: Any = pa.struct(fields)
+        self._has_maps = _has_maps(self.schema)
+
+    def block(self, batch: pa.RecordBatch) -> Block:
+        """The rows of a batch: where they cannot be cast together, those that cannot be by themselves are bad."""
+        array: Any = batch.to_struct_array()
+        good: list[int] = []
+        bad: list[tuple[int, str]] = []
+        parts = list(self._parts(array, 0, good, bad))
+        column: Any = pa.concat_arrays(parts) if len(parts) != 1 else parts[0]
+        return Block(len(array), ArrowColumn(column, self.schema), good if bad else None, bad)
+
+    def _parts(self, array: Any, first: int, good: list[int], bad: list[tuple[int, str]]) -> Iterator[Any]:
+        """The rows that can be cast, by halves around those that cannot."""
+        try:
+            cast = self._cast(array)
+        except (pa.ArrowException, DataError, UnicodeDecodeError) as error:
+            if len(array) == 1:
+                bad.append((first, _reason(error)))
+                yield self._cast(array.slice(0, 0))
+                return
+            middle = len(array) // 2
+            yield from self._parts(array.slice(0, middle), first, good, bad)
+            yield from self._parts(array.slice(middle), first + middle, good, bad)
+            return
+        good.extend(range(first, first + len(array)))
+        yield cast
+
+    def _cast(self, array: Any) -> Any:
+        cast: Any = conform(_cast(array, self._type), self.schema)
+        if self._has_maps:
+            # A key that comes twice is found only where the dicts are made.
+            to_values(cast, self.schema)
+        else:
+            _check(cast, self.schema, "")
+        return cast
+
+    def _target(self, data_type: Any, path: str, depth: int) -> Any:  # noqa: PLR0911 - one for each kind
+        """The Arrow type to which a type is cast, before it is that of its schema."""
+        if depth > _DEEPEST:
+            raise SchemaError(f"its column {path} is nested more than {_DEEPEST} deep")
+        if kinds.is_dictionary(data_type) or kinds.is_run_end_encoded(data_type):
+            return self._target(data_type.value_type, path, depth + 1)
+        if isinstance(data_type, pa.BaseExtensionType):
+            return self._target(data_type.storage_type, path, depth + 1)
+        if kinds.is_struct(data_type):
+            return pa.struct([self._field(field, path, depth) for field in data_type])
+        if kinds.is_map(data_type):
+            key, item = (self._field(field, path, depth) for field in (data_type.key_field, data_type.item_field))
+            if kinds.is_nested(key.type):
+                raise SchemaError(f"its column {path} is a map whose keys are nested, which Python's dicts cannot be")
+            return pa.map_(key, item)
+        if kinds.is_large_list(data_type):
+            return pa.large_list(self._field(data_type.value_field, path, depth))
+        if kinds.is_list(data_type) or kinds.is_fixed_size_list(data_type):
+            return pa.list_(self._field(data_type.value_field, path, depth))
+        if kinds.is_duration(data_type):
+            return pa.int64()
+        if kinds.is_timestamp(data_type):
+            return self._moment(data_type, pa.timestamp("ms", "UTC"))
+        return self._moment(data_type, pa.time32("ms")) if kinds.is_time(data_type) else data_type
+
+    def _moment(self, data_type: Any, target: Any) -> Any:
+        return pa.int64() if data_type.unit in _FINE and self._fine_as_numbers else target
+
+    def _field(self, field: Any, path: str, depth: int) -> Any:
+        target = self._target(field.type, f"{path}.{field.name}", depth + 1)
+        return pa.field(field.name, target, field.nullable, field.metadata)
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).rstrip(".")
+    if "would lose data" not in text:
+        return text
+    return f"a time is finer than a millisecond ({text}); with fine.times=number such columns are read as numbers"
+
+
+def _cast(array: Any, target: Any) -> Any:
+    """Cast safely: a value that would be another is an error."""
+    return array if array.type.equals(target) else array.cast(target)
+
+
+def _has_maps(schema: Schema) -> bool:
+    parts = [field.schema for field in schema.fields]
+    parts += [each for each in (schema.key_schema, schema.value_schema) if each is not None]
+    return schema.type is Type.MAP or any(map(_has_maps, parts))
+
+
+def _check(array: Any, schema: Schema, path: str) -> None:
+    """Refuse what Arrow can hold and Python cannot: moments beyond its years, texts that are none."""
+    if schema.name in _RANGES:
+        numbers, (low, high) = _RANGES[schema.name]
+        found: Any = pc.min_max(array.view(numbers)).as_py()
+        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
+            raise DataError(f"{path} has a value that is not within the years 1 to 9999, or not within a day")
+    elif schema.type is Type.STRING:
+        array.validate(full=True)
+    elif schema.type is Type.STRUCT:
+        for field, child in zip(schema.fields, array.flatten(), strict=True):
+            _check(child, field.schema, f"{path}.{field.name}" if path else field.name)
+    elif schema.type is Type.ARRAY and schema.value_schema is not None:
+        _check(array.flatten(), schema.value_schema, f"{path}[]")

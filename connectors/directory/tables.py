@@ -1,0 +1,103 @@
+"""Reads files of tables from a bookmark to their end; positions are numbers of rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+
+from connect.data import Constant
+from connect.errors import DataError
+from connectors.directory.bookmark import Bookmark, RowOffsets
+from connectors.directory.config import DirectorySourceConfig, FileFormat, FineTimes
+from connectors.directory.content import file_errors
+from connectors.directory.delimited import schema_name
+from connectors.directory.formats.avro import AvroTable
+from connectors.directory.formats.table import Block, Table
+from connectors.directory.listing import SourceFile
+from connectors.directory.reader import MalformedRow, Rows
+
+__all__ = ["table_rows"]
+
+_log = logging.getLogger(__name__)
+
+
+def table_rows(
+    config: DirectorySourceConfig, file: SourceFile, form: FileFormat, place: Bookmark | None
+) -> Generator[Rows, None, None]:
+    """The rows from a place on. Nothing of a damaged file is read: it is decoded once before.
+
+    Raises :class:`~connect.errors.DataError` when the file cannot be read.
+    """
+    with _table_errors(file.path):
+        table = open_table(config, file.path, form)
+    with closing(table):
+        start = _start(file, table, place)
+        if place is not None and start == place.position and place.finished == file.size:
+            return
+        with _table_errors(file.path):
+            total = table.verify()
+            if start > total:
+                _log.warning("%s has fewer rows than were read before: reading it from the beginning.", file.path)
+                start = 0
+            for block in table.blocks(start):
+                finished = file.size if start + block.size == total else None
+                yield _rows(file.path, block, start, table.identity, finished)
+                start += block.size
+
+
+def open_table(config: DirectorySourceConfig, path: str, form: FileFormat) -> Table:
+    """The rows of a file in one of the formats of tables."""
+    if form is FileFormat.AVRO:
+        return AvroTable(path, config.record_max_bytes)
+    name, as_numbers = schema_name(config.topic), config.fine_times is FineTimes.NUMBER
+    try:
+        if form is FileFormat.ORC:
+            from connectors.directory.formats.orc import OrcTable  # noqa: PLC0415 - pyarrow may be missing
+
+            return OrcTable(path, name, fine_as_numbers=as_numbers)
+        from connectors.directory.formats.parquet import ParquetTable  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise DataError(f"{form} needs pyarrow: pip install 'sluice-connect[arrow]'") from error
+    return ParquetTable(path, name, fine_as_numbers=as_numbers)
+
+
+def _start(file: SourceFile, table: Table, place: Bookmark | None) -> int:
+    """The first row to read."""
+    if place is None:
+        return 0
+    if place.fingerprint in (table.identity, ""):
+        return place.position
+    _log.warning("%s is not the file that was read before: reading it from the beginning.", file.path)
+    return 0
+
+
+def _rows(path: str, block: Block, start: int, identity: str, finished: int | None) -> Rows:
+    after = range(start + 1, start + 1 + block.size)
+    offsets = RowOffsets(after, after, Constant(None, block.size), identity, finished)
+    if block.good is None:
+        return Rows(block.column, offsets)
+    malformed = [
+        (index - number, _malformed(path, start + index + 1, offsets.bookmark(index), reason))
+        for number, (index, reason) in enumerate(block.bad)
+    ]
+    return Rows(block.column, offsets.take(block.good), malformed)
+
+
+def _malformed(path: str, row: int, after: Bookmark, reason: str) -> MalformedRow:
+    error = DataError(f"{path}, row {row}: the row is malformed: {reason}.")
+    return MalformedRow(f"row {row} of {path}", after, error)
+
+
+@contextmanager
+def _table_errors(path: str) -> Iterator[None]:
+    """Name the file in the errors of its format."""
+    with file_errors(path):
+        try:
+            yield
+        except DataError as error:
+            reason = str(error).rstrip(".")
+            raise DataError(
+                f"{path} is not read, for it is damaged or of another form: {reason}. Replace it with a whole one, or "
+                "exclude it with 'pattern'."
+            ) from error

@@ -1,0 +1,1 @@
+"""The HTTP client that source and sink share: connections, credentials, retries, TLS."""
