@@ -35,7 +35,7 @@ _WITH_SCHEMAS = {"value.converter": "JsonConverter"}
 
 def main() -> None:
     """Measure and print."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (

@@ -162,8 +162,8 @@ class WorkerConfig(Config):
     jdbc_allowed_options: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides those "
-        "that are known to be harmless. Some options load code, run SQL or name files of the worker.",
+        doc="Options of drivers, such as sslrootcert or ssl_ca, that the URLs of JDBC connectors may have besides "
+        "those known to be harmless. Some options load code, run SQL or name files of the worker.",
     )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),

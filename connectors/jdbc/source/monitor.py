@@ -98,7 +98,9 @@ class TableMonitor:
         for name in config.table_filter.missing(chosen):
             logger.warning("There is no table %s, which table.whitelist names; looking for it again later.", name)
         _refuse_same_topics(chosen)
-        sizes = {table: dialect.size(connection, table) for table in chosen}
+        # Looked at once: a table that only grows is to stay with its task.
+        known = self._sizes
+        sizes = {table: known[table] if table in known else dialect.size(connection, table) for table in chosen}
         database.close()
         return MappingProxyType(sizes)
 
