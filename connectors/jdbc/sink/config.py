@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from connect.config import (
+    HIDDEN,
     HIGH,
     LOW,
     MEDIUM,
@@ -265,7 +266,9 @@ class JdbcSinkConfig(ConnectionConfig):
         except ValueError:
             return
         if (missing := missing_package(address)) is not None:
-            yield ConfigRuleError(missing, "connection.url")
+            yield ConfigRuleError(
+                f"Invalid value {HIDDEN} for configuration connection.url: {missing}", "connection.url"
+            )
             return
         try:
             dialect = dialect_of(self)
