@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-import orjson
-
 from connect.data import Schema, Type
 from connect.errors import DataError
 
@@ -30,6 +28,8 @@ def json_schema(*, optional: bool) -> Schema:
 
 def json_writer(schema: Schema) -> Callable[[Any], str | None]:
     """What writes a value of ``schema`` as JSON; null stays null."""
+    import orjson  # noqa: PLC0415 - the keys of the connector can be described without any package
+
     change = _change(schema)
 
     def write(value: Any) -> str | None:
