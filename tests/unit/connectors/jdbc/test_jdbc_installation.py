@@ -32,8 +32,8 @@ print(*next(value.errors for value in values if value.name == "connection.url"))
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == (
-        "Invalid value [hidden] for configuration connection.url: It needs sqlalchemy and psycopg, which this worker does "
-        "not have: pip install 'sluice-connect[jdbc]', or in a clone of Sluice pip install -e '.[jdbc]'"
+        "Invalid value [hidden] for configuration connection.url: It needs sqlalchemy and psycopg, which this worker "
+        "does not have: pip install 'sluice-connect[jdbc]', or in a clone of Sluice pip install -e '.[jdbc]'"
     )
 
 
