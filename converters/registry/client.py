@@ -20,7 +20,7 @@ from connect.errors import ConnectError, DataError, RetriableError
 from converters.registry.authentication import authentication
 from converters.registry.config import RegistryConfig
 from converters.registry.schema import RegisteredSchema, SchemaReference, registered_schema, whole_member
-from converters.registry.tls import tls_context
+from converters.registry.tls import has_trust_store, tls_context
 
 __all__ = ["RegistryClient", "RegistryError"]
 
@@ -303,8 +303,9 @@ class _TooLargeError(requests.RequestException):
 
 
 class _TlsAdapter(HTTPAdapter):
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, *, only: bool) -> None:
         self._context = context
+        self._only = only
         super().__init__()
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
@@ -312,6 +313,11 @@ class _TlsAdapter(HTTPAdapter):
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
         return super().proxy_manager_for(proxy, **self._tls(), **kwargs)
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Trust the authorities that requests brings too, unless ``only`` those of the context are to be trusted."""
+        if not self._only:
+            super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]
 
     def _tls(self) -> dict[str, Any]:
         # urllib3 looks at the name itself where the context does not, unless it is told not to.
@@ -324,7 +330,7 @@ def _session(config: RegistryConfig) -> requests.Session:
     # Neither ~/.netrc nor proxies of the environment: Java does not know them, and they would go unseen.
     session.trust_env = False
     if any(url is not None and url.address.startswith("https:") for url in (*config.urls, config.issuer)):
-        session.mount("https://", _TlsAdapter(tls_context(config)))
+        session.mount("https://", _TlsAdapter(tls_context(config), only=has_trust_store(config)))
     if config.proxy is not None:
         session.proxies = {"http": config.proxy, "https": config.proxy}
     return session

@@ -11,7 +11,7 @@ from connect.errors import ConfigError
 from connect.tls.contexts import load_key, load_trusted
 from connect.tls.key_stores import read_key_store, read_trust_store
 
-__all__ = ["TlsConfig", "tls_context"]
+__all__ = ["TlsConfig", "has_trust_store", "tls_context"]
 
 _PREFIX: Final = "schema.registry."
 _NAMES: Final = (
@@ -95,6 +95,12 @@ class TlsConfig(Config):
                 if found is not None:
                     props[_PREFIX + name] = found.value if isinstance(found, Password) else str(found)
         return props
+
+
+def has_trust_store(config: TlsConfig) -> bool:
+    """Whether the options say who is to be trusted."""
+    props = config.tls_props()
+    return any(props.get(f"{_PREFIX}ssl.truststore.{name}") for name in ("location", "certificates"))
 
 
 def tls_context(config: TlsConfig) -> ssl.SSLContext:

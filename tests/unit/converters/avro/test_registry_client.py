@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 
 from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from converters.registry import RegistryClient, RegistryConfig, RegistryError, SchemaReference
+from equipment.brokers.certificates import Authority
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 
 TLS = Path(__file__).parents[2] / "worker" / "kafka" / "data"
@@ -286,6 +290,34 @@ def test_a_registry_that_is_not_trusted(secure: MemoryRegistry, client: Make, pr
         registry.register("s", '"int"')
     assert type(caught.value) is ConnectError
     assert not secure.requests
+
+
+PUBLIC_AUTHORITY = """
+import sys
+from converters.registry import RegistryClient, RegistryConfig
+
+props = {"schema.registry.url": sys.argv[1], "max.retries": "0", "ssl.endpoint.identification.algorithm": ""}
+props |= {"schema.registry.ssl.truststore.certificates": sys.argv[2]} if sys.argv[2:] else {}
+client = RegistryClient(RegistryConfig.parse(props))
+try:
+    print(client.register("s", '"int"'))
+except Exception as error:
+    print(error)
+"""
+
+
+def test_a_trust_store_is_all_that_is_trusted(secure: MemoryRegistry, tmp_path: Path) -> None:
+    """Also where the certificate is signed by an authority whom requests trusts."""
+    (tmp_path / "certifi.py").write_text(f"def where():\n    return {str(TLS / 'certificate.pem')!r}\n")
+    other = Authority().pem
+
+    def answer(*arguments: str) -> str:
+        environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        command = [sys.executable, "-c", PUBLIC_AUTHORITY, secure.url, *arguments]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    assert "is not trusted" in answer(other)
+    assert answer(CERTIFICATE) == "1\n"
 
 
 @pytest.mark.parametrize(
