@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 __all__ = ["Mistake", "mistakes_of", "mistakes_text"]
 
-_LIKE: Final = 0.6
-_ALMOST: Final = 0.1
-_NOT_FOUND: Final = re.compile(r"Class .* could not be found")
 _NULL_TWICE: Final = re.compile(r"Invalid value null for configuration .*")
 _FIRST_SENTENCE: Final = re.compile(r"(.+?[.;])(?:\s|$)", re.DOTALL)
 _RULES: Final = (
@@ -22,6 +18,7 @@ _RULES: Final = (
         "Set topics to the topics to read, or topics.regex to a pattern of their names.",
     ),
     (re.compile(r"Duplicate alias provided"), "Name each alias once."),
+    (re.compile(r"Class .* could not be found"), "`sluice plugins list` lists the plugins there are."),
     (
         re.compile(r"Config '(.+)\.negate' was provided but"),
         r"Set \1.predicate to the alias of a predicate, or remove \1.negate.",
@@ -87,28 +84,7 @@ def _remedy(error: str, config: Mapping[str, Any]) -> str | None:
     for pattern, remedy in _RULES:
         if match := pattern.search(error):
             return match.expand(remedy)
-    if _NOT_FOUND.search(error):
-        return _nearest(error, config["value"]["recommended_values"])
     return _meaning(config["definition"])
-
-
-def _nearest(error: str, known: list[str]) -> str:
-    """The plugins whose simple names are most like what was written, the likest first."""
-    written = _simple(error.partition("Class ")[2].partition(" could not be found")[0]).lower()
-    likeness = {name: SequenceMatcher(None, written, name.lower()).ratio() for name in map(_simple, known)}
-    best = max(likeness.values(), default=0.0)
-    near = [name for name, like in likeness.items() if like >= max(_LIKE, best - _ALMOST)]
-    there_are = "`sluice plugins list` lists the plugins there are."
-    if not near:
-        return there_are
-    return f"Did you mean {' or '.join(sorted(near, key=likeness.__getitem__, reverse=True)[:3])}? {there_are}"
-
-
-def _simple(name: str) -> str:
-    """A class without its package: ``HoistField$Value``."""
-    parts = name.replace("$", ".").split(".")
-    first = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
-    return "$".join(parts[first:])
 
 
 def _meaning(definition: Mapping[str, Any] | None) -> str | None:

@@ -213,7 +213,7 @@ def test_the_commands_start_tell_and_stop(registry_application: Path, tmp_path: 
         started = runner.invoke(registry_command, ["start", *folder, "--port", "0", "--storage", "memory"])
         assert started.exit_code == 0, started.output
         told = runner.invoke(registry_command, ["status", *folder])
-        assert (told.exit_code, told.output) == (0, started.output)
+        assert (told.exit_code, told.stdout) == (0, started.stdout)
         assert "runs until `sluice registry stop`" in told.output
         assert "in memory" in told.output
         other = runner.invoke(registry_command, ["start", *folder])

@@ -116,7 +116,7 @@ def test_a_worker_without_a_certificate_does_not_start(worker: MakeWorker, store
     tls = {key: value for key, value in settings(stores, "p12").items() if not key.startswith("ssl.keystore")}
     refused = worker(DistributedWorker, tls | {"default.api.timeout.ms": "2000"})
     assert refused.wait() == 2
-    assert "Check that a broker answers" in refused.log()
+    assert "Check that this is the port of a broker, and that security.protocol" in refused.log()
 
 
 def test_a_wrong_password_is_said_and_not_repeated(worker: MakeWorker, stores: Path) -> None:

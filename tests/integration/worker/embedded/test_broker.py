@@ -263,7 +263,7 @@ def test_the_commands_start_tell_and_stop(broker_jars: tuple[Path, ...], tmp_pat
         assert started.exit_code == 0, started.output
         told = runner.invoke(broker_command, ["status", *folder])
         assert told.exit_code == 0
-        assert told.output == started.output
+        assert told.stdout == started.stdout
         assert "Apache Kafka 4.3.1 runs until `sluice broker stop`." in told.output
         assert "leases" not in told.output, "nobody has one"
         assert runner.invoke(broker_command, ["start", *folder, "--port", "1"]).exit_code == 1

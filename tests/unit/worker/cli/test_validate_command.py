@@ -41,6 +41,7 @@ def test_every_mistake_is_told_at_once_with_its_remedy(tmp_path: Path) -> None:
     assert done.exit_code == 1
     (document,) = json.loads(done.stdout)
     found = {" ".join(item["keys"]): item["remedy"] for item in document["mistakes"]}
+    errors = {" ".join(item["keys"]): item["error"] for item in document["mistakes"]}
     assert found.keys() == {
         "name",
         "topics topics.regex",
@@ -48,7 +49,7 @@ def test_every_mistake_is_told_at_once_with_its_remedy(tmp_path: Path) -> None:
         "transforms.y.field",
         "transforms.y.negate",
     }
-    assert "HoistField$Value" in found["transforms.x.type"]
+    assert "HoistField$Value" in errors["transforms.x.type"]
     assert all(found.values())
     assert document["warnings"] == ["The key fille is unknown. Did you mean file?"]
     told = sluice("validate", file)
