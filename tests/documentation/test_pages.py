@@ -86,7 +86,8 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
     else:
         folder.mkdir()
         environ = _environ(home, request.getfixturevalue("installed"))
-    session = Session(folder, environ, {}, None if "README" in request.node.name else INSTALLING)
+    # What another run has left in /tmp is not there on a fresh machine.
+    session = Session(folder, environ, {"/tmp/": f"{tmp_path}/"}, None if "README" in request.node.name else INSTALLING)
     yield session
     session.kill()
     for sluice in (folder / ".venv" / "bin" / "sluice", shutil.which("sluice", path=environ["PATH"])):
