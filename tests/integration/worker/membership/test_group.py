@@ -450,9 +450,9 @@ def test_a_killed_member_is_taken_over_after_its_session(processes: list[MemberP
 
 def test_a_frozen_member_returns_holding_nothing(processes: list[MemberProcess]) -> None:
     frozen, survivor = processes
+    before = len(frozen.lines())
     frozen.process.send_signal(signal.SIGSTOP)
     wait_until("the survivor runs everything", lambda: shared([survivor]))
-    before = len(frozen.lines())
     frozen.process.send_signal(signal.SIGCONT)
     woken = time.monotonic()
     wait_until("both run again", lambda: len(frozen.lines()) > before + 1 and shared(processes))
