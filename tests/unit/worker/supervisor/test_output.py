@@ -124,13 +124,15 @@ import ctypes, faulthandler, pathlib, sys
 
 def poll():
     while file.read_text().count("Timeout") < 3:
-        pass
+        faulthandler.dump_traceback_later(0.05, repeat=True, file=stream)
+        # Code that holds the GIL: the stacks of a thread that runs Python cannot be read safely.
+        ctypes.PyDLL(None).usleep(120_000)
+        faulthandler.cancel_dump_traceback_later()
     faulthandler.enable(stream)
     ctypes.string_at(0)
 
 file = pathlib.Path(sys.argv[1])
 with file.open("w") as stream:
-    faulthandler.dump_traceback_later(0.01, repeat=True, file=stream)
     poll()
 """
 
@@ -143,7 +145,7 @@ def test_the_stacks_that_this_python_writes_are_understood(pipe: Pipe, tmp_path:
     assert len(said) >= 3
     for silent in said:
         assert isinstance(silent, messages.Silent)
-        assert silent.seconds == 0.01
+        assert silent.seconds == 0.05
         # Nothing of the runtime is in them, so the outermost counts as what it has called.
         assert hang_place(silent.stacks)[0] == "<module>"
     crash = pipe.output.crash or ""
