@@ -42,7 +42,7 @@ class TrapConfig(Config):
                 # Unlike time.sleep this lets no other thread run Python.
                 ctypes.PyDLL(None).sleep(_FOR_EVER)
             case "hold for a while":
-                ctypes.PyDLL(None).sleep(5)
+                ctypes.PyDLL(None).sleep(10)
             case "crash":
                 ctypes.string_at(0)
             case "print":
