@@ -4,132 +4,99 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Literal
-from urllib.parse import unquote, urlsplit
 
 from connect.bulk import BulkSinkConfig
-from connect.config import HIGH, LOW, MEDIUM, at_least, matches, non_empty, option
 from connect.config.errors import ConfigRuleError
-from connect.config.url import shown_url
 from connect.data import Schema, Type
 from connect.errors import ConfigError, SchemaError
 from connect.extras import missing_extra
+from connectors.spark.iceberg.layout import FILE_FORMATS, partitions_of
+from connectors.spark.options.hive import HiveOptions
+from connectors.spark.options.iceberg import IcebergOptions
+from connectors.spark.options.layout import PARTITIONERS, LayoutOptions
+from connectors.spark.options.records import RecordOptions
+from connectors.spark.options.store import StoreOptions
+from connectors.spark.options.tables import TableOptions
+from connectors.spark.options.upsert import UpsertOptions
 from connectors.spark.schema import table_schema
 from connectors.spark.schema_json import schema_from_json
+from connectors.spark.sql.options import SqlOptions
 
 __all__ = ["SparkSinkConfig"]
 
-_STORE = "Store"
-_LAYOUT = "Layout"
-_RECORDS = "Records"
 
-
-class SparkSinkConfig(BulkSinkConfig):
+class SparkSinkConfig(
+    BulkSinkConfig,
+    StoreOptions,
+    TableOptions,
+    IcebergOptions,
+    UpsertOptions,
+    LayoutOptions,
+    HiveOptions,
+    RecordOptions,
+    SqlOptions,
+):
     """The options of the Spark sink. Keys that begin with ``spark.`` are Spark's own and reach its session."""
-
-    store_url: str = option(
-        importance=HIGH,
-        validator=non_empty,
-        group=_STORE,
-        doc="Where the tables and the ledger are: a folder, as a path or a file: URL. A relative path starts at "
-        "the worker's working directory.",
-    )
-    topics_dir: str = option(
-        default="topics",
-        importance=HIGH,
-        validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
-        group=_STORE,
-        doc="Folder in the store that contains the tables, each in a folder with the name of its topic; if empty, the "
-        "store itself.",
-    )
-    partitioner_class: str = option(
-        default="DefaultPartitioner",
-        importance=HIGH,
-        group=_LAYOUT,
-        doc="How a table is divided into folders: DefaultPartitioner by the partition of the topic "
-        "(partition=0), FieldPartitioner by the fields of partition.field.name (origin=EWR). The Java "
-        "classes of these names are accepted.",
-    )
-    partition_field_name: tuple[str, ...] = option(
-        default=(),
-        importance=MEDIUM,
-        group=_LAYOUT,
-        doc="The fields that FieldPartitioner divides by. Their values are only in the names of the folders.",
-    )
-    parquet_codec: Literal["none", "gzip", "snappy", "zstd"] = option(
-        default="snappy",
-        importance=LOW,
-        group=_LAYOUT,
-        doc="Compression of the Parquet files.",
-    )
-    filename_offset_zero_pad_width: int = option(
-        default=10,
-        importance=LOW,
-        validator=at_least(0),
-        group=_LAYOUT,
-        doc="To how many digits offsets in file names are padded, so that names sort as offsets do.",
-    )
-    value_schema: str | None = option(
-        default=None,
-        importance=MEDIUM,
-        group=_RECORDS,
-        doc="The initial schema of tables, as JSON in the form of JsonConverter's envelopes. Without it, the "
-        "first load derives the schema from its records.",
-    )
-    behavior_on_null_values: Literal["fail", "ignore", "write"] = option(
-        default="fail",
-        importance=LOW,
-        group=_RECORDS,
-        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write rows of nulls.",
-    )
-    store_kafka_keys: bool = option(
-        default=False,
-        importance=LOW,
-        group=_RECORDS,
-        doc="Whether tables have a column named key with the records' keys.",
-    )
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several options that is broken."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The Spark sink cannot run here. {reason}", "connector.class")
+        yield from self.store_mistakes()
+        yield from self._compaction_mistakes()
         try:
-            self.store  # noqa: B018 - reading it is the check
+            self.first_schema  # noqa: B018 - reading it is the check
         except ConfigError as error:
             yield error
-        try:
-            self.first_schema  # noqa: B018 - as above
-        except ConfigError as error:
-            yield error
-        if queue := self.originals.get("errors.deadletterqueue.topic.name"):
-            reason = "The Spark sink has no dead letter queue: remove the key. errors.tolerance=all logs bad records."
-            yield ConfigError("errors.deadletterqueue.topic.name", queue, reason)
-        known = ("DefaultPartitioner", "FieldPartitioner")
-        if self.partitioner not in known:
-            reason = f"The Spark sink has {' and '.join(known)}; use one of them."
+        yield from self.layout_mistakes()
+        yield from self.table_mistakes(self.partitioner, self.format)
+        yield from self.record_mistakes()
+        yield from self.hive_mistakes(self.format)
+        yield from self._hive_folder_mistakes()
+        yield from self.upsert_mistakes(self.table_format)
+        yield from self.sql_mistakes()
+        yield from self._query_mistakes()
+        yield from self._iceberg_mistakes()
+
+    def _query_mistakes(self) -> Iterable[ConfigError]:
+        """What a query's result cannot have, for its rows are of no record."""
+        if not self.has_query:
+            return
+        if self.write_mode == "upsert":
+            reason = "The rows of a query's result are of no record and no change: set write.mode to append."
+            yield ConfigError("write.mode", self.write_mode, reason)
+        if self.partitioner not in PARTITIONERS[:2]:
+            reason = (
+                "A row of a query's result is of no record and has no time of one: use FieldPartitioner with a column "
+                "of the result, such as date_trunc('DAY', at) AS day."
+            )
             yield ConfigError("partitioner.class", self.partitioner_class, reason)
-        if self.partitioner == "FieldPartitioner" and not self.partition_field_name:
-            reason = "FieldPartitioner needs the names of the fields to divide by."
-            yield ConfigError("partition.field.name", "", reason)
 
-    @property
-    def store(self) -> Path:
-        """The folder that ``store.url`` names; :class:`~connect.errors.ConfigError` if it is not local."""
+    def _iceberg_mistakes(self) -> Iterable[ConfigError]:
+        yield from self.iceberg_mistakes(self._store_uri())
+        if self.table_format == "iceberg":
+            try:
+                partitions_of(self)
+            except ConfigError as error:
+                yield error
+            if self.format not in FILE_FORMATS:
+                reason = f"Files of Iceberg tables are {', '.join(FILE_FORMATS)}; use one of them."
+                yield ConfigError("format.class", self.format_class, reason)
+
+    def _compaction_mistakes(self) -> Iterable[ConfigError]:
         try:
-            url = urlsplit(self.store_url)
-        except ValueError:
-            # The reason quotes what it does not understand, which may be a key: it is not chained.
-            raise ConfigError("store.url", shown_url(self.store_url), "Its host is not valid: use a path.") from None
-        if url.scheme not in ("", "file") or url.netloc not in ("", "localhost"):
-            reason = "This version writes to local folders: use a path or a file: URL."
-            raise ConfigError("store.url", shown_url(self.store_url), reason)
-        return Path(unquote(url.path) if url.scheme else self.store_url).absolute()
+            in_s3 = self.location.kind == "s3"
+        except ConfigError:
+            return
+        if in_s3 and self.table_format == "parquet" and self.compact_interval_ms is not None:
+            reason = "Tables in S3 cannot be compacted: remove the key, and take larger loads (flush.size)."
+            yield ConfigError("compact.interval.ms", self.compact_interval_ms, reason)
 
-    @property
-    def partitioner(self) -> str:
-        """The simple name of the partitioner."""
-        return self.partitioner_class.rpartition(".")[2]
+    def _store_uri(self) -> str:
+        try:
+            return self.location.uri
+        except ConfigError:
+            return ""  # it has been told already
 
     @property
     def first_schema(self) -> Schema | None:
@@ -143,3 +110,11 @@ class SparkSinkConfig(BulkSinkConfig):
         if schema.type is not Type.STRUCT:
             raise ConfigError("value.schema", self.value_schema, "The schema of a table must be a struct.")
         return table_schema(schema)
+
+    def _hive_folder_mistakes(self) -> Iterable[ConfigError]:
+        folders = self.time_folders
+        if not self.hive_integration or folders is None or any(self.layout_mistakes()):
+            return
+        if not all("=" in part for part in folders.folder(0).split("/")):
+            reason = "Hive needs a name for each part of the folders, as in 'year'=YYYY/'month'=MM."
+            yield ConfigError("path.format", self.path_format, reason)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
+from urllib.parse import unquote
 
 from connect.data import Schema, Type
+from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
 from connect.errors import SchemaError
-from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.placement import FOLDER_COLUMN, Extractor, Placement
+from connectors.spark.options.layout import LayoutOptions
+from connectors.spark.time_folders import TimeFolders
 
-__all__ = ["DefaultPartitioner", "FieldPartitioner", "Partitioner", "make_partitioner"]
+__all__ = [
+    "DefaultPartitioner",
+    "FieldPartitioner",
+    "Partitioner",
+    "TimeBasedPartitioner",
+    "make_partitioner",
+    "make_result_partitioner",
+]
+
+_NO_FOLDER = (Type.STRUCT, Type.ARRAY, Type.MAP, Type.BYTES)
+_NUMBERS = (Type.INT32, Type.INT64, Type.FLOAT64)
 
 
 class Partitioner(Protocol):
@@ -18,7 +33,22 @@ class Partitioner(Protocol):
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns whose values name folders and are not in the files."""
+        """The columns of the frame whose values name folders and are not in the files."""
+
+    @property
+    def parts(self) -> Sequence[str] | None:
+        """The names of the parts of a folder that the rows are given, ``year`` and ``month`` of ``year=2013/month=01``;
+        ``None`` if a part has no name."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the rows of a folder are brought together before they are written.
+
+        Otherwise each of Spark's tasks would write a file into each folder.
+        """
+
+    def placement(self) -> Placement | None:
+        """What gives the rows of a load that begins now their folders, unless their own columns do."""
 
     def check(self, table: Schema) -> None:
         """Raise :class:`~connect.errors.SchemaError` if a table of this schema cannot be divided that way."""
@@ -26,44 +56,94 @@ class Partitioner(Protocol):
     def folder(self, partition: int, written: str) -> str:
         """The folder of a file with records of this partition; ``written`` is the one in which Spark has put it."""
 
+    def may_hold(self, folder: str, partition: int) -> bool:
+        """Whether records of this partition of the topic may be in a folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class DefaultPartitioner:
     """A folder for each partition of the topic: ``partition=0``."""
 
+    gathers: bool = False
+    parts: Sequence[str] | None = ("partition",)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The folder, if rows are gathered: otherwise it follows from the task of Spark that has written a file."""
+        return (FOLDER_COLUMN,) if self.gathers else ()
+
+    def placement(self) -> Placement | None:
+        """The folder of the topic partition."""
+        return Placement() if self.gathers else None
+
+    def check(self, table: Schema) -> None:
+        """Accept any table."""
+
+    def folder(self, partition: int, written: str) -> str:
+        """``partition=`` and the number."""
+        return _placed_folder(written) if self.gathers else f"partition={partition}"
+
+    def may_hold(self, folder: str, partition: int) -> bool:
+        """Only those of its own."""
+        return folder == f"partition={partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPartitioner:
+    """No folders: the rows of a query's result lie in the table itself."""
+
+    gathers: bool = False
     columns: Sequence[str] = ()
+    parts: Sequence[str] | None = ()
+
+    def placement(self) -> Placement | None:
+        """None: there are no folders."""
+        return None
 
     def check(self, table: Schema) -> None:
         """Accept any table."""
 
     def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
-        """``partition=`` and the number."""
-        return f"partition={partition}"
+        """The table's own."""
+        return ""
+
+    def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
+        """Any may be."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPartitioner:
-    """A folder for each value of some fields: ``origin=EWR/carrier=UA``."""
+    """A folder for each value of some fields: ``origin=EWR/carrier=UA``.
+
+    The field ``a.b`` is the field ``b`` of the struct ``a``, if there is no field of that name.
+    """
 
     columns: Sequence[str]
+    gathers: bool = True
+    parts: Sequence[str] | None = None
+
+    def placement(self) -> Placement | None:
+        """None: Spark makes the folders of the values themselves."""
+        return None
 
     def check(self, table: Schema) -> None:
-        """Require the fields to be columns, but not all of them."""
+        """Require the fields to be columns, or fields of them, but not all columns."""
         for name in self.columns:
             if name.startswith(("_", ".")):
                 raise SchemaError(
                     f"partition.field.name={name} makes folders that readers ignore, because their names begin "
                     "with _ or '.': rename the field (ReplaceField)."
                 )
-            field = table.field(name)
-            if field is None:
+            found = _field(table, name)
+            if found is None:
                 raise SchemaError(
                     f"partition.field.name={name} is not a field of the records, which have "
                     f"{', '.join(table.field_names)}: name one of those."
                 )
-            if field.schema.type in (Type.STRUCT, Type.ARRAY, Type.MAP, Type.BYTES):
+            if found.type in _NO_FOLDER:
                 raise SchemaError(
-                    f"partition.field.name={name} is a field of type {field.schema.type.value}, which cannot name "
+                    f"partition.field.name={name} is a field of type {found.type.value}, which cannot name "
                     "a folder: choose another, or derive one with a transformation."
                 )
         if set(table.field_names) <= set(self.columns):
@@ -76,9 +156,99 @@ class FieldPartitioner:
         """The folder that Spark has made of the values."""
         return written
 
+    def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
+        """Any may be."""
+        return True
 
-def make_partitioner(config: SparkSinkConfig) -> Partitioner:
+
+@dataclass(frozen=True, slots=True)
+class TimeBasedPartitioner:
+    """A folder for each span of time: ``year=2013/month=01/day=01``."""
+
+    times: TimeFolders
+    extractor: Extractor
+    time_field: tuple[str, ...] = ()
+    gathers: bool = True
+    clock: Callable[[], float] = field(default=time.time, compare=False)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The folder."""
+        return (FOLDER_COLUMN,)
+
+    @property
+    def parts(self) -> Sequence[str] | None:
+        """The texts before the ``=`` of the pattern."""
+        found = [part.partition("=") for part in self.times.folder(0).split("/")]
+        return [name for name, _, _ in found] if all(name and equals for name, equals, _ in found) else None
+
+    def placement(self) -> Placement:
+        """The folders by the times of the records; by the wall clock, that of now for all of them."""
+        return Placement(self.times, self.extractor, self.time_field, int(self.clock() * 1000))
+
+    def check(self, table: Schema) -> None:
+        """Require the field with the time, if the time comes from one."""
+        if self.extractor is not Extractor.RECORD_FIELD:
+            return
+        name = ".".join(self.time_field)
+        found = _nested(table, self.time_field)
+        if found is None:
+            raise SchemaError(
+                f"timestamp.field={name} is not a field of the records, which have {', '.join(table.field_names)}: "
+                "name one of those, or take the time of the records themselves (timestamp.extractor=Record)."
+            )
+        if found.name not in (TIMESTAMP_NAME, DATE_NAME) and (
+            found.name is not None or found.type not in (*_NUMBERS, Type.STRING)
+        ):
+            kind = found.name or found.type.value
+            raise SchemaError(
+                f"timestamp.field={name} is a field of type {kind}, which tells no time: it has to be a Timestamp, a "
+                "Date, milliseconds since 1970, or text in the form of ISO 8601."
+            )
+
+    def folder(self, partition: int, written: str) -> str:  # noqa: ARG002
+        """The folder that the rows were given."""
+        return _placed_folder(written)
+
+    def may_hold(self, folder: str, partition: int) -> bool:  # noqa: ARG002
+        """Any may be."""
+        return True
+
+
+def make_partitioner(config: LayoutOptions) -> Partitioner:
     """The partitioner that ``partitioner.class`` names."""
     if config.partitioner == "FieldPartitioner":
         return FieldPartitioner(config.partition_field_name)
-    return DefaultPartitioner()
+    times = config.time_folders
+    if times is None:
+        return DefaultPartitioner(gathers=config.target_file_size_bytes is not None)
+    extractor = Extractor(config.extractor)
+    time_field = tuple(config.timestamp_field.split(".")) if extractor is Extractor.RECORD_FIELD else ()
+    # All records of a load have one folder by the wall clock.
+    gathers = extractor is not Extractor.WALLCLOCK or config.target_file_size_bytes is not None
+    return TimeBasedPartitioner(times, extractor, time_field, gathers)
+
+
+def make_result_partitioner(config: LayoutOptions) -> Partitioner:
+    """The partitioner for the results of a query, whose rows are of no partition of the topic."""
+    if config.partitioner == "FieldPartitioner":
+        return FieldPartitioner(config.partition_field_name)
+    return ResultPartitioner(gathers=config.target_file_size_bytes is not None)
+
+
+def _placed_folder(written: str) -> str:
+    return unquote(written.removeprefix(f"{FOLDER_COLUMN}="))
+
+
+def _field(table: Schema, name: str) -> Schema | None:
+    """The schema of a field of the table, or of a nested one."""
+    whole = table.field(name)
+    return _nested(table, name.split(".")) if whole is None else whole.schema
+
+
+def _nested(table: Schema, names: Sequence[str]) -> Schema | None:
+    found: Schema | None = table
+    for name in names:
+        part = found.field(name) if found is not None and found.type is Type.STRUCT else None
+        found = None if part is None else part.schema
+    return found

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from connect.bulk import OffsetRange
+from connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["read_options", "read_ranges"]
+__all__ = ["kafka_partitions", "read_options", "read_ranges"]
 
 # Spark sets these itself and refuses to be given them, or they only matter to members of a group.
 _SPARKS_OWN: Final = frozenset(
@@ -35,7 +37,9 @@ _FETCH: Final[Mapping[str, str]] = {
     "receive.buffer.bytes": str(1024 * 1024),
 }
 _LEAST_SPLIT: Final = 20_000
+_SPLIT: Final = re.compile(r"KafkaSourceRDDPartition\((\d+),KafkaOffsetRange\([\w.-]+-(\d+),")
 _COLUMNS: Final = ("partition", "offset", "value")
+_MILLISECONDS: Final = "unix_millis(timestamp) AS timestamp"
 _MORE_COLUMNS: Final = ("key", "timestamp", "timestampType", "headers")
 
 
@@ -70,13 +74,38 @@ def read_options(ranges: Sequence[OffsetRange], consumer: Mapping[str, str], par
 
 
 def read_ranges(
-    spark: SparkSession, ranges: Sequence[OffsetRange], consumer: Mapping[str, str], *, whole: bool
+    spark: SparkSession,
+    ranges: Sequence[OffsetRange],
+    consumer: Mapping[str, str],
+    *,
+    whole: bool,
+    timed: bool = False,
+    split: bool = True,
 ) -> DataFrame:
-    """The records of ranges of one topic; with ``whole``, their keys, timestamps and headers too."""
-    options = read_options(ranges, consumer, spark.sparkContext.defaultParallelism)
+    """The records of ranges of one topic; with ``whole``, their keys, timestamps and headers too, with ``timed`` their
+    timestamps.
+
+    Without ``split`` each range is read by one task, in order.
+    """
+    options = read_options(ranges, consumer, spark.sparkContext.defaultParallelism if split else 1)
     if not whole:
-        return spark.read.format("kafka").options(**options).load().select(*_COLUMNS)
+        columns = [*_COLUMNS, _MILLISECONDS] if timed else _COLUMNS
+        return spark.read.format("kafka").options(**options).load().selectExpr(*columns)
     frame = spark.read.format("kafka").options(**options).option("includeHeaders", "true").load()
-    milliseconds = "unix_millis(timestamp) AS timestamp"
-    columns = [milliseconds if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
+    columns = [_MILLISECONDS if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
     return frame.selectExpr(*columns)
+
+
+def kafka_partitions(frame: DataFrame) -> dict[int, int]:
+    """The partition of the topic that each of Spark's partitions of a frame reads, which has moved no rows."""
+    plain = cast("Any", frame)
+    partitions = plain._jdf.queryExecution().toRdd().partitions()
+    # One call for all of them, of which there may be thousands.
+    text = plain.sparkSession.sparkContext._jvm.scala.runtime.ScalaRunTime.stringOf(partitions)
+    found = {int(number): int(partition) for number, partition in _SPLIT.findall(text)}
+    if len(found) != len(partitions):
+        raise ConnectError(
+            "Spark does not tell which partitions of the topic it reads, after which folders are named: use the "
+            "version of PySpark that Sluice asks for, or another partitioner.class than DefaultPartitioner."
+        )
+    return found

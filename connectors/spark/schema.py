@@ -13,13 +13,22 @@ that are already written (invariant I5).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from connect.data import Schema, Type
 from connect.data.logical import LOGICAL_NAMES
 from connect.errors import SchemaError
 
-__all__ = ["VALUE_COLUMN", "in_common", "table_schema", "widen", "widen_where_possible"]
+__all__ = [
+    "VALUE_COLUMN",
+    "BesideColumns",
+    "Evolution",
+    "branch_name",
+    "in_common",
+    "table_schema",
+    "widen",
+]
 
 VALUE_COLUMN: Final = "value"
 
@@ -27,8 +36,75 @@ _FLOAT32: Final = {Type.INT8, Type.INT16, Type.FLOAT32}
 _FLOAT64: Final = _FLOAT32 | {Type.INT32, Type.FLOAT64}
 _INTEGERS: Final = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 
+
+@dataclass(frozen=True, slots=True)
+class BesideColumns:
+    """The names of the columns that are wanted; ``None`` for those that are not."""
+
+    keys: str | None = None
+    headers: str | None = None
+    metadata: str | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The names, in the order of the columns."""
+        return self.keys, self.headers, self.metadata
+
+    @property
+    def need_whole_records(self) -> bool:
+        """Whether more of the records has to be read than their values and offsets."""
+        return any(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """How the tables of a connector change with its records (``schema.compatibility``, ``schema.conflict``)."""
+
+    adds: bool = True
+    """Whether new fields become new columns. If not, they are left out."""
+    widens: bool = True
+    """Whether columns become wider."""
+    branches: bool = False
+    """Whether values that a column cannot hold, now or widened, go to another one that is named after their type."""
+
+    @classmethod
+    def of(cls, compatibility: str, conflict: str) -> Evolution:
+        """The evolution that these two options name."""
+        adds = compatibility != "FORWARD"
+        return cls(adds, compatibility in ("NONE", "BACKWARD"), adds and conflict == "new-column")
+
+    def grown(self, table: Schema, seen: Schema) -> Schema:
+        """The table for rows of ``seen``, as far as it may change; what has no place then is bad. It may be itself."""
+        if not table.fields:
+            return seen
+        return _widened(table, seen, "", _Rule(lambda kept, _seen, _path: kept, self)) if self.adds else table
+
+    def column_of(self, name: str, seen: Schema, table: Schema) -> str | None:
+        """The column of a table, or the field of a struct in it, for values of a field; ``None`` if they have none."""
+        column = table.field(name)
+        if column is None:
+            return name if self.adds else None
+        branch = branch_name(name, seen)
+        if self.branches and table.field(branch) is not None and not _holds(column.schema, seen, self):
+            return branch
+        return name
+
+
+def branch_name(name: str, seen: Schema) -> str:
+    """The name of the column for values of a type that the column ``name`` cannot hold."""
+    return f"{name}_{_described(seen).lower()}"
+
+
 _Resolve = Callable[[Schema, Schema, str], Schema]
 """Resolves two types of a column (its path last) that no type can hold without loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    conflict: _Resolve
+    evolution: Evolution
+    tested_by: _Resolve | None = None
+    """Raises where a field needs a column of its own, if that may be; else any conflict is one."""
 
 
 def table_schema(value_schema: Schema) -> Schema:
@@ -44,28 +120,29 @@ def widen(table: Schema, seen: Schema) -> Schema:
 
     Raises :class:`~connect.errors.SchemaError` that names the column which no type holds without loss.
     """
-    return _widened(table, seen, "", _refuse)
+    return _widened(table, seen, "", _Rule(_refuse, Evolution()))
 
 
-def widen_where_possible(table: Schema, seen: Schema) -> Schema:
-    """As :func:`widen`, but a column whose types have nothing in common keeps its type."""
-    return _widened(table, seen, "", lambda kept, _seen, _path: kept)
-
-
-def in_common(first: Schema, second: Schema) -> Schema:
+def in_common(first: Schema, second: Schema, *, branches: bool = False) -> Schema:
     """The schema for rows of both tables before anything is written, where ``first`` takes precedence.
 
     A whole number in one and a float in the other become a float: whether it holds the values exactly is checked when
     they are written.
     """
-    return _widened(first, second, "", _float_or_first)
+    return _widened(first, second, "", _Rule(_float_or_first, Evolution(branches=branches), _float_or_refuse))
 
 
 def _float_or_first(first: Schema, second: Schema, _path: str) -> Schema:
-    numbers = {Type.FLOAT32, Type.FLOAT64, *_INTEGERS}
-    if {first.type, second.type} <= numbers and first.name is None and second.name is None:
-        return first.replace(type=Type.FLOAT64)
-    return first
+    return first.replace(type=Type.FLOAT64) if _are_numbers(first, second) else first
+
+
+def _float_or_refuse(first: Schema, second: Schema, path: str) -> Schema:
+    return (_float_or_first if _are_numbers(first, second) else _refuse)(first, second, path)
+
+
+def _are_numbers(first: Schema, second: Schema) -> bool:
+    kinds = {Type.FLOAT32, Type.FLOAT64, *_INTEGERS}
+    return {first.type, second.type} <= kinds and first.name is None and second.name is None
 
 
 def _column(schema: Schema) -> Schema:
@@ -80,40 +157,50 @@ def _column(schema: Schema) -> Schema:
     )
 
 
-def _widened(table: Schema, seen: Schema, path: str, conflict: _Resolve) -> Schema:
+def _holds(column: Schema, seen: Schema, evolution: Evolution, tested_by: _Resolve | None = None) -> bool:
+    """Whether a column has room for values of a type, now or widened."""
+    try:
+        _widened(column, seen, "", _Rule(tested_by or _refuse, evolution, tested_by))
+    except SchemaError:
+        return False
+    return True
+
+
+def _widened(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
     if table is seen:
         return table
     if table.type is seen.type and table.name == seen.name and table.parameters == seen.parameters:
         if table.type is Type.STRUCT:
-            return _struct(table, seen, path, conflict)
-        if table.type in (Type.ARRAY, Type.MAP):
-            return _container(table, seen, path, conflict)
-        return table
-    if table.name is None and seen.name is None and (kind := _number(table.type, seen.type)) is not None:
-        return table if kind is table.type else table.replace(type=kind)
-    return conflict(table, seen, path)
+            return _struct(table, seen, path, rule)
+        return _container(table, seen, path, rule) if table.value_schema is not None else table
+    kind = _number(table.type, seen.type) if table.name is None and seen.name is None else None
+    if kind is not None and (kind is table.type or rule.evolution.widens):
+        return table.replace(type=kind)
+    return rule.conflict(table, seen, path)
 
 
-def _struct(table: Schema, seen: Schema, path: str, conflict: _Resolve) -> Schema:
-    fields: dict[str, Schema] = {}
-    for field in table.fields:
-        other = seen.field(field.name)
-        where = f"{path}.{field.name}" if path else field.name
-        if other is not None:
-            fields[field.name] = _widened(field.schema, other.schema, where, conflict)
-        else:
-            fields[field.name] = field.schema
+def _struct(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
+    fields = {field.name: field.schema for field in table.fields}
     for field in seen.fields:
-        fields.setdefault(field.name, field.schema)
+        name = field.name
+        if name in fields and _branches(fields[name], field.schema, rule):
+            name = branch_name(name, field.schema)
+        where = f"{path}.{name}" if path else name
+        fields[name] = _widened(fields[name], field.schema, where, rule) if name in fields else field.schema
     return table.replace(fields=fields)
 
 
-def _container(table: Schema, seen: Schema, path: str, conflict: _Resolve) -> Schema:
+def _branches(column: Schema, seen: Schema, rule: _Rule) -> bool:
+    """Whether values of a type need a column of their own."""
+    return rule.evolution.branches and not _holds(column, seen, rule.evolution, rule.tested_by)
+
+
+def _container(table: Schema, seen: Schema, path: str, rule: _Rule) -> Schema:
     assert table.value_schema is not None
     assert seen.value_schema is not None
     if table.key_schema is not seen.key_schema:
-        return conflict(table, seen, path)
-    return table.replace(value_schema=_widened(table.value_schema, seen.value_schema, f"{path}[]", conflict))
+        return rule.conflict(table, seen, path)
+    return table.replace(value_schema=_widened(table.value_schema, seen.value_schema, f"{path}[]", rule))
 
 
 def _number(table: Type, seen: Type) -> Type | None:
@@ -128,8 +215,9 @@ def _number(table: Type, seen: Type) -> Type | None:
 def _refuse(table: Schema, seen: Schema, path: str) -> Schema:
     raise SchemaError(
         f'Column "{path or "value"}" of the table is {_described(table)} and cannot hold {_described(seen)} '
-        "without changing values. Make the records alike, for example with the transformation Cast, or begin "
-        "another table (topics.dir) and declare its type with value.schema."
+        "without changing values. Make the records alike, for example with the transformation Cast; or set "
+        "schema.conflict=new-column to keep them in a column of their own; or begin another table (topics.dir) and "
+        "declare its type with value.schema."
     )
 
 

@@ -6,10 +6,12 @@ import logging
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.errors import ConfigError, ConnectError
 from connect.extras import how_to_install
@@ -17,21 +19,28 @@ from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
 from connectors.spark.failure import root_cause
+from connectors.spark.java_log import java_output
+from connectors.spark.stores.access import Access
+from connectors.spark.tables.session import format_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "session_settings", "start_session"]
+__all__ = ["check_java", "forget_session", "java_runs", "session_settings", "start_session"]
 
 logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
+_UTC: Final = "-Duser.timezone=UTC"
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _SECRETS: Final = "(?i)secret|password|passphrase|token|credential|jaas|access[.]?key"
 # Its Hadoop needs features that Java 24 has removed.
 _LAST_JAVA: Final = 23
+_END: Final = 0.5
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.master": "local[*]",
     "spark.driver.memory": "1g",
+    # How soon it is known what a running task has done: a line of the log each ten seconds tells it.
+    "spark.executor.heartbeatInterval": "5s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Spark hides passwords by itself, but not where Kafka's clients have theirs (invariant I8).
@@ -56,7 +65,7 @@ _LOCAL_DEFAULTS: Final[Mapping[str, str]] = {
 def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...], scratch: Path) -> dict[str, str]:
     """The settings of the session: Sluice's, overridden by the ``spark.*`` keys of a connector's configuration.
 
-    Jars and Java options of the configuration are added to Sluice's instead of replacing them.
+    Jars, Java options and extensions of the configuration are added to Sluice's instead of replacing them.
     """
     own = {key: value for key, value in props.items() if key.startswith("spark.")}
     if "spark.remote" in own:
@@ -71,11 +80,21 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
     options = [f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}"]
     options.append(f"-Dderby.system.home={shlex.quote(str(scratch))}")
     options += filter(None, [own.pop("spark.driver.extraJavaOptions", "")])
+    if _simple_name(props.get("format.class", "")) == "OrcFormat":
+        # Timestamps in ORC are what the clocks of the writer show.
+        options.append(_UTC)
+        executors = filter(None, [own.pop("spark.executor.extraJavaOptions", ""), _UTC])
+        settings["spark.executor.extraJavaOptions"] = " ".join(executors)
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
+    table_format = format_session(props)
+    settings |= table_format.settings
+    extensions = [*table_format.extensions, *filter(None, [own.pop("spark.sql.extensions", "")])]
+    if extensions:
+        settings["spark.sql.extensions"] = ",".join(extensions)
     return settings | own
 
 
-def start_session(props: Mapping[str, str], name: str) -> SparkSession:
+def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkSession:
     """Start Spark for the connector ``name``; ``spark.stop()`` ends it, and so does the end of this process."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
@@ -85,22 +104,92 @@ def start_session(props: Mapping[str, str], name: str) -> SparkSession:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     home = sluice_home()
     java = check_java(find_java(minimum=17))
-    jars = resolve_jars(read_lock(_HERE / "spark.jars"), home=home)
+    more = [*_more_jars(props), *format_session(props).jars, *([access.lock] if access.lock else ())]
+    lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
+    jars = (*resolve_jars(lock, home=home), *access.jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
-    with _environment(java, home):
+    with _environment(java, home, access):
         try:
+            _start_java(settings)
             session = builder.getOrCreate()
         except Exception as error:
             raise ConnectError(
-                f"Spark did not start ({root_cause(error)}). See its output above; check the spark.* "
+                f"Spark did not start ({root_cause(error)}). See its output in the log; check the spark.* "
                 "keys of the connector, and that there is enough memory (spark.driver.memory)."
             ) from error
+    _set_hadoop(session, access, props)
     logger.info("Spark %s has started", session.version)
     return session
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start Spark's Java process, unless there is one, with its output as lines of the log."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - as above
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf().setAll(list(settings.items()))
+    with java_output() as descriptor:
+        output = {"stdout": descriptor, "stderr": descriptor}
+        gateway: Any = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
+    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+
+
+def java_runs(spark: SparkSession) -> bool:
+    """Whether the Java process of a session is there and answers. It is waited for if it is about to end."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    with suppress(TimeoutExpired):
+        if process is not None:
+            process.wait(_END)
+            return False
+    try:
+        return bool(spark.version)
+    except Exception:
+        return False
+
+
+def forget_session(spark: SparkSession) -> None:
+    """Forget a session whose Java process has ended, so that the next one starts another."""
+    from pyspark import SparkContext  # noqa: PLC0415 - as above
+    from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
+
+    with warnings.catch_warnings(), suppress(Exception):
+        # It says that it cannot stop what is not there.
+        warnings.simplefilter("ignore")
+        spark.sparkContext.stop()
+    gateway: Any = SparkContext._gateway
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+    with suppress(Exception):
+        gateway.shutdown()
+    if (process := getattr(gateway, "proc", None)) is not None:
+        process.kill()
+        process.wait()
+
+
+def _more_jars(props: Mapping[str, str]) -> Iterator[Path]:
+    """The lists of jars that this connector needs besides."""
+    if _simple_name(props.get("format.class", "")) == "AvroFormat":
+        yield _HERE / "avro.jars"
+
+
+def _simple_name(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
+
+
+def _set_hadoop(session: SparkSession, access: Access, props: Mapping[str, str]) -> None:
+    """Set what Hadoop needs to reach the store, as far as the connector's own ``spark.hadoop`` keys do not say it."""
+    context: Any = session.sparkContext
+    configuration = context._jsc.hadoopConfiguration()
+    for key, value in access.settings.items():
+        if f"spark.hadoop.{key}" not in props:
+            configuration.set(key, value)
 
 
 def check_java(java: Java) -> Java:
@@ -114,13 +203,15 @@ def check_java(java: Java) -> Java:
 
 
 @contextmanager
-def _environment(java: Java, home: Path) -> Iterator[None]:
+def _environment(java: Java, home: Path, access: Access) -> Iterator[None]:
     """The environment in which pyspark finds its Java, and Spark's Python workers this Python."""
     changed = {
         "JAVA_HOME": str(_java_home(java, home)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
+    if access.hadoop_conf_dir is not None:
+        changed["HADOOP_CONF_DIR"] = access.hadoop_conf_dir
     before = {key: os.environ.get(key) for key in changed}
     os.environ |= changed
     try:

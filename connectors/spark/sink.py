@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange
-from connect.crash import crash_point
-from connect.data import Schema, TopicPartition
-from connect.errors import ConnectError
+from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange, Progress, TablePreview
+from connect.compaction import CompactedTable
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector
+from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.ledger.filesystem import LocalFileSystem
-from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.session import forget_session, java_runs
+from connectors.spark.stores.access import store_access
+from connectors.spark.target import make_target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,62 +28,108 @@ if TYPE_CHECKING:
 __all__ = ["SparkSinkConnector", "SparkSinkTask"]
 
 logger = logging.getLogger(__name__)
+_LOSSES: Final = 2
+_RETRY: Final = 1.0
+_JAVA_ENDED: Final = (
+    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
+)
 
 
 class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
-    """Loads offset ranges into Parquet tables with Spark, each record exactly once (invariant I3)."""
+    """Loads offset ranges into tables with Spark, each record exactly once (invariant I3)."""
 
     def __init__(self, config: SparkSinkConfig, context: BulkSinkTaskContext) -> None:
         super().__init__(config, context)
         self.context = context
-        self._files = LocalFileSystem(config.store)
-        self._ledger = Ledger(self._files, context.connector_name)
         self._spark: SparkSession | None = None
         self._loader: Loader | None = None
+        self._target = make_target(config, context.connector_name, self._session)
+        self._losses = 0
+        self._compaction = CompactionClock(config.compact_interval_ms)
 
     def start(self) -> None:
-        """Start Spark, then take the ledger over from its former owner."""
+        """Start Spark, then take the target over from its former owner."""
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.loader import Loader  # noqa: PLC0415
-        from connectors.spark.session import start_session  # noqa: PLC0415
 
-        self._spark = start_session(self.context.connector_properties, self.context.connector_name)
-        self._loader = Loader(self._spark, self._files, self.config, self.context)
-        self._ledger.open()
+        self._loader = Loader(self._session(), self.config, self.context)
+        self._target.open()
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The next offset of each partition, as the ledger has it."""
-        return self._ledger.offsets
+        """The next offset of each partition, as the target has it."""
+        return self._target.offsets
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
-        """Stage the records, commit them in the ledger, and give their files the final names."""
-        self._ledger.recover()
+        """Write the records that are not loaded yet, and commit them with their offsets.
+
+        If Spark's Java process has ended, it is started again, and the load is to be tried again.
+        """
+        try:
+            self._load(ranges)
+        except FencedError:
+            raise
+        except Exception as error:
+            if self._spark is None or java_runs(self._spark):
+                raise
+            raise self._start_again() from error
+        self._losses = 0
+
+    def _load(self, ranges: Sequence[OffsetRange]) -> None:
+        assert self._loader is not None
+        self._loader.progress.begin()
+        self._target.recover()
         self._check_topics(ranges)
         wanted = [item for item in map(self._not_loaded, sorted(ranges)) if len(item)]
-        if not wanted:
-            return
-        staging = self._ledger.new_staging()
-        crash_point("before-staging-write")
-        try:
-            moves, tables = self._stage(wanted, staging)
-        except Exception:
-            # Whoever takes over clears the staging of this driver away, which would show as an odd error.
-            self._ledger.check_fence()
-            raise
-        crash_point("after-staging-write")
-        ends = {item.topic_partition: item.end for item in wanted}
-        topics = {item.topic: item.topic_id for item in wanted if item.topic_id is not None}
-        self._ledger.commit(staging, moves, ends, tables, {**self._ledger.topics, **topics})
+        if wanted:
+            self._target.load(wanted, self._loader)
+        if self._compaction.due():
+            for _ in compact(self._target, None, self.context.stopping):
+                pass
+
+    def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
+        """Decode the records, ask the query, and bring the first rows here."""
+        from connectors.spark.loader import Loader  # noqa: PLC0415 - as above
+        from connectors.spark.peeking import Peeked, PeekingTarget, preview_tables  # noqa: PLC0415
+
+        loader = Loader(self._session(), self.config, self.context)
+        peeked = self._target.peek() if isinstance(self._target, PeekingTarget) else Peeked()
+        wanted = [item for item in (_after(item, peeked.offsets) for item in ranges) if len(item)]
+        yield from preview_tables(loader, wanted, peeked, rows, peeked.place or self.config.topics_dir)
 
     def stop(self) -> None:
         """Stop Spark; what is committed is complete, what is not will be loaded again."""
         if self._spark is not None:
             self._spark.stop()
 
+    def _session(self) -> SparkSession:
+        from connectors.spark.session import start_session  # noqa: PLC0415 - as above
+
+        if self._spark is None:
+            self._spark = start_session(
+                self.context.connector_properties, self.context.connector_name, store_access(self.config)
+            )
+        return self._spark
+
+    def _start_again(self) -> ConnectError:
+        """Start Spark again after its Java process has ended; the error that says so."""
+        assert self._spark is not None
+        self._losses += 1
+        forget_session(self._spark)
+        self._spark = None
+        if self._losses > _LOSSES:
+            return ConnectError(
+                f"{_JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
+                "machine's own why it ends, and restart the task."
+            )
+        logger.warning("%s Starting it again.", _JAVA_ENDED)
+        self.context.progress(Progress("starting Spark again"))
+        self.start()
+        return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
+
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
-        """Refuse a topic that was made again since it was loaded: the offsets in the ledger mean nothing for it."""
+        """Refuse a topic that was made again since it was loaded: the offsets of the target mean nothing for it."""
         for item in ranges:
-            if item.topic_id is not None and self._ledger.topics.get(item.topic, item.topic_id) != item.topic_id:
+            if item.topic_id is not None and self._target.topics.get(item.topic, item.topic_id) != item.topic_id:
                 raise ConnectError(
                     f"Topic {item.topic} was deleted and made again since it was loaded: its offsets do not mean what "
                     "they did. Give the connector another name and topics.dir to load it from its beginning, or stop "
@@ -89,25 +137,15 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
                 )
 
     def _not_loaded(self, item: OffsetRange) -> OffsetRange:
-        """The part of a range that the ledger does not have yet."""
-        first = max(item.first, min(item.end, self._ledger.offsets.get(item.topic_partition, 0)))
-        if first > item.first:
-            logger.info("Offsets %d to %d of %s are loaded already.", item.first, first - 1, item.topic_partition)
-        return replace(item, first=first)
-
-    def _stage(self, ranges: Sequence[OffsetRange], staging: str) -> tuple[list[Move], dict[str, Schema]]:
-        assert self._loader is not None
-        moves: list[Move] = []
-        tables: dict[str, Schema] = {}
-        for _, group in groupby(ranges, key=lambda item: item.topic):
-            staged = self._loader.stage(list(group), {**self._ledger.tables, **tables}, staging)
-            moves += staged.moves
-            tables |= staged.tables
-        return moves, tables
+        """The part of a range that the target does not have yet."""
+        left = _after(item, self._target.offsets)
+        if left.first > item.first:
+            logger.info("Offsets %d to %d of %s are loaded already.", item.first, left.first - 1, item.topic_partition)
+        return left
 
 
 class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
-    """Writes topics to Parquet tables with Spark, exactly once. It is one task: Spark does the dividing."""
+    """Writes topics to tables with Spark, exactly once. It is one task: Spark does the dividing."""
 
     task_class = SparkSinkTask
     version = "0.1.0"
@@ -118,18 +156,57 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
 
     @classmethod
     def alter_offsets(cls, config: SparkSinkConfig, offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """Skip records: the ledger, whose offsets are the ones that count, goes on from these.
+        """Skip records: the target, whose offsets are the ones that count, goes on from these.
 
         Going back is refused, for it would load records twice.
         """
-        ledger = Ledger(LocalFileSystem(config.store), config.originals.get("name") or "")
-        ledger.open()
-        for tp, offset in offsets.items():
-            loaded = ledger.offsets.get(tp, 0)
-            if loaded > (offset or 0):
-                raise ConnectError(
-                    f"Partition {tp.partition} of topic {tp.topic} is loaded up to offset {loaded}: loading it from "
-                    f"{offset or 0} would double records. To load it again, use another connector name and topics.dir."
-                )
-        ledger.commit(ledger.new_staging(), (), {tp: offset or 0 for tp, offset in offsets.items()}, {})
+        name = config.originals.get("name") or ""
+        with _short_session(config) as spark:
+            target = make_target(config, name, spark)
+            target.open()
+            for tp, offset in offsets.items():
+                _check_forward(tp, target.offsets.get(tp, 0), offset or 0)
+            target.skip({tp: offset or 0 for tp, offset in offsets.items()})
         return True
+
+    @classmethod
+    def compact(cls, config: SparkSinkConfig, tables: Collection[str] | None) -> Iterator[CompactedTable]:
+        """Merge the small files of tables, in a Spark session for that alone."""
+        name = config.originals.get("name") or ""
+        with _short_session(config) as spark:
+            target = make_target(config, name, spark)
+            target.open()
+            yield from compact(target, tables, lambda: False)
+
+
+def _after(item: OffsetRange, offsets: Mapping[TopicPartition, int]) -> OffsetRange:
+    """The part of a range that begins at the offset of its partition, or later."""
+    return replace(item, first=max(item.first, min(item.end, offsets.get(item.topic_partition, 0))))
+
+
+def _check_forward(tp: TopicPartition, loaded: int, offset: int) -> None:
+    if loaded > offset:
+        raise ConnectError(
+            f"Partition {tp.partition} of topic {tp.topic} is loaded up to offset {loaded}: loading it from "
+            f"{offset} would double records. To load it again, use another connector name and topics.dir."
+        )
+
+
+@contextmanager
+def _short_session(config: SparkSinkConfig) -> Iterator[Callable[[], SparkSession]]:
+    """A session that starts when it is asked for, and ends with the ``with`` block."""
+    started: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        from connectors.spark.session import start_session  # noqa: PLC0415 - pyspark takes half a second to import
+
+        if not started:
+            props = {key: value for key, value in config.originals.items() if value is not None}
+            started.append(start_session(props, props.get("name", ""), store_access(config)))
+        return started[0]
+
+    try:
+        yield session
+    finally:
+        for spark in started:
+            spark.stop()

@@ -45,21 +45,27 @@ def table_type(table: Schema) -> TableType:
     return TableType(pa.schema([_field(field.name, field.schema) for field in table.fields]))
 
 
-def _field(name: str, schema: Schema, *, nullable: bool = True) -> Any:
-    return pa.field(name, _type(name, schema), nullable)
+def _field(name: str, schema: Schema, path: str = "", *, nullable: bool = True) -> Any:
+    """A column, or a field of one; ``path`` is where it is, for errors."""
+    return pa.field(name, _type(path or name, schema), nullable)
 
 
-def _type(name: str, schema: Schema) -> Any:
+def _type(path: str, schema: Schema) -> Any:
     if schema.name in LOGICAL_NAMES:
-        return _logical_type(name, schema)
+        return _logical_type(path, schema)
     if schema.type is Type.STRUCT:
-        return pa.struct([_field(field.name, field.schema) for field in schema.fields])
+        if not schema.fields:
+            raise SchemaError(
+                f"Column {path} is a struct without fields, which files of tables cannot hold: give it a field, or "
+                "leave it out (ReplaceField)."
+            )
+        return pa.struct([_field(field.name, field.schema, f"{path}.{field.name}") for field in schema.fields])
     if schema.value_schema is None:
         return arrow_type(schema)
     if schema.key_schema is None:
-        return pa.list_(_field("element", schema.value_schema))
-    key = _field("key", schema.key_schema, nullable=False)
-    return pa.map_(key, _field("value", schema.value_schema))
+        return pa.list_(_field("element", schema.value_schema, f"{path}[]"))
+    key = _field("key", schema.key_schema, f"{path}.key", nullable=False)
+    return pa.map_(key, _field("value", schema.value_schema, f"{path}.value"))
 
 
 def _logical_type(name: str, schema: Schema) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -37,11 +38,15 @@ class ConnectorLogs:
         self._workers: dict[str, _Worker] = {}
 
     def print(self, lines: int, *, follow: bool) -> None:
-        """Print the last ``lines``, and those that come after if asked to ``follow``."""
-        self._print_new(lines)
-        while follow:
-            time.sleep(_EVERY_SECONDS)
-            self._print_new(_MOST_LINES)
+        """Print the last ``lines``, and those that come after, until Ctrl-C, if asked to ``follow``."""
+        if not follow:
+            self._print_new(lines)
+            return
+        with suppress(KeyboardInterrupt):
+            self._print_new(lines)
+            while True:
+                time.sleep(_EVERY_SECONDS)
+                self._print_new(_MOST_LINES)
 
     def _print_new(self, most: int) -> None:
         first = self._lines(self._client, self._position_of(self._client), most)

@@ -22,6 +22,7 @@ _OPEN_FILES: Final = 65_536
 _ELSEWHERE: Final = {
     "apply": "worker.cli.apply.command",
     "broker": "worker.cli.broker",
+    "compact": "worker.cli.compact",
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
     "init": "worker.cli.init",

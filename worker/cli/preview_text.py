@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["changes", "record_text"]
+__all__ = ["changes", "record_text", "table_text"]
 
 Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = tuple[str, str, str]
@@ -14,6 +14,7 @@ Row: TypeAlias = tuple[str, str, str]
 
 _LONGEST: Final = 100
 _WIDEST_BEFORE: Final = 46
+_WIDEST_CELL: Final = 30
 _ABSENT: Final = "(none)"
 _PLAIN: Final = ("topic", "key schema", "value schema")
 _WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
@@ -29,6 +30,22 @@ def record_text(number: int, document: Document) -> str:
         lines += _step_lines(step, before, width)
         before = step.get("record", before)
     return "\n".join(lines)
+
+
+def table_text(document: Document) -> str:
+    """The rows that a load would write into a table, below its columns and their types."""
+    columns = document["columns"]
+    names = [column["name"] for column in columns]
+    cells = [[json.dumps(row.get(name), ensure_ascii=False) for name in names] for row in document["rows"]]
+    lines = [names, [column["type"].removesuffix("?") for column in columns], *cells]
+    widths = [min(max(len(line[place]) for line in lines), _WIDEST_CELL) for place in range(len(names))]
+    told = [f"table {document['table']}  {document['place']}"]
+    told += [f"  folder {folder}" for folder in document["folders"]]
+    for line in lines:
+        fitted = (_cut_to(cell, width).ljust(width) for cell, width in zip(line, widths, strict=True))
+        told.append(("  " + "  ".join(fitted)).rstrip())
+    rows = f"{len(cells)} {'row' if len(cells) == 1 else 'rows'}"
+    return "\n".join([*told, f"  {rows}"])
 
 
 def changes(before: Document, after: Document) -> Iterator[tuple[str, Any, Any]]:
@@ -123,7 +140,11 @@ def _bytes(text: str | None) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return _cut_to(text, _LONGEST)
+
+
+def _cut_to(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _origin(document: Document) -> str:

@@ -38,14 +38,15 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
 
     Nothing is changed: no record is produced or written, no offset is kept, no topic is made, and no consumer group is
     joined. A source is started and polled after the offsets that the worker of --worker has stored; of a sink, records
-    are read from its topics after those that its group has committed, and its task is not started.
+    are read from its topics after those that its group has committed, and its task is not started. A Spark sink shows
+    besides what its next load would write: the rows of each table after its query, the columns and the folders.
 
     To run a connector, use `sluice standalone`.
 
     Exit status: 0 shown, 1 a mistake, or a record or the connector would fail, 2 it could not be tried.
     """
     from worker.cli.given_worker import GivenWorker, read_given  # noqa: PLC0415 - only this command needs it
-    from worker.cli.preview_text import record_text  # noqa: PLC0415
+    from worker.cli.preview_text import record_text, table_text  # noqa: PLC0415
     from worker.cli.remedies import mistakes_text  # noqa: PLC0415
     from worker.supervisor.messages import messages  # noqa: PLC0415
 
@@ -58,9 +59,15 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
         click.echo(f"Error: {connector} has mistakes:\n{mistakes_text(mistakes)}", err=True)
         raise SystemExit(_FAILED)
     shown: list[dict[str, Any]] = []
+    tables: list[dict[str, Any]] = []
 
     def show(part: messages.Report) -> None:
         assert isinstance(part, messages.Previewed)
+        if "table" in part.record:
+            tables.append(part.record)
+            if output is Output.TABLE:
+                click.echo(table_text(part.record) + "\n")
+            return
         shown.append(part.record)
         if output is Output.TABLE:
             click.echo(record_text(len(shown), part.record) + "\n")
@@ -73,7 +80,13 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     if isinstance(report, messages.Refused):
         raise click.ClickException(report.message)
     assert isinstance(report, messages.PreviewEnded)
-    document = {"records": shown, "end": report.reason, "failed": report.failed, "trace": report.trace}
+    document = {
+        "records": shown,
+        "tables": tables,
+        "end": report.reason,
+        "failed": report.failed,
+        "trace": report.trace,
+    }
     print_document(document, output, lambda: _end(len(shown), report))
     if report.failed or any("error" in step for record in shown for step in record["steps"]):
         raise SystemExit(_FAILED)

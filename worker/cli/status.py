@@ -5,29 +5,82 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from worker.cli.loads import load_lines
 from worker.cli.options import client_of, refusals_shown, url_option
-from worker.cli.output import Output, columns, output_option, print_document
+from worker.cli.output import Output, columns, output_option, print_document, state
 from worker.cli.states import Failure, failures, summed
+
+if TYPE_CHECKING:
+    from rest.client import RestClient
 
 __all__ = ["status"]
 
 SOMETHING_FAILED: Final = 3
 _VERSION: Final = "sluice-"
+_TASKS: Final = ("TASK", "STATE", "LAG", "RECORDS/S", "WORKER")
+_RATES: Final = ("sink-record-send-rate", "source-record-write-rate")
 
 
 @click.command()
+@click.argument("name", required=False)
 @url_option
 @output_option
-def status(url: str, output: Output) -> None:
+def status(name: str | None, url: str, output: Output) -> None:
     """Show a cluster: its workers, how many connectors and tasks there are, and why what failed did so.
+
+    With NAME show that connector: its tasks, their lag, what they do a second, and the loads of a bulk sink.
 
     Exit status: 0 nothing has failed, 1 no worker answers, 3 a connector or task has failed.
     """
     client = client_of(url)
+    if name is None:
+        _show_cluster(client, output)
+    else:
+        _show_connector(client, name, output)
+
+
+def _show_connector(client: RestClient, name: str, output: Output) -> None:
+    with refusals_shown(client, name):
+        shown = client.get(client.connector_path(name, "status"))
+        loads = client.get(client.connector_path(name, "loads"))
+    failed = failures(shown)
+    print_document({"status": shown, "loads": loads}, output, lambda: _connector_report(shown, loads, failed))
+    if failed:
+        sys.exit(SOMETHING_FAILED)
+
+
+def _connector_report(shown: dict[str, Any], loads: dict[str, Any], failed: list[Failure]) -> str:
+    connector = shown["connector"]
+    lines = [f"{shown['name']}, a {shown['type']}: {state(connector['state'])} on {connector['worker_id'] or '-'}"]
+    if shown["tasks"]:
+        lines += ["", columns(_TASKS, [_task_row(task) for task in shown["tasks"]])]
+    lines += load_lines(loads["tasks"])
+    for failure in failed:
+        where = "The connector" if failure.task is None else f"Task {failure.task}"
+        lines += ["", f"{where} failed: {failure.cause}"]
+    if failed:
+        lines += ["", f"The whole trace: sluice connectors show {shown['name']}"]
+    return "\n".join(lines)
+
+
+def _task_row(task: dict[str, Any]) -> tuple[object, ...]:
+    values = task.get("metrics", {})
+    lag = values.get("sink-record-lag")
+    rate = next((values[key] for key in _RATES if key in values), None)
+    return (
+        task["id"],
+        state(task["state"]),
+        None if lag is None else f"{lag:,.0f}",
+        None if rate is None else f"{rate:,.0f}",
+        task["worker_id"] or None,
+    )
+
+
+def _show_cluster(client: RestClient, output: Output) -> None:
     with refusals_shown(client):
         worker = client.get("/")
         views = client.get("/connectors", expand="status")

@@ -18,13 +18,17 @@ from worker.kafka.topics.admin import too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
+from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
+from worker.runtime.dead_letters.loads import LoadDeadLetters
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
+from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
 from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
@@ -102,11 +106,13 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     control = Control(link, watch, paused=command.paused)
     clients = Clients(assembly, command.task)
     counts = ErrorCounts()
-    reporters = _reporters(command, assembly, clients, counts)
+    queue = _dead_letters(command, assembly, clients, control)
+    log = LogReporter(command.connector, command.task, assembly.config, counts)
+    reporters: list[Reporter] = [log] if queue is None else [log, queue]
     tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
     config = assembly.task_config(command.config)
     try:
-        task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task)
+        task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task, queue)
     except StopRequested:
         logger.info("Stopped before the task was started.")
         return
@@ -119,27 +125,37 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
         _stop(task, loop, tolerance, watch)
 
 
-def _reporters(command: messages.RunTask, assembly: Assembly, clients: Clients, counts: ErrorCounts) -> list[Reporter]:
-    """The reporters of records that are given up: the log, and the dead letter queue if there is one."""
+def _dead_letters(
+    command: messages.RunTask, assembly: Assembly, clients: Clients, control: Control
+) -> DeadLetterQueue | LoadDeadLetters | None:
+    """The dead letter queue of the task, if it is to have one."""
     config = assembly.config
-    reporters: list[Reporter] = [LogReporter(command.connector, command.task, config, counts)]
     topic = config.errors_deadletterqueue_topic_name
-    if topic:
-        factor = config.errors_deadletterqueue_topic_replication_factor
-        try:
-            clients.dlq_topic(NewTopic(topic, 1, factor))
-        except ConnectError as error:
-            remedy = _FEWER_BROKERS.format(factor) if too_few_brokers(error) else ""
-            text = f"Could not initialize dead letter queue with topic={topic}: {error}{remedy}"
-            raise ConnectError(text) from error
+    if not topic:
+        return None
+    factor = config.errors_deadletterqueue_topic_replication_factor
+    try:
+        clients.dlq_topic(NewTopic(topic, 1, factor))
+    except ConnectError as error:
+        remedy = _FEWER_BROKERS.format(factor) if too_few_brokers(error) else ""
+        text = f"Could not initialize dead letter queue with topic={topic}: {error}{remedy}"
+        raise ConnectError(text) from error
+    headers: ErrorHeaders | None = None
+    if config.errors_deadletterqueue_context_headers_enable:
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
-        with_context = config.errors_deadletterqueue_context_headers_enable
-        reporters.append(DeadLetterQueue(clients.dlq_producer(), topic, headers if with_context else None))
-    return reporters
+    if issubclass(assembly.connector_class.task_class, BulkSinkTask):
+        return LoadDeadLetters(clients, topic, headers, command.connector, control.is_stopping)
+    return DeadLetterQueue(clients.dlq_producer(), topic, headers)
 
 
 def _task_and_loop(
-    assembly: Assembly, control: Control, clients: Clients, tolerance: Tolerance, config: Config, number: int
+    assembly: Assembly,
+    control: Control,
+    clients: Clients,
+    tolerance: Tolerance,
+    config: Config,
+    number: int,
+    queue: Reporter | None,
 ) -> tuple[Task[Any], Loop]:
     """The task, made but not started, and the loop of its kind around it."""
     task_class = assembly.connector_class.task_class
@@ -149,8 +165,12 @@ def _task_and_loop(
         source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name, guarantee))
         return source, SourceLoop(assembly, control, clients, source, tolerance, guarantee)
     if issubclass(task_class, BulkSinkTask):
-        bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients))
-        return bulk, BulkLoop(assembly, control, clients, bulk, tolerance)
+        metrics = TaskMetrics(control.send, tolerance.counts)
+        loads = Loads(control.send, assembly.redaction.told, metrics)
+        tells = assembly.config.errors_log_enable and assembly.config.tolerates_errors
+        left_out = LeftOut(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
+        bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
+        return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
     if issubclass(task_class, SinkTask):
         context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
         sink = task_class(config, context)

@@ -70,6 +70,18 @@ class Clients:
         """The producer of a sink task's dead letter queue."""
         return librdkafka.producer(_told(roles.dlq_producer_properties(self._worker, self._props, self._task)))
 
+    def transactional_dlq_producer(self) -> tuple[Producer, float]:
+        """The same with transactions, and how many seconds one may last."""
+        properties = roles.dlq_producer_properties(self._worker, self._props, self._task, exactly_once=True)
+        timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
+        return librdkafka.producer(_told(properties)), timeout / 1000
+
+    def dlq_consumer(self) -> Consumer:
+        """The consumer of the dead letter queue. It says when it is at the end of a partition."""
+        properties = roles.dlq_consumer_properties(self._worker, self._props, self._task)
+        with_ends = {**properties.properties, "enable.partition.eof": True}
+        return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
+
     def dlq_topic(self, topic: NewTopic) -> None:
         """Create the topic of the dead letter queue, unless it is there."""
         client = librdkafka.admin(roles.dlq_admin_properties(self._worker, self._props, self._task))

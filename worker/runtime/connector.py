@@ -29,7 +29,6 @@ __all__ = ["ConnectorRuntimeContext", "run_connector"]
 logger = logging.getLogger(__name__)
 
 _TASK_CLASS: Final = "task.class"
-_CONNECTOR: Final = "Connector"
 
 
 class ConnectorRuntimeContext:
@@ -133,10 +132,8 @@ def _task_configs(
 def _task_class(assembly: Assembly) -> dict[str, str]:
     """The class of the tasks, which we do not need and a worker of Kafka Connect that takes over cannot do without.
 
-    Under Java's name if the connector has one: Java's task classes are named after their connectors.
+    Under Java's name if the connector has one.
     """
-    known = assembly.registry.find(PluginKind.CONNECTOR, assembly.props["connector.class"])
-    java = next((alias for alias in known.aliases if alias.endswith(_CONNECTOR)), None)
-    if java is not None:
-        return {_TASK_CLASS: java.removesuffix(_CONNECTOR) + "Task"}
-    return {_TASK_CLASS: class_name(assembly.connector_class.task_class)}
+    written = assembly.props["connector.class"]
+    java = assembly.registry.find(PluginKind.CONNECTOR, written).java_task(written)
+    return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}

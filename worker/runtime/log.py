@@ -9,11 +9,11 @@ import os
 import sys
 import threading
 import time
-import traceback
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connect.chain.tolerance import ErrorCounts, Failure
+from connect.chain.traces import stack_trace
 from connect.data import SourceRecord
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
@@ -22,7 +22,7 @@ from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 from worker.supervisor.output import OUTPUT, Lines
 
-__all__ = ["LogReporter", "PipeHandler", "failure_trace", "send_log", "send_output", "stack_trace"]
+__all__ = ["LogReporter", "PipeHandler", "failure_trace", "send_log", "send_output"]
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,10 @@ class LogReporter:
         # With tolerance none the error ends the task and is logged there, once.
         if self.config.errors_log_enable and self.config.tolerates_errors:
             self.counts.total_errors_logged += 1
-            logger.error("%s", self.text(failure), exc_info=failure.error)
+            if failure.raised is None:
+                logger.error("%s", self.text(failure), exc_info=failure.error)
+            else:
+                logger.error("%s\n%s", self.text(failure), failure.trace.rstrip())
 
     def flush(self) -> None:
         """Do nothing: no line is held back."""
@@ -162,11 +165,6 @@ def failure_trace(error: BaseException) -> str:
     text, kind = str(error), type(error).__name__
     told = text if isinstance(error, ConnectError) and text else f"{kind}: {text}" if text else kind
     return f"{' '.join(told.split())}\n\n{stack_trace(error)}"
-
-
-def stack_trace(error: BaseException) -> str:
-    """The whole trace of an error, causes included."""
-    return "".join(traceback.format_exception(error))
 
 
 def _where(failure: Failure, *, with_messages: bool) -> str:

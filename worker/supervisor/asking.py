@@ -11,7 +11,7 @@ from worker.supervisor.process import Child, Launcher, log_record, ready_childre
 
 __all__ = ["ask"]
 
-_PARTIAL: Final = (messages.Previewed,)
+_PARTIAL: Final = (messages.Previewed, messages.TableCompacted)
 
 
 def ask(

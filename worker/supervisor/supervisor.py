@@ -32,6 +32,7 @@ __all__ = [
     "Changed",
     "Expires",
     "Hangs",
+    "Loaded",
     "Measured",
     "Notice",
     "OwnershipAsked",
@@ -84,6 +85,14 @@ class Hangs:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """A bulk sink has begun a load, is further with it, or has ended it."""
+
+    unit: Unit
+    loads: messages.Loads
+
+
+@dataclass(frozen=True, slots=True)
 class TopicsUsed:
     """A task said which topics it writes to or reads from."""
 
@@ -115,7 +124,7 @@ class Answered:
     report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | Hangs | TopicsUsed | Expires | OwnershipAsked | Answered
+Notice: TypeAlias = Changed | Published | Measured | Loaded | Hangs | TopicsUsed | Expires | OwnershipAsked | Answered
 
 
 @dataclass(slots=True)
@@ -390,8 +399,8 @@ class Supervisor:
                 log_record(str(unit), report)
             case messages.Metrics(values):
                 self._notify(Measured(unit, values))
-            case messages.ActiveTopics(topics):
-                self._notify(TopicsUsed(unit, tuple(topics)))
+            case messages.Loads() | messages.ActiveTopics():
+                self._notify(_noticed(unit, report))
             case messages.ConfigExpires(ttl_ms):
                 self._notify(Expires(unit, ttl_ms / 1000))
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
@@ -486,6 +495,10 @@ class Supervisor:
         asked.child.kill()
         asked.child.join()
         self._notify(Answered(request, report))
+
+
+def _noticed(unit: Unit, report: messages.Loads | messages.ActiveTopics) -> Loaded | TopicsUsed:
+    return Loaded(unit, report) if isinstance(report, messages.Loads) else TopicsUsed(unit, tuple(report.topics))
 
 
 def _last_words(unit: Unit, how: str, crash: str | None) -> str:

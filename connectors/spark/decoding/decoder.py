@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps
-from connect.chain.tolerance import ErrorPolicy, Tolerance
+from connect.chain.tolerance import ErrorPolicy, Stage, Tolerance
 from connect.data import ArrowColumn, Column, Schema, SinkBatch, SinkRecord
 from connect.errors import DataError
+from connect.offset_set import OffsetSet
+from connectors.spark.decoding.beside import beside_columns, value_part
+from connectors.spark.decoding.names import adjust_column, adjusted_schema
+from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw import RawBatch
 from connectors.spark.decoding.reading import UncertainReadingError
-from connectors.spark.decoding.report import Rejections, Report
-from connectors.spark.decoding.rows import Rows
+from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
+from connectors.spark.decoding.rows import Fitted, Rows
+from connectors.spark.schema import BesideColumns, Evolution
+from connectors.spark.tables.changes import ChangePlan
 
 __all__ = ["DecodePlan", "Decoder", "Mode"]
 
@@ -50,11 +57,24 @@ class DecodePlan:
     mode: Mode
     props: Mapping[str, str]
     null_values: str = "fail"
-    with_keys: bool = False
+    beside: BesideColumns = field(default_factory=BesideColumns)
+    evolution: Evolution = field(default_factory=Evolution)
+    names: str = "none"
     tables: frozenset[str] = frozenset()
     table: str = ""
     schema: Schema | None = None
     accounts: bool = True
+    changes: ChangePlan | None = None
+    """How records are read as changes of rows, if they are."""
+    stops: bool = False
+    """Whether the first record that forbids the load is to end Spark's job: one that needs another schema, or a bad one
+    that is not among ``left_out``."""
+    left_out: Mapping[int, OffsetSet] = field(default_factory=dict)
+    """The bad records that are given up already, by the partition of the topic."""
+    by_row: bool = False
+    """Whether each record goes through the converters, even if a reader of columns can stand for them."""
+    placement: Placement | None = None
+    """What gives rows the column of their folders, if they are to have it."""
 
 
 class Decoder:
@@ -63,7 +83,8 @@ class Decoder:
     def __init__(self, plan: DecodePlan, report: Report) -> None:
         self._plan = plan
         self._report = report
-        self._plugins = executor_plugins(plan.props, with_keys=plan.with_keys)
+        with_keys = plan.beside.keys is not None or plan.changes is not None
+        self._plugins = executor_plugins(plan.props, with_keys=with_keys)
         # Every bad record is told of: the driver decides, over all executors, whether any may be left out.
         tolerance = Tolerance(ErrorPolicy(tolerates_errors=True), [Rejections(self._reject)], wait=_never)
         steps: Steps[SinkBatch, SinkRecord] = Steps(self._plugins.steps, tolerance)
@@ -76,6 +97,8 @@ class Decoder:
                 raw = RawBatch(self._plan.topic, columns)
                 yield from self._decode(raw)
                 if self._report.grown:
+                    if self._plan.stops:
+                        raise LoadStop
                     return
 
     def _decode(self, raw: RawBatch) -> Iterator[pa.RecordBatch]:
@@ -83,34 +106,44 @@ class Decoder:
         self._report.take(raw.partition, offsets[0].as_py(), offsets[-1].as_py(), len(raw))
         for rows in self._rows(raw):
             try:
-                found = self._fitted(rows)
+                found = self._placed(self._fitted(rows), raw.partition)
             except DataError as error:
+                found = None
                 for offset in rows.offsets.to_pylist():
                     self._report.reject(offset, error)
-                continue
+            self._settle()
             if found is not None and found.num_rows:
                 self._report.written += found.num_rows
                 yield found
+        self._settle()
 
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
         """The records as rows of tables; those that cannot be decoded are rejected."""
         plugins = self._plugins
-        if plugins.reader is not None and raw.value_array.null_count == 0:
+        if plugins.reader is not None and not self._plan.by_row and raw.value_array.null_count == 0:
             try:
-                reading = plugins.reader(raw.value_array, self._plan.schema)
+                reading = plugins.reader(raw.value_array, value_part(self._plan.schema, self._plan.beside))
+                if self._plan.names != "none" and reading.column.schema is not None:
+                    _check_names(reading.column.schema, self._plan.names)
             except UncertainReadingError:
                 pass  # the converter answers
             else:
                 self._report.untyped |= reading.untyped
-                yield Rows(raw.topic, reading.column, None, raw.offset_array)
+                yield self._rows_of(raw, raw.topic, reading.column, None, raw.offset_array, raw.timestamp_array)
                 return
         for batch in self._chain.process(raw.consumed(keys=plugins.reads_keys, headers=plugins.reads_headers)):
-            yield from self._of_batch(batch)
+            yield from self._of_batch(raw, batch)
 
-    def _of_batch(self, batch: SinkBatch) -> Iterator[Rows]:
+    def _of_batch(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
+        if self._plan.changes is not None:
+            changes, ignored = self._plan.changes.rows(batch, self._reject)
+            self._report.ignored += ignored
+            if changes is not None:
+                yield from self._named(raw, changes)
+            return
         values = batch.value.values() if _may_have_nulls(batch.value) else None
         if values is None or None not in values:
-            yield self._rows_of(batch)
+            yield from self._named(raw, batch)
             return
         if self._plan.null_values == "write":
             present: list[int] = list(range(len(batch)))
@@ -121,11 +154,36 @@ class Decoder:
             else:
                 self._reject_nulls(batch, set(present))
         if present:
-            yield self._rows_of(batch if len(present) == len(batch) else batch.take(present))
+            yield from self._named(raw, batch if len(present) == len(batch) else batch.take(present))
 
-    def _rows_of(self, batch: SinkBatch) -> Rows:
-        key = batch.key if self._plan.with_keys else None
-        return Rows(batch.topic, batch.value, key, pa.array(batch.original_offsets, pa.int64()))
+    def _named(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
+        """The records with the names of columns; those whose names clash are rejected."""
+        try:
+            value = adjust_column(batch.value, self._plan.names)
+        except DataError:
+            good = [index for index in range(len(batch)) if self._has_names(batch, index)]
+            if good:
+                yield from self._named(raw, batch.take(good))
+            return
+        placement = self._plan.placement
+        needed = placement is not None and placement.reads_timestamps
+        timestamps = pa.array(batch.timestamps, pa.int64()) if needed else None
+        offsets = pa.array(batch.original_offsets, pa.int64())
+        yield self._rows_of(raw, batch.topic, value, batch.key, offsets, timestamps)
+
+    def _has_names(self, batch: SinkBatch, index: int) -> bool:
+        try:
+            adjust_column(batch.value.take([index]), self._plan.names)
+        except DataError as error:
+            self._reject(batch.original_offsets[index], error)
+            return False
+        return True
+
+    def _rows_of(
+        self, raw: RawBatch, table: str, value: Column, key: Column | None, offsets: Any, timestamps: Any
+    ) -> Rows:
+        beside = tuple(beside_columns(self._plan.beside, raw, key, offsets))
+        return Rows(table, value, beside, offsets, timestamps, self._plan.evolution)
 
     def _reject_nulls(self, batch: SinkBatch, present: set[int]) -> None:
         error = DataError(
@@ -135,11 +193,31 @@ class Decoder:
             if index not in present:
                 self._reject(offset, error)
 
-    def _reject(self, offset: int, error: Exception) -> None:
-        if self._plan.accounts:
-            self._report.reject(offset, error)
+    def _settle(self) -> None:
+        """Take account of what was rejected, and end Spark's job if it may not be."""
+        report = self._report
+        if self._plan.stops and report.pending:
+            given_up = self._plan.left_out.get(report.partition, OffsetSet())
+            offset = min((offset for offset in report.pending if offset not in given_up), default=None)
+            if offset is not None:
+                found = next((item for item in report.rejections if item.offset == offset), None)
+                raise LoadStop(found or Rejection(report.topic, report.partition, offset, "it is bad"))
+        report.settle()
 
-    def _fitted(self, rows: Rows) -> pa.RecordBatch | None:
+    def _reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:
+        if self._plan.accounts:
+            self._report.reject(offset, error, stage, executing)
+
+    def _placed(self, fitted: Fitted | None, partition: int) -> pa.RecordBatch | None:
+        """The rows with the column of their folders, if they are to have it; those without a folder are rejected."""
+        if fitted is None or self._plan.placement is None:
+            return None if fitted is None else fitted.rows
+        placed = self._plan.placement.place(fitted.rows, partition, fitted.timestamps)
+        for index, error in placed.refused.items():
+            self._report.reject(fitted.offsets[index].as_py(), error)
+        return placed.rows
+
+    def _fitted(self, rows: Rows) -> Fitted | None:
         """The rows in the columns of the table, if it is the one to write and they do not need another."""
         plan = self._plan
         if plan.mode is Mode.SURVEY:
@@ -149,12 +227,24 @@ class Decoder:
         if plan.mode is Mode.WRITE and rows.table not in plan.tables:
             self._report.grown = True
             return None
+        if rows.table not in plan.tables:
+            raise DataError(f"the record now goes to {rows.table}, where no record went when they were looked through")
         if rows.table != plan.table:
             return None
         assert plan.schema is not None
         fitted = rows.fit(plan.schema, self._report, may_grow=plan.mode is Mode.WRITE)
         self._report.grown = fitted is None
         return fitted
+
+
+def _check_names(schema: Schema, mode: str) -> None:
+    """Leave values to the converter whose names are to be adjusted: tables know them by other names."""
+    try:
+        fits = adjusted_schema(schema, mode) is schema
+    except DataError as error:
+        raise UncertainReadingError from error
+    if not fits:
+        raise UncertainReadingError
 
 
 def _may_have_nulls(column: Column) -> bool:

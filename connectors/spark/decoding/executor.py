@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
@@ -10,8 +10,11 @@ import pyarrow as pa
 from pyspark import SparkContext, TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
+from connect.data import Schema
 from connect.garbage import collect_seldom
+from connect.offset_set import OffsetSet
 from connectors.spark.decoding.decoder import DecodePlan, Decoder
+from connectors.spark.decoding.failures import Examiner
 from connectors.spark.decoding.report import Report, Reports
 
 __all__ = ["Passes"]
@@ -41,6 +44,12 @@ class Passes:
         self._accumulator.value = Reports(number=self._number)
         return partial(_decode_partition, plan, self._number, self._accumulator)
 
+    def examine(
+        self, plan: DecodePlan, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet], budget: int
+    ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """A pass that tells what is wrong with some records, for ``mapInArrow``; nothing of it is counted."""
+        return partial(_examine_partition, plan, tables, offsets, budget)
+
     @property
     def reports(self) -> Reports:
         """The reports of the pass, once its job has ended."""
@@ -56,6 +65,18 @@ def _decode_partition(
     yield from decoder.decode(iter(batches))
     context: Any = TaskContext.get()
     accumulator.add(Reports({context.partitionId(): report}, number))
+
+
+def _examine_partition(
+    plan: DecodePlan,
+    tables: Mapping[str, Schema],
+    offsets: Mapping[int, OffsetSet],
+    budget: int,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    examiner = Examiner(plan, tables, offsets, budget)
+    _spare_the_collector()
+    yield from examiner.examine(iter(batches))
 
 
 @cache

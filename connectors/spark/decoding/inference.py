@@ -15,7 +15,7 @@ from connect.data.arrow.inference import inferred_schema
 from connect.errors import DataError
 from connectors.spark.schema import VALUE_COLUMN, in_common
 
-__all__ = ["as_row", "infer_rows", "prune"]
+__all__ = ["as_row", "infer_rows", "inferred", "prune"]
 
 
 def as_row(value: Any) -> Mapping[str, Any]:
@@ -23,14 +23,22 @@ def as_row(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {VALUE_COLUMN: value}
 
 
-def infer_rows(rows: Sequence[Mapping[str, Any]]) -> Schema:
-    """The schema of a table for these rows. Of types that have nothing in common the first one counts."""
+def inferred(value: Any) -> Schema | None:
+    """The schema that one value shows."""
+    return _infer([value])
+
+
+def infer_rows(rows: Sequence[Mapping[str, Any]], *, branches: bool = False) -> Schema:
+    """The schema of a table for these rows. Of types that have nothing in common the first one counts.
+
+    With ``branches``, the others have columns of their own.
+    """
     try:
         return _struct(rows)
     except DataError:
         seen = Schema.struct({})
         for row in rows:
-            seen = in_common(seen, _row_alone(row))
+            seen = in_common(seen, _row_alone(row), branches=branches)
         return seen
 
 

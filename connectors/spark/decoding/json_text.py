@@ -14,7 +14,7 @@ from connect.data import Schema, Type
 from connect.data.arrow import arrow_type
 from connectors.spark.decoding.reading import UncertainReadingError
 
-__all__ = ["is_natural", "parse_json", "select"]
+__all__ = ["is_natural", "list_offsets", "parse_json", "select"]
 
 _EXACT: Final = 2.0**53
 _NATURAL: Final = {Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT64, Type.BOOLEAN, Type.STRING}
@@ -83,7 +83,7 @@ def select(array: Any, schema: Schema) -> Any:
         assert schema.value_schema is not None
         items = select(array.flatten(), schema.value_schema)
         mask = array.is_null() if array.null_count else None
-        return pa.ListArray.from_arrays(_offsets(array), items, type=arrow_type(schema), mask=mask)
+        return pa.ListArray.from_arrays(list_offsets(array), items, type=arrow_type(schema), mask=mask)
     if schema.type is Type.FLOAT64:
         _check_floats(array)
     wanted = arrow_type(schema)
@@ -107,7 +107,8 @@ def _check_floats(array: Any) -> None:
             raise UncertainReadingError
 
 
-def _offsets(array: Any) -> Any:
+def list_offsets(array: Any) -> Any:
+    """The offsets of the lists of an array in its flattened items."""
     if not array.offset and not array.null_count:
         return array.offsets
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())

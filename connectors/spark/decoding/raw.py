@@ -35,6 +35,25 @@ class RawBatch:
         return self._columns.column("value")
 
     @property
+    def partition_array(self) -> Any:
+        """The partitions as an Arrow array."""
+        return self._columns.column("partition")
+
+    @property
+    def header_array(self) -> Any:
+        """The headers as an Arrow array of lists."""
+        return self._columns.column("headers")
+
+    @property
+    def timestamp_arrays(self) -> tuple[Any, Any]:
+        """The types of the timestamps and the timestamps as Arrow arrays."""
+        return self._columns.column("timestampType"), self._columns.column("timestamp")
+
+    def take(self, places: Any) -> RawBatch:
+        """Some of the records."""
+        return RawBatch(self.topic, self._columns.take(places))
+
+    @property
     def partition(self) -> int:
         """The partition, which is the same for all the records of a Spark partition."""
         return int(self._columns.column("partition")[0].as_py())
@@ -43,6 +62,12 @@ class RawBatch:
     def offset_array(self) -> Any:
         """The offsets as an Arrow array."""
         return self._columns.column("offset")
+
+    @property
+    def timestamp_array(self) -> Any:
+        """The timestamps as an Arrow array, ``None`` if they were not read."""
+        index = self._columns.schema.get_field_index("timestamp")
+        return None if index < 0 else self._columns.column(index)
 
     def consumed(self, *, keys: bool, headers: bool) -> ConsumedBatch:
         """The records as a sink's chain takes them, their keys and headers null unless they are asked for."""

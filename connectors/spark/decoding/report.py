@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Final
 
-from connect.chain.tolerance import Failure
+from connect.chain.tolerance import Failure, Stage
 from connect.data import Schema
 from connect.errors import RetriableError
+from connect.offset_set import OffsetSet
 
-__all__ = ["Rejection", "Rejections", "Report", "Reports"]
+__all__ = ["TASK", "LoadStop", "Rejection", "Rejections", "Report", "Reports"]
+
+TASK: Final = "connectors.spark.sink.SparkSinkTask"
+"""The class that fails for a record which is decoded but does not fit its table."""
 
 _KEPT: Final = 100
+
+
+class LoadStop(Exception):  # noqa: N818 - it says that the job has to end, not that something is wrong
+    """Ends Spark's job because of a record: one that needs another schema, or one that is bad.
+
+    Only its text comes back to the driver, somewhere in Spark's message.
+    """
+
+    _TEXT: Final = re.compile(r"LoadStop: (\{.*\})")
+
+    def __init__(self, rejection: Rejection | None = None) -> None:
+        super().__init__(json.dumps({"rejection": rejection and astuple(rejection)}))
+        self.rejection = rejection
+
+    @classmethod
+    def found_in(cls, error: BaseException) -> LoadStop | None:
+        """The stop that an error of Spark tells of, if it does."""
+        match = cls._TEXT.search(str(error))
+        if match is None:
+            return None
+        rejection = json.loads(match[1])["rejection"]
+        return cls(rejection and Rejection(*rejection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +69,17 @@ class Report:
     """Rows that were written, or looked at where nothing is."""
     ignored: int = 0
     """Records without a value that ``behavior.on.null.values=ignore`` leaves out."""
-    rejected: int = 0
+    rejected: OffsetSet = field(default_factory=OffsetSet)
+    """The offsets of the records that cannot be written."""
     rejections: list[Rejection] = field(default_factory=list)
-    """The first of the rejected records."""
+    """What is wrong with the first of them."""
     seen: dict[str, Schema] = field(default_factory=dict)
     """The schema of the rows by table, as far as they were looked at or do not fit."""
     untyped: set[str] = field(default_factory=set)
     """Fields with nothing but empty arrays or objects, which have no column yet."""
+    unknown: set[str] = field(default_factory=set)
+    """Fields that have no column, because the tables are not to change (``schema.compatibility``)."""
+    pending: list[int] = field(default_factory=list)
     grown: bool = False
     """Whether rows were found that need another schema: then none of the rest is written."""
 
@@ -58,17 +90,23 @@ class Report:
         self.last = last
         self.read += count
 
-    def reject(self, offset: int, error: Exception) -> None:
-        """Note a record that cannot be written."""
-        self.rejected += 1
+    def reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:  # noqa: ARG002
+        """Note a record that cannot be written; it is among ``rejected`` after :meth:`settle`."""
+        self.pending.append(offset)
         if len(self.rejections) < _KEPT:
             self.rejections.append(Rejection(self.topic, self.partition, offset, str(error)))
+
+    def settle(self) -> None:
+        """Take the records into account that were rejected since the last time."""
+        if self.pending:
+            self.rejected |= OffsetSet.of(self.pending)
+            self.pending = []
 
 
 class Rejections:
     """Takes the records that the chain gives up to a report; a :class:`~connect.chain.tolerance.Reporter`."""
 
-    def __init__(self, reject: Callable[[int, Exception], None]) -> None:
+    def __init__(self, reject: Callable[[int, Exception, Stage, str], None]) -> None:
         self._reject = reject
 
     def report(self, failure: Failure) -> None:
@@ -76,7 +114,7 @@ class Rejections:
         if isinstance(failure.error, RetriableError):
             raise failure.error
         assert failure.raw is not None
-        self._reject(failure.raw.offset, failure.error)
+        self._reject(failure.raw.offset, failure.error, failure.stage, failure.executing)
 
     def flush(self) -> None:
         """Hold nothing back: the report reaches the driver with the end of the pass."""
@@ -100,6 +138,15 @@ class Reports:
     def __iter__(self) -> Iterator[Report]:
         """The reports in the order of their partitions."""
         return iter(report for _, report in sorted(self.by_partition.items()))
+
+    @property
+    def rejected(self) -> dict[int, OffsetSet]:
+        """The offsets of the rejected records, by the partition of the topic."""
+        found: dict[int, OffsetSet] = {}
+        for report in self.by_partition.values():
+            if len(report.rejected):
+                found[report.partition] = found.get(report.partition, OffsetSet()) | report.rejected
+        return found
 
     def rejections(self) -> list[Rejection]:
         """The first rejected records, in the order of their offsets within each partition."""

@@ -3,132 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
 
-from connect.data import Column, Schema, Type, ValueColumn
-from connect.data.arrow import conform, to_array
+from connect.data import ArrowColumn, Column, Schema, Type, ValueColumn
+from connect.data.arrow import arrow_type, conform, to_array
 from connect.errors import DataError, SchemaError
+from connectors.spark.decoding.field_columns import is_in_place, place_array, place_value
 from connectors.spark.decoding.inference import as_row, infer_rows, prune
 from connectors.spark.decoding.report import Report
-from connectors.spark.schema import VALUE_COLUMN, in_common, table_schema, widen_where_possible
+from connectors.spark.schema import VALUE_COLUMN, Evolution, in_common, table_schema
 from connectors.spark.types import table_type
 
-__all__ = ["KEY_COLUMN", "Rows"]
+__all__ = ["Fitted", "Rows"]
 
-KEY_COLUMN: Final = "key"
 _EMPTY: Final = Schema.struct({})
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Records that go to one table: values of one schema, keys of one schema if the table has them, offsets."""
+    """Records that go to one table: values of one schema, the columns beside them by their names, offsets, and
+    timestamps if anything needs them."""
 
     table: str
     value: Column
-    key: Column | None
+    beside: tuple[tuple[str, Column], ...]
     offsets: Any
+    timestamps: Any = None
+    evolution: Evolution = Evolution()  # noqa: RUF009 - it never changes
 
     def survey(self, report: Report) -> None:
         """Note the schema these rows show."""
-        report.seen[self.table] = in_common(report.seen.get(self.table, _EMPTY), self._schema())
+        report.seen[self.table] = in_common(
+            report.seen.get(self.table, _EMPTY), self._schema(), branches=self.evolution.branches
+        )
 
-    def fit(self, table: Schema, report: Report, *, may_grow: bool) -> pa.RecordBatch | None:
+    def fit(self, table: Schema, report: Report, *, may_grow: bool) -> Fitted | None:
         """The rows in the columns of the table; records that do not fit are rejected.
 
         With ``may_grow``, ``None`` if the table would hold more of these rows with a wider schema.
         """
-        if may_grow and self._has_schemas() and widen_where_possible(table, self._schema()) is not table:
+        if may_grow and self._has_schemas() and self.evolution.grown(table, self._schema()) is not table:
             return None
         try:
-            array = self._array(table, report.untyped)
+            array = self._array(table, report)
         except DataError:
-            if may_grow and widen_where_possible(table, self._schema()) is not table:
+            if may_grow and self.evolution.grown(table, self._schema()) is not table:
                 return None
-            array = self._one_by_one(table, report)
-        return table_type(table).record_batch(array)
+            return self._one_by_one(table, report)
+        return Fitted(table_type(table).record_batch(array), self.offsets, self.timestamps)
 
     def _has_schemas(self) -> bool:
-        return self.value.schema is not None and (self.key is None or self.key.schema is not None)
+        return all(column.schema is not None for column in (self.value, *dict(self.beside).values()))
 
     def _schema(self) -> Schema:
         """The schema of a table for these rows alone."""
-        seen = _schema_shown(self.value)
-        if self.key is None:
+        seen = _schema_shown(self.value, self.evolution)
+        if not self.beside:
             return seen
-        if seen.field(KEY_COLUMN) is not None:
-            raise SchemaError(
-                f"The values have a field {KEY_COLUMN}, and with store.kafka.keys=true the records' keys have a column "
-                "of that name: rename the field (ReplaceField), or leave the keys out."
-            )
-        key = _schema_shown(_wrapped(self.key))
-        return Schema.struct([*key.fields, *seen.fields])
+        for name, _ in self.beside:
+            if seen.field(name) is not None:
+                raise SchemaError(
+                    f"The values have a field {name}, and the table is to have a column of that name for what Kafka "
+                    "knows of the records: give that column another name (store.kafka.*.column), or rename the field "
+                    "(ReplaceField)."
+                )
+        fields = [
+            field
+            for name, column in self.beside
+            for field in _schema_shown(_wrapped(name, column), self.evolution).fields
+        ]
+        return Schema.struct([*fields, *seen.fields])
 
-    def _array(self, table: Schema, untyped: set[str]) -> Any:
-        if self.key is None:
-            return _struct_array(self.value, table, untyped)
-        key_part, value_part = _parts(table)
-        keys = _struct_array(_wrapped(self.key), key_part, untyped)
-        values = _struct_array(self.value, value_part, untyped)
-        names = [*key_part.field_names, *value_part.field_names]
-        together = pa.StructArray.from_arrays([*keys.flatten(), *values.flatten()], names)
+    def _array(self, table: Schema, report: Report) -> Any:
+        if not self.beside:
+            return _struct_array(self.value, table, self.evolution, report)
+        names = tuple(name for name, _ in self.beside)
+        beside, values = _parts(table, names)
+        parts = [
+            _struct_array(_wrapped(name, column), part, self.evolution, report)
+            for (name, column), part in zip(self.beside, beside, strict=True)
+        ]
+        arrays = [*parts, _struct_array(self.value, values, self.evolution, report)]
+        labels = [name for part in (*beside, values) for name in part.field_names]
+        together = pa.StructArray.from_arrays([child for array in arrays for child in array.flatten()], labels)
         return conform(together, table)
 
-    def _one_by_one(self, table: Schema, report: Report) -> Any:
+    def _one_by_one(self, table: Schema, report: Report) -> Fitted:
         arrays: list[Any] = [to_array([], table)]
+        fitting: list[int] = []
         for index, offset in enumerate(self.offsets.to_pylist()):
-            key = None if self.key is None else self.key.take([index])
-            row = Rows(self.table, self.value.take([index]), key, self.offsets.slice(index, 1))
+            beside = tuple((name, column.take([index])) for name, column in self.beside)
+            row = replace(self, value=self.value.take([index]), beside=beside, offsets=self.offsets.slice(index, 1))
             try:
-                arrays.append(row._array(table, report.untyped))
+                arrays.append(row._array(table, report))
             except DataError as error:
                 report.reject(offset, error)
-        return pa.concat_arrays(arrays)
+            else:
+                fitting.append(index)
+        kept = pa.array(fitting, pa.int64())
+        timestamps = None if self.timestamps is None else self.timestamps.take(kept)
+        return Fitted(table_type(table).record_batch(pa.concat_arrays(arrays)), self.offsets.take(kept), timestamps)
 
 
-def _schema_shown(values: Column) -> Schema:
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Rows in the columns of their table, with the offsets of their records, and their timestamps if needed."""
+
+    rows: pa.RecordBatch
+    offsets: Any
+    timestamps: Any
+
+
+def _schema_shown(values: Column, evolution: Evolution) -> Schema:
     if values.schema is not None:
         return _table_schema(values.schema)
-    return infer_rows([as_row(value) for value in values if value is not None])
+    return infer_rows([as_row(value) for value in values if value is not None], branches=evolution.branches)
 
 
 _table_schema = lru_cache(maxsize=256)(table_schema)
 
 
 @lru_cache(maxsize=64)
-def _parts(table: Schema) -> tuple[Schema, Schema]:
-    """The table's key column and its others, as two tables."""
-    keys = [field for field in table.fields if field.name == KEY_COLUMN]
-    others = [field for field in table.fields if field.name != KEY_COLUMN]
-    return Schema.struct(keys), Schema.struct(others)
+def _parts(table: Schema, names: tuple[str, ...]) -> tuple[tuple[Schema, ...], Schema]:
+    """The table's columns of these names, each as a table (without columns if it is not there yet), and its others."""
+    beside = tuple(Schema.struct([field for field in table.fields if field.name == name]) for name in names)
+    return beside, Schema.struct([field for field in table.fields if field.name not in names])
 
 
-def _wrapped(keys: Column) -> Column:
-    """Keys as rows of a table with the key column alone."""
-    rows: list[Mapping[str, Any]] = [{KEY_COLUMN: key} for key in keys]
-    if keys.schema is None:
+def _wrapped(name: str, column: Column) -> Column:
+    """Values as rows of a table with one column."""
+    if isinstance(column, ArrowColumn) and column.schema is not None:
+        schema = Schema.struct({name: column.schema})
+        data_type: Any = arrow_type(schema)
+        return ArrowColumn(pa.StructArray.from_arrays([column.to_arrow()], fields=list(data_type)), schema)
+    rows: list[Mapping[str, Any]] = [{name: value} for value in column]
+    if column.schema is None:
         return ValueColumn(rows)
-    return ValueColumn(rows, Schema.struct({KEY_COLUMN: keys.schema}))
+    return ValueColumn(rows, Schema.struct({name: column.schema}))
 
 
-def _struct_array(values: Column, table: Schema, untyped: set[str]) -> Any:
+def _struct_array(values: Column, table: Schema, evolution: Evolution, report: Report) -> Any:
     """The values as rows of the table, an array of structs; a value that is null is a row of nulls."""
     if values.schema is None:
-        return _schemaless_array(values, table, untyped)
+        return _schemaless_array(values, table, evolution, report)
     array: Any = values.to_arrow()
     if values.schema.type is not Type.STRUCT:
         array = pa.StructArray.from_arrays([array], [VALUE_COLUMN])
     if array.null_count:
         array = pa.StructArray.from_arrays(array.flatten(), fields=list(array.type))
+    seen = _table_schema(values.schema)
+    if not is_in_place(seen, table, evolution):
+        array = place_array(array, seen, table, evolution, report.unknown)
     return conform(array, table)
 
 
-def _schemaless_array(values: Column, table: Schema, untyped: set[str]) -> Any:
+def _schemaless_array(values: Column, table: Schema, evolution: Evolution, report: Report) -> Any:
     rows = [{} if value is None else as_row(value) for value in values]
     try:
         return to_array(rows, table)
     except DataError:
-        return to_array([prune(row, table, untyped) for row in rows], table)
+        pass
+    pruned = [prune(row, table, report.untyped) for row in rows]
+    if evolution != Evolution():
+        pruned = [place_value(row, table, evolution, report.unknown) for row in pruned]
+    return to_array(pruned, table)

@@ -27,6 +27,25 @@ before Kafka's         the ledger is ahead of the offsets     loading continues 
 offsets are committed  of the group                           which count for more than the group's
 =====================  =====================================  =============================================
 
+A compaction goes the same way with a manifest that also lists the files it has merged. After the commit these are
+removed first, then the merged ones get their names:
+
+=====================  =====================================  =============================================
+killed                 on disk                                the next start
+=====================  =====================================  =============================================
+while staging          the old files, part of the new ones    deletes the staging folder; nothing has
+                       in a staging folder                    changed for readers
+after the manifest,    the manifest, some of the old files,   rolls forward: removes the rest, renames all,
+between two removals   the new ones in the staging folder     marks it done
+between removals and   no old files, some of the new ones     rolls forward: renames the rest
+renames, or renames
+after the renames      all new files                          marks it done
+=====================  =====================================  =============================================
+
+In that order a reader that lists a folder and then opens its files never has a record twice. It may miss records of the
+old files from the first removal to the last rename, or fail because a file it has listed is gone. The name of a merged
+file carries the number of its manifest, so that a removal never hits a new file, however late and often it is tried.
+
 Staged files are synced before the manifest is made, the manifest before the first rename, the renames before
 the done mark. So the table holds for a power failure too, as far as the disk keeps its promises.
 
@@ -50,14 +69,15 @@ import logging
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError
-from connectors.spark.ledger.filesystem import LocalFileSystem
 from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
+from connectors.spark.stores.store import Store
 
 __all__ = ["FencedError", "Ledger"]
 
@@ -76,12 +96,12 @@ class FencedError(ConnectError):
 class Ledger:
     """The ledger of one connector in one store. It belongs to the last driver that called :meth:`open`."""
 
-    def __init__(self, files: LocalFileSystem, connector: str) -> None:
-        home = f"_sluice/{_folder_name(connector)}"
+    def __init__(self, files: Store, connector: str) -> None:
+        name = _folder_name(connector)
         self._files = files
         self._connector = connector
-        self._manifests = f"{home}/manifests"
-        self._staging = f"{home}/staging"
+        self._manifests = f"_sluice/{name}/manifests"
+        self._staging = files.staging(name)
         self._head = Manifest(number=0, epoch=0)
 
     def open(self) -> None:
@@ -90,7 +110,7 @@ class Ledger:
             head = self._last()
             self._roll_forward(head)
             number = head.number + 1
-            claim = replace(head, number=number, epoch=number, staging=None, moves=())
+            claim = replace(head, number=number, epoch=number, staging=None, moves=(), removals=())
             try:
                 self._files.create(self._path(number), claim.to_bytes())
             except FileExistsError:
@@ -103,6 +123,10 @@ class Ledger:
         self._head = claim
         self._clear()
         self._prune()
+
+    def peek(self) -> None:
+        """Read the ledger as it is, without taking it over: nothing can be committed after that."""
+        self._head = self._last()
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
@@ -118,6 +142,16 @@ class Ledger:
     def tables(self) -> Mapping[str, Schema]:
         """The schema of every table, as its newest files have it."""
         return self._head.tables
+
+    @property
+    def records(self) -> Mapping[str, Schema]:
+        """The schema of the rows that a query makes those of a table from, by table."""
+        return self._head.records
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next manifest of this driver will have, if it is not fenced."""
+        return self._head.number + 1
 
     def recover(self) -> None:
         """Finish a failed load of this driver, and delete the files that fenced drivers wrote since."""
@@ -145,12 +179,14 @@ class Ledger:
         offsets: Mapping[TopicPartition, int],
         tables: Mapping[str, Schema],
         topics: Mapping[str, str] | None = None,
+        records: Mapping[str, Schema] | None = None,
+        removals: Sequence[str] = (),
     ) -> None:
         """Commit a load: once this returns, its files have their final names and its offsets count.
 
-        ``moves`` are all files of the load; ``offsets``, ``tables`` and ``topics`` are its changes to the ledger's. The
-        id of a topic in ``offsets`` that is not in ``topics`` is unknown from now on. Raises :class:`FencedError` if
-        another driver has taken over.
+        ``moves`` are all files of the load; ``offsets``, ``tables``, ``topics`` and ``records`` are its changes to the
+        ledger's. The id of a topic in ``offsets`` that is not in ``topics`` is unknown from now on. ``removals`` are
+        files whose rows are in the moved ones. Raises :class:`FencedError` if another driver has taken over.
         """
         for move in moves:
             if self._files.size(move.target) is not None:
@@ -172,6 +208,8 @@ class Ledger:
             staging=staging,
             moves=tuple(moves),
             topics={**others, **(topics or {})},
+            records={**self._head.records, **(records or {})},
+            removals=tuple(removals),
         )
         try:
             self._files.create(self._path(manifest.number), manifest.to_bytes())  # the commit
@@ -181,18 +219,28 @@ class Ledger:
             raise self._fenced()
         self._head = manifest
         crash_point("after-manifest")
-        self._roll_forward(manifest)
+        try:
+            self._roll_forward(manifest)
+        except LedgerError:
+            # Whoever has taken over has rolled it forward, and may have merged its files since.
+            self.check_fence()
+            raise
         self._prune()
 
     # -- recovery --------------------------------------------------------------------------------------------
 
     def _roll_forward(self, manifest: Manifest) -> None:
         """Give the files of a manifest their final names, as far as they lack them, and mark it done."""
-        if not manifest.moves or self._files.size(self._mark(manifest.number)) is not None:
+        if not (manifest.moves or manifest.removals) or self._files.size(self._mark(manifest.number)) is not None:
             return
-        for move in manifest.moves:
-            self._move(move)
-            crash_point("mid-rename")
+        for path in manifest.removals:
+            self._files.remove(path)
+            crash_point("mid-removal")
+        # A power failure must not bring a removed file back beside the one that replaces it.
+        self._files.sync_folders(path.rpartition("/")[0] for path in manifest.removals)
+        with ThreadPoolExecutor(self._files.concurrency) as threads:
+            for _ in threads.map(self._publish, manifest.moves):
+                pass
         # The names must be on the disk before the mark says so.
         self._files.sync_folders(move.target.rpartition("/")[0] for move in manifest.moves)
         crash_point("before-done")
@@ -203,31 +251,24 @@ class Ledger:
         if manifest.staging is not None:
             self._files.remove_tree(manifest.staging)
 
-    def _move(self, move: Move) -> None:
-        # The target is checked first: another driver that rolls forward too may rename in between.
+    def _publish(self, move: Move) -> None:
+        try:
+            self._files.publish(move.source, move.target, move.upload)
+        except FileExistsError as error:
+            raise self._occupied(move) from error
+        except FileNotFoundError as error:
+            raise self._damaged(move, None) from error
         size = self._files.size(move.target)
-        if size is None:
-            try:
-                self._files.rename(move.source, move.target)
-            except FileNotFoundError:
-                size = self._files.size(move.target)
-            else:
-                return
-        elif self._files.size(move.source) is not None:
-            raise self._occupied(move)
         if size != move.size:
-            state = "is gone" if size is None else f"has {size} bytes instead of {move.size}"
-            raise LedgerError(
-                f"{move.target}, which the ledger of {self._connector} has committed, {state}. Restore it from "
-                f"a backup, or remove the ledger ({self._manifests}) and the table, and load the topics again."
-            )
+            raise self._damaged(move, size)
+        crash_point("mid-rename")
 
     def _clear(self) -> None:
         """Delete staging folders of fenced drivers, and of attempts of this one that are over (I6)."""
         for name in self._files.names(self._staging):
             match = _STAGING.fullmatch(name)
             if match is not None and int(match[1]) <= self._head.epoch:
-                self._files.remove_tree(f"{self._staging}/{name}")
+                self._files.abandon(f"{self._staging}/{name}", self.check_fence)
 
     def _prune(self) -> None:
         for name in self._files.names(self._manifests):
@@ -268,14 +309,22 @@ class Ledger:
 
     def _fenced(self) -> FencedError:
         return FencedError(
-            f"Another driver has taken over connector {self._connector} in {self._files.root}, after number "
+            f"Another driver has taken over connector {self._connector} in {self._files.url}, after number "
             f"{self._head.number} of the ledger. This one stops. If that was not a restart, make sure that no other "
             "worker or cluster runs a connector of the same name against the same store.url."
         )
 
+    def _damaged(self, move: Move, size: int | None) -> LedgerError:
+        state = "is gone" if size is None else f"has {size} bytes instead of {move.size}"
+        why = " The store may have removed its unfinished upload." if size is None and move.upload is not None else ""
+        return LedgerError(
+            f"{move.target}, which the ledger of {self._connector} has committed, {state}.{why} Restore it from "
+            f"a backup, or remove the ledger ({self._manifests}) and the table, and load the topics again."
+        )
+
     def _occupied(self, move: Move) -> LedgerError:
         return LedgerError(
-            f"{move.target} in {self._files.root} exists, and connector {self._connector} did not put it there."
+            f"{move.target} in {self._files.url} exists, and connector {self._connector} did not put it there."
             " Move it away, and make sure that nothing else writes into the table: another connector for the same"
             " topic needs a topics.dir of its own."
         )

@@ -10,10 +10,13 @@ from typing import Any, Final
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.schema_json import schema_from_json, schema_to_json
+from connectors.spark.stores.store import Upload
 
 __all__ = ["LedgerError", "Manifest", "Move"]
 
 _FORMAT: Final = 1
+_WITH_REMOVALS: Final = 2
+"""The format of manifests that take files away: a version that does not know of it must not read past them."""
 
 
 class LedgerError(ConnectError):
@@ -22,12 +25,17 @@ class LedgerError(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A staged file and its final name, both relative to the store, with its checked size and row count."""
+    """A staged file and its final name, both relative to the store, with its checked size and row count.
+
+    ``upload`` is what a staged file of an object store really is. The rows of such a file are known only where all
+    rows of a Spark partition went into one.
+    """
 
     source: str
     target: str
     size: int
-    rows: int
+    rows: int | None
+    upload: Upload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,9 @@ class Manifest:
 
     ``number`` is its place in the ledger, ``epoch`` the number of the claim of the driver that wrote it. A
     manifest that is only such a claim moves no files and repeats the offsets and tables of the one before. ``topics``
-    are the ids of the topics of the offsets, as far as they are known.
+    are the ids of the topics of the offsets, as far as they are known. ``records`` are the schemas of the rows that a
+    query makes those of a table from, by table. ``removals`` are files whose rows are in the moved ones, and which are
+    removed before those appear.
     """
 
     number: int
@@ -46,6 +56,8 @@ class Manifest:
     staging: str | None = None
     moves: Sequence[Move] = ()
     topics: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, Schema] = field(default_factory=dict)
+    removals: Sequence[str] = ()
 
     def to_bytes(self) -> bytes:
         """The content of its file."""
@@ -53,17 +65,16 @@ class Manifest:
         for (topic, partition), offset in sorted(self.offsets.items()):
             offsets.setdefault(topic, {})[str(partition)] = offset
         document = {
-            "format": _FORMAT,
+            "format": _WITH_REMOVALS if self.removals else _FORMAT,
             "number": self.number,
             "epoch": self.epoch,
             "offsets": offsets,
             "topics": dict(sorted(self.topics.items())),
             "tables": {name: schema_to_json(schema) for name, schema in sorted(self.tables.items())},
+            "records": {name: schema_to_json(schema) for name, schema in sorted(self.records.items())},
             "staging": self.staging,
-            "files": [
-                {"source": move.source, "target": move.target, "size": move.size, "rows": move.rows}
-                for move in self.moves
-            ],
+            "files": [_move_to_json(move) for move in self.moves],
+            **({"removals": list(self.removals)} if self.removals else {}),
         }
         return json.dumps(document, indent=1).encode() + b"\n"
 
@@ -72,10 +83,10 @@ class Manifest:
         """The inverse of :meth:`to_bytes`; :class:`LedgerError` names the file if it is not a manifest."""
         try:
             document = json.loads(content)
-            if document["format"] != _FORMAT:
+            if document["format"] not in (_FORMAT, _WITH_REMOVALS):
                 raise LedgerError(
-                    f"Manifest {name} has format {document['format']}, and this version reads {_FORMAT}: run the "
-                    "version of Sluice that wrote it, or a newer one."
+                    f"Manifest {name} has format {document['format']}, and this version reads {_FORMAT} and "
+                    f"{_WITH_REMOVALS}: run the version of Sluice that wrote it, or a newer one."
                 )
             return cls._from_document(document)
         except (ValueError, KeyError, TypeError, AttributeError, SchemaError) as error:
@@ -96,6 +107,26 @@ class Manifest:
             },
             topics=document.get("topics", {}),
             tables={name: schema_from_json(schema) for name, schema in document["tables"].items()},
+            records={name: schema_from_json(schema) for name, schema in document.get("records", {}).items()},
             staging=document["staging"],
-            moves=tuple(Move(file["source"], file["target"], file["size"], file["rows"]) for file in document["files"]),
+            moves=tuple(map(_move_from_json, document["files"])),
+            removals=tuple(document.get("removals", ())),
         )
+
+
+def _move_to_json(move: Move) -> dict[str, Any]:
+    document = {"source": move.source, "target": move.target, "size": move.size, "rows": move.rows}
+    if move.upload is None:
+        return document
+    return {**document, "upload": {"id": move.upload.id, "parts": list(move.upload.parts)}}
+
+
+def _move_from_json(document: Mapping[str, Any]) -> Move:
+    upload = document.get("upload")
+    return Move(
+        document["source"],
+        document["target"],
+        document["size"],
+        document["rows"],
+        None if upload is None else Upload(upload["id"], tuple(upload["parts"])),
+    )

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Mapping
+from pathlib import Path
 
 import confluent_kafka
 from confluent_kafka import Consumer
@@ -23,21 +22,9 @@ from connect.data import TopicPartition
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkTask
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-class Context:
-    """What the worker gives a bulk sink task."""
-
-    def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
-        self.connector_name = name
-        self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
-        self.connector_properties = props
-
-    def wait(self, seconds: float) -> bool:
-        time.sleep(seconds)
-        return True
-
-    def stopping(self) -> bool:
-        return False
+from equipment.workers.bulk_context import BulkContext
 
 
 def stop_leftover() -> None:
@@ -51,7 +38,7 @@ def stop_leftover() -> None:
 def main() -> None:
     order = json.loads(sys.argv[1])
     topic, props = order["topic"], order["props"]
-    context = Context(order["name"], order["bootstrap"], props)
+    context = BulkContext(order["name"], order["bootstrap"], props)
     consumer = Consumer({**context.consumer_properties, "enable.auto.commit": "false"})
     partitions = sorted(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
     ends = {

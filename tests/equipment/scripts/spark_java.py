@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import sys
 
+from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
+from connectors.spark.stores.access import store_access
 
 
 def main() -> None:
-    spark = start_session(json.loads(sys.argv[1]), "java")
+    props = json.loads(sys.argv[1])
+    spark = start_session(props, "java", store_access(SparkSinkConfig.parse(props)))
     found = spark.sparkContext._gateway.gateway_parameters  # type: ignore[union-attr]
     spark.stop()
     environ = {"PYSPARK_GATEWAY_PORT": str(found.port), "PYSPARK_GATEWAY_SECRET": found.auth_token}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from equipment.scripts import spark_driver, spark_java
 
-__all__ = ["DRIVER", "SMALL_SPARK", "sink_props", "spark_java_for"]
+__all__ = ["DRIVER", "SMALL_SPARK", "end_spark", "sink_props", "spark_java_for"]
 
 DRIVER: Final = Path(spark_driver.__file__)
 """A process that loads a topic as the worker does."""
@@ -27,10 +29,10 @@ SMALL_SPARK: Final = {
 }
 
 
-def sink_props(store: Path) -> dict[str, str]:
-    """The configuration of a Spark sink that loads JSON."""
+def sink_props(store: Mapping[str, str]) -> dict[str, str]:
+    """The configuration of a Spark sink that loads JSON into the store that these keys reach."""
     return {
-        "store.url": str(store),
+        **store,
         "key.converter": "converters.byte_array.ByteArrayConverter",
         "value.converter": "converters.json.JsonConverter",
         "value.converter.schemas.enable": "false",
@@ -50,3 +52,37 @@ def spark_java_for(props: Mapping[str, str]) -> Iterator[dict[str, str]]:
         assert process.stdout is not None
         environ: dict[str, str] = json.loads(process.stdout.readline())
         yield environ
+
+
+def end_spark() -> None:
+    """End the Java of this process, if Spark has started one: it has the jars and settings of its first session."""
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext  # noqa: PLC0415 - most tests never need it
+    from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
+
+    gateway: Any = SparkContext._gateway
+    with warnings.catch_warnings():
+        # PySpark and py4j leave sockets and pipes to the garbage collector, which would tell of them in another test.
+        warnings.simplefilter("ignore")
+        with suppress(Exception):
+            if SparkContext._active_spark_context is not None:
+                SparkContext._active_spark_context.stop()
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        SQLContext._instantiatedContext = None
+        if gateway is not None:
+            _end_gateway(gateway)
+        del gateway
+        gc.collect()
+
+
+def _end_gateway(gateway: Any) -> None:
+    with suppress(Exception):
+        gateway.shutdown()
+    if (process := getattr(gateway, "proc", None)) is not None:
+        process.kill()
+        process.wait()
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            with suppress(OSError):
+                stream.close()

@@ -4,48 +4,48 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.bulk import OffsetRange
+from connect.bulk import OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.progress import LoadProgress
+from connectors.spark.reader import read_ranges
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from equipment.brokers.dead_letters import dead_letters
+from equipment.waiting import wait_until
+from equipment.workers.bulk_context import BulkContext
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
 ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
 STRING = {"value.converter": "converters.string.StringConverter"}
+SCHEMA = json.dumps({"type": "struct", "fields": [{"field": "id", "type": "int64"}]})
 BYTES = {"value.converter": "converters.byte_array.ByteArrayConverter"}
-
-
-class Context:
-    """What the worker gives a bulk sink task."""
-
-    def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
-        self.connector_name = name
-        self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
-        self.connector_properties = props
-        self.stop = False
-
-    def wait(self, seconds: float) -> bool:
-        return True
-
-    def stopping(self) -> bool:
-        return self.stop
 
 
 class Sink:
@@ -81,7 +81,7 @@ class Sink:
             "name": "sink",
             **props,
         }
-        task = SparkSinkTask(SparkSinkConfig.parse(props), Context("sink", self.bootstrap, props))
+        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", self.bootstrap, props))
         task.start()
         return task
 
@@ -286,6 +286,101 @@ def test_with_tolerance_a_bad_record_is_left_out_and_told(sink: Sink, caplog: py
     assert "has no value" in caplog.text
 
 
+def queue_props(sink: Sink) -> dict[str, str]:
+    return {
+        **JSON,
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": f"{sink.topic}-dlq",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+
+
+def error_headers(message: Message) -> dict[str, str]:
+    return {
+        name.removeprefix("__connect.errors."): (value or b"").decode()
+        for name, value in message.headers() or ()
+        if name.startswith("__connect.errors.")
+    }
+
+
+def test_dead_letters_are_whole_and_tell_what_is_wrong_with_them(sink: Sink) -> None:
+    sink.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}], [b"k%d" % n for n in range(6)])
+    task = sink.task(queue_props(sink))
+    sink.drain(task)
+    assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 5]
+    told_and_whole = [
+        (error_headers(message), message) for message in dead_letters(sink.bootstrap, f"{sink.topic}-dlq")
+    ]
+    found = {(int(told["partition"]), int(told["offset"])): message for told, message in told_and_whole}
+    assert found.keys() == {(0, 1), (0, 2), (1, 1)}
+    broken, null, text = found[0, 1], found[0, 2], found[1, 1]
+    assert (broken.key(), broken.value(), null.value(), text.value()) == (b"k2", b"{broken", None, b'{"id": "text"}')
+    assert ("source", b"test") in (broken.headers() or [])
+    told = error_headers(broken)
+    assert told["topic"] == sink.topic
+    assert (told["connector.name"], told["task.id"], told["stage"]) == ("sink", "0", "VALUE_CONVERTER")
+    assert told["class.name"] == "converters.json.converter.JsonConverter"
+    assert told["exception.class.name"] == "connect.errors.DataError"
+    assert told["exception.stacktrace"].startswith("Traceback")
+    assert error_headers(text)["stage"] == "TASK_PUT"
+    assert error_headers(text)["class.name"] == "connectors.spark.sink.SparkSinkTask"
+    assert isinstance(task.context, BulkContext)
+    assert task.context.counts.total_records_skipped == 3
+
+
+def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_path: Path) -> None:
+    sink.produce([b"{" if number % 3 else {"id": number} for number in range(60)])
+    sink.drain(sink.task(queue_props(sink)))
+    first = len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq"))
+    assert first == 40
+    # A target without the load is what a driver leaves that dies before the target's commit.
+    sink.store = tmp_path / "again"
+    sink.drain(sink.task(queue_props(sink)))
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == first
+    sink.produce([b"{", b"{"])
+    sink.drain(sink.task(queue_props(sink)))
+    assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == first + 2
+    sink.store = tmp_path / "others"
+    wide = {"type": "struct", "fields": [{"field": "id", "type": "string"}]}
+    # With another configuration other records are bad: then one may be written again, but none is left out.
+    sink.drain(sink.task({**queue_props(sink), "value.schema": json.dumps(wide)}))
+    assert sink.rows() == []
+    told = Counter(
+        (told["partition"], told["offset"])
+        for told in map(error_headers, dead_letters(sink.bootstrap, f"{sink.topic}-dlq"))
+    )
+    assert len(told) == 62
+
+
+def test_bad_records_beyond_what_is_held_at_once_are_all_told(sink: Sink) -> None:
+    sink.produce([b"{%d" % number for number in range(22_000)])
+    sink.drain(sink.task({**queue_props(sink), "value.schema": SCHEMA}))
+    told = [
+        (int(each["partition"]), int(each["offset"]))
+        for each in map(error_headers, dead_letters(sink.bootstrap, f"{sink.topic}-dlq"))
+    ]
+    assert sorted(told) == [(partition, offset) for partition in (0, 1) for offset in range(11_000)]
+
+
+def test_without_tolerance_the_record_that_fails_the_task_is_in_the_queue_once(sink: Sink) -> None:
+    sink.produce([{"id": 0}, {"id": 1}, b"{", b"{"])
+    for _ in range(2):
+        with pytest.raises(DataError, match="partition 0, offset 1"):
+            sink.drain(sink.task({**queue_props(sink), "errors.tolerance": "none"}))
+    assert [message.value() for message in dead_letters(sink.bootstrap, f"{sink.topic}-dlq")] == [b"{"]
+    assert list(sink.store.rglob("*.parquet")) == []
+
+
+def test_more_bad_records_than_the_limit_fail_the_load(sink: Sink) -> None:
+    sink.produce([{"id": 0}, {"id": 1}, b"{", b"{", {"id": 4}, b"{"])
+    with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit=2"):
+        sink.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
+    assert sink.rows() == []
+    sink.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "3"}))
+    assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 4]
+
+
 @pytest.mark.parametrize(("behavior", "expected"), [("ignore", [1, 3]), ("write", [1, 3, None])])
 def test_records_without_a_value(sink: Sink, behavior: str, expected: list[Any]) -> None:
     sink.produce([{"id": 1}, None, {"id": 3}])
@@ -326,7 +421,7 @@ def test_gaps_of_transactions_and_empty_ranges_are_no_loss(sink: Sink) -> None:
         else:
             producer.commit_transaction(30)
     task = sink.task(JSON)
-    assert isinstance(task.context, Context)
+    assert isinstance(task.context, BulkContext)
     task.context.consumer_properties["isolation.level"] = "read_committed"
     tp = TopicPartition(sink.topic, 0)
     task.load([OffsetRange(*tp, 0, 4)])
@@ -380,10 +475,47 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_one_that_was_loaded(si
 def test_a_task_that_is_to_stop_gives_its_load_up(sink: Sink) -> None:
     sink.produce([{"id": n} for n in range(10)])
     task = sink.task(JSON)
-    assert isinstance(task.context, Context)
+    assert isinstance(task.context, BulkContext)
     task.context.stop = True
     with pytest.raises(RetriableError, match="given up because the task stops"):
         sink.drain(task)
     task.context.stop = False
     sink.drain(task)
     assert len(sink.rows()) == 10
+
+
+def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> None:
+    sink.produce([b"x"] * 10)
+    task = sink.task(STRING)
+    assert isinstance(task.context, BulkContext)
+    spark, go_on = SparkSession.getActiveSession(), str(tmp_path / "go-on")
+    progress = LoadProgress(spark, task.context)
+    progress.wrote(rows=7)
+    progress.stage("writing")
+
+    def wait_for_file(batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield batch
+            while not os.path.exists(go_on):  # noqa: PTH110 - it runs in a process of Spark, without this module
+                time.sleep(0.05)
+
+    ranges = [OffsetRange(*tp, 0, end) for tp, end in sink.ends.items()]
+    frame: Any = read_ranges(spark, ranges, task.context.consumer_properties, whole=False)
+    frame = frame.mapInArrow(wait_for_file, frame.schema)
+    job = Thread(target=lambda: frame.write.format("noop").mode("overwrite").save())
+    job.start()
+    try:
+        assert isinstance(task.context, BulkContext)
+        context = task.context
+
+        def told() -> Progress | None:
+            progress.look()
+            return context.told if context.told.records else None
+
+        expected = Progress("writing", records=10, rows=7)
+        assert replace(wait_until("Spark tells of it", told, seconds=90), rows=7) == expected
+    finally:
+        Path(go_on).touch()
+        job.join()
+    task.load(ranges)
+    assert replace(context.told, bytes=0) == Progress("committing", rows=10, files=2)

@@ -14,23 +14,26 @@ members: its offsets only follow, for people and tools that watch them."""
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.bulk import BulkSinkTask, OffsetRange
-from connect.chain.tolerance import Tolerance
+from connect.bulk import BulkSinkTask, FailuresOf, Progress
 from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
-from worker.kafka.topics.admin import topic_ids
 from worker.runtime.assembly import Assembly
-from worker.runtime.bulk.plan import plan_ranges
+from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.bulk.loads import Loads
+from worker.runtime.bulk.partitions import MADE_AGAIN, Partitions
+from worker.runtime.bulk.plan import Plan
+from worker.runtime.bulk.rotation import Rotation
+from worker.runtime.bulk.sizes import OffsetSizes
+from worker.runtime.bulk.windows import RecordWindows
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
@@ -40,21 +43,17 @@ from worker.supervisor.messages import messages
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 
 logger = logging.getLogger(__name__)
-_TIMEOUT: Final = 30.0
 _RETRY: Final = 5.0
 _PATIENCE: Final = 10
-_REFRESH_TOPICS: Final = 10.0
-_MADE_AGAIN: Final = (
-    "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
-    "connector another name to load it from its beginning, or set its offsets."
-)
 
 
 class BulkTaskRuntimeContext:
     """Gives a bulk sink task its part of the runtime; see :class:`connect.bulk.BulkSinkTaskContext`."""
 
-    def __init__(self, control: Control, assembly: Assembly, clients: Clients) -> None:
+    def __init__(self, control: Control, assembly: Assembly, clients: Clients, loads: Loads, left_out: LeftOut) -> None:
         self._control = control
+        self._loads = loads
+        self._left_out = left_out
         self.connector_name = assembly.config.name
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
         self.connector_properties: Mapping[str, str] = assembly.effective_props()
@@ -67,6 +66,14 @@ class BulkTaskRuntimeContext:
         """Whether the task is to stop."""
         return self._control.is_stopping()
 
+    def progress(self, progress: Progress) -> None:
+        """Take in how far the load is."""
+        self._loads.tell(progress)
+
+    def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
+        """Give up records of a load before it is committed."""
+        self._left_out.leave_out(bad, failures)
+
 
 class BulkLoop:
     """Runs one bulk sink task until it is told to stop. Everything happens in the thread that calls :meth:`run`."""
@@ -77,25 +84,25 @@ class BulkLoop:
         control: Control,
         clients: Clients,
         task: BulkSinkTask[Any],
-        tolerance: Tolerance,
+        loads: Loads,
+        metrics: TaskMetrics,
     ) -> None:
         config = assembly.config
         assert isinstance(config, SinkConnectorConfig)
-        self._choice = TopicChoice(config)
         self._offset_reset = clients.offset_reset
         self._control = control
         self._task = task
+        self._poll_seconds = task.config.poll_interval_ms / 1000
         self._consumer: Consumer = clients.sink_consumer()
-        self._admin = clients.admin
-        self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._partitions = Partitions(self._consumer, clients.admin, TopicChoice(config), self._poll_seconds)
+        self._sizes = OffsetSizes(self._consumer)
+        self._windows = RecordWindows(task.config.rotate_record_interval_ms, self._partitions.at)
+        self._rotation = Rotation(task.config)
+        self._loads = loads
+        self._metrics = metrics
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         self._positions: dict[TopicPartition, int] = {}
         self._uncommitted: dict[TopicPartition, int] = {}
-        self._gone: set[TopicPartition] = set()
-        self._topic_ids: dict[str, str] = {}
-        self._partitions: tuple[TopicPartition, ...] = ()
-        self._refresh_due = 0.0
-        self._waiting_since: float | None = None
         self._drain_ends: dict[TopicPartition, int] | None = None
 
     def run(self) -> None:
@@ -108,17 +115,17 @@ class BulkLoop:
                 self._pause()
                 continue
             ends = self._ends()
-            ranges = self._plan(ends)
-            if ranges:
+            load = self._next_load(ends)
+            if load is not None:
                 # A load takes its time, and until it is done this is what there is to show.
                 self._report(ends)
-                self._load(ranges)
+                self._load(load)
             elif self._drained():
                 self._report(ends)
                 self._await_stop()
                 return
             else:
-                self._control.wait(self._task.config.poll_interval_ms / 1000)
+                self._control.wait(self._poll_seconds)
             if self._metrics.due():
                 self._report(ends)
 
@@ -130,71 +137,61 @@ class BulkLoop:
         """The end of every partition now; those that were never seen get their first position."""
         # Nobody else has the client tell what it has to say: its log, its errors.
         self._consumer.poll(0)
+        begins_to_drain = self._control.draining and self._drain_ends is None
         try:
-            if time.monotonic() >= self._refresh_due or (self._control.draining and self._drain_ends is None):
-                self._find_partitions()
-            marks = {tp: self._watermarks(tp) for tp in self._partitions}
-            self._enter({tp: low_high for tp, low_high in marks.items() if tp not in self._positions})
+            ends = self._partitions.ends(self._partitions.all(anew=begins_to_drain))
+            self._enter({tp: end for tp, end in ends.items() if tp not in self._positions})
         except KafkaException as error:
-            logger.warning("The ends of the topics cannot be looked up yet; trying again: %s", error)
-            self._refresh_due = 0.0
+            self._try_again(error)
             return {}
-        for tp, (low, high) in marks.items():
-            self._check_position(tp, low, high)
-        ends = {tp: high for tp, (_, high) in marks.items()}
-        if self._control.draining and self._drain_ends is None:
+        for tp, end in ends.items():
+            if self._positions[tp] > end:
+                loaded = self._positions[tp]
+                raise ConnectError(f"{MADE_AGAIN.format(tp)} It ends at {end}, but is loaded up to {loaded}.")
+        if begins_to_drain:
             self._drain_ends = ends
         return ends
 
-    def _find_partitions(self) -> None:
-        names = self._choice.present(self._consumer)
-        found: set[TopicPartition] = set()
-        for name in names:
-            partitions = self._consumer.list_topics(name, timeout=_TIMEOUT).topics[name].partitions
-            found |= {TopicPartition(name, partition) for partition in partitions}
-        for gone in sorted(set(self._partitions) - found):
-            logger.warning("%s no longer exists; those of its records that were not loaded are lost.", gone)
-            self._gone.add(gone)
-        if back := found & self._gone:
-            raise ConnectError(_MADE_AGAIN.format(min(back)))
-        self._check_topics(names)
-        self._partitions = tuple(sorted(found))
-        # A topic that is not there yet is usually about to be created by a source.
-        is_complete = bool(names) and (self._choice.is_pattern or len(names) == len(self._choice.names))
-        soon = min(_REFRESH_TOPICS, self._task.config.poll_interval_ms / 1000)
-        self._refresh_due = time.monotonic() + (_REFRESH_TOPICS if is_complete else soon)
+    def _try_again(self, error: KafkaException) -> None:
+        logger.warning("The ends of the topics cannot be looked up yet; trying again: %s", error)
+        self._partitions.forget()
 
-    def _check_topics(self, names: Sequence[str]) -> None:
-        """Refuse topics that were deleted and made again under the same names."""
-        for name, topic_id in topic_ids(self._admin, names).items():
-            if self._topic_ids.setdefault(name, topic_id) != topic_id:
-                raise ConnectError(_MADE_AGAIN.format(name))
-
-    def _enter(self, marks: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        if not marks:
-            return
-        client = [confluent_kafka.TopicPartition(*tp) for tp in marks]
-        for committed in self._consumer.committed(client, timeout=_TIMEOUT):
-            if committed.error is not None:
-                raise KafkaException(committed.error)
-            tp = TopicPartition(committed.topic, committed.partition)
-            self._positions[tp] = committed.offset if committed.offset >= 0 else self._reset(tp, *marks[tp])
-
-    def _reset(self, tp: TopicPartition, low: int, high: int) -> int:
-        """The offsets to begin at without a commit, as ``auto.offset.reset`` says."""
-        if self._offset_reset == "none":
+    def _enter(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Give new partitions their first position: the group's, or the one that ``auto.offset.reset`` says."""
+        committed = self._partitions.committed(ends)
+        unknown = [tp for tp, offset in committed.items() if offset is None]
+        if unknown and self._offset_reset == "none":
             raise ConnectError(
-                f"There is no offset for {tp} and consumer.override.auto.offset.reset is none: set the connector's "
-                "offsets, or choose earliest or latest."
+                f"There is no offset for {unknown[0]} and consumer.override.auto.offset.reset is none: set the "
+                "connector's offsets, or choose earliest or latest."
             )
-        return high if self._offset_reset == "latest" else low
+        first = self._partitions.beginnings(unknown) if self._offset_reset == "earliest" else ends
+        self._positions |= {tp: first[tp] if offset is None else offset for tp, offset in committed.items()}
 
-    def _check_position(self, tp: TopicPartition, low: int, high: int) -> None:
-        """See that the records from the position on are there; those that are not are never passed in silence (I4)."""
-        position = self._positions[tp]
-        if position > high:
-            raise ConnectError(f"{_MADE_AGAIN.format(tp)} It ends at {high}, but is loaded up to {position}.")
-        if position < low:
+    def _next_load(self, ends: Mapping[TopicPartition, int]) -> Plan | None:
+        """The load that is due, of records that are all there."""
+        waiting = {tp: self._positions[tp] for tp, end in ends.items() if end > self._positions[tp]}
+        try:
+            cuts = self._windows.cuts({tp: (first, ends[tp]) for tp, first in waiting.items()})
+            sizes = self._sizes.of(waiting)
+            load = self._rotation.next_load(self._positions, ends, sizes, cuts, draining=self._control.draining)
+            if load is None:
+                return None
+            self._pass_deleted([item.topic_partition for item in load.ranges])
+        except KafkaException as error:
+            self._try_again(error)
+            return None
+        kept = [replace(item, first=max(item.first, self._positions[item.topic_partition])) for item in load.ranges]
+        ids = self._partitions.topic_ids
+        ranges = tuple(replace(item, topic_id=ids.get(item.topic)) for item in kept if item.end > item.first)
+        return replace(load, ranges=ranges) if ranges else None
+
+    def _pass_deleted(self, partitions: list[TopicPartition]) -> None:
+        """See that the records from the positions on are there; those that are not are never passed in silence (I4)."""
+        for tp, low in self._partitions.beginnings(partitions).items():
+            position = self._positions[tp]
+            if position >= low:
+                continue
             if self._offset_reset == "none":
                 raise ConnectError(
                     f"The records {position} to {low - 1} of {tp} were deleted before they were loaded. Set the "
@@ -209,41 +206,25 @@ class BulkLoop:
             )
             self._positions[tp] = low
 
-    def _watermarks(self, tp: TopicPartition) -> tuple[int, int]:
-        low, high = self._consumer.get_watermark_offsets(confluent_kafka.TopicPartition(*tp), timeout=_TIMEOUT)
-        return low, high
-
-    def _plan(self, ends: Mapping[TopicPartition, int]) -> tuple[OffsetRange, ...]:
-        config = self._task.config
-        waiting = any(end > self._positions.get(tp, 0) for tp, end in ends.items())
-        if not waiting:
-            self._waiting_since = None
-            return ()
-        now = time.monotonic()
-        self._waiting_since = self._waiting_since or now
-        overdue = self._control.draining or now - self._waiting_since >= config.rotate_interval_ms / 1000
-        ranges = plan_ranges(self._positions, ends, flush_size=config.flush_size, overdue=overdue)
-        if ranges:
-            self._waiting_since = None
-        return tuple(replace(item, topic_id=self._topic_ids.get(item.topic)) for item in ranges)
-
-    def _load(self, ranges: tuple[OffsetRange, ...]) -> None:
+    def _load(self, load: Plan) -> None:
         try:
             # An engine may work on it for long: that alone is no reason to report it.
-            with self._control.watch.call("load", _PATIENCE):
-                self._task.load(ranges)
+            with self._loads.under_way(load), self._control.watch.call("load", _PATIENCE):
+                self._task.load(load.ranges)
         except RetriableError as error:
-            logger.warning("The load will be tried again: %s", error)
-            self._control.wait(error.retry_after or _RETRY)
+            seconds = error.retry_after or _RETRY
+            logger.warning("The load will be tried again in %g s: %s", seconds, error)
+            self._loads.retried_in(seconds)
+            self._control.wait(seconds)
             # It may have become durable all the same.
             self._positions |= self._loaded()
             return
         crash_point("before-offset-commit")
-        ends = {item.topic_partition: item.end for item in ranges}
+        ends = {item.topic_partition: item.end for item in load.ranges}
         self._positions |= ends
         self._uncommitted |= ends
-        self._active.see(item.topic for item in ranges)
-        self._metrics.count("sink-record-send-total", sum(map(len, ranges)))
+        self._active.see(item.topic for item in load.ranges)
+        self._metrics.count("sink-record-send-total", load.records)
         self._commit()
 
     def _loaded(self) -> dict[TopicPartition, int]:
@@ -253,9 +234,8 @@ class BulkLoop:
 
     def _commit(self) -> None:
         """Have the group's offsets follow; those that could not be committed go with the next."""
-        client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in self._uncommitted.items()]
         try:
-            self._consumer.commit(offsets=client, asynchronous=False)
+            self._partitions.commit(self._uncommitted)
         except KafkaException as error:
             # Until then a target without offsets may load twice.
             logger.warning("Offsets were not committed; the next commit will include them: %s", error)

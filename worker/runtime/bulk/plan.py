@@ -1,32 +1,137 @@
-"""The plan of a bulk sink's next load: offset ranges, by what is loaded, what there is and how long it has waited."""
+"""The plan of a bulk sink's next load: which offset ranges, and why now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 
-__all__ = ["plan_ranges"]
+__all__ = ["Limits", "Plan", "Waiting", "plan"]
+
+_FLUSH_SIZE: Final = "flush.size"
+_FLUSH_BYTES: Final = "flush.bytes"
+_RECORD_TIME: Final = "rotate.record.interval.ms"
+_WAIT: Final = "rotate.interval.ms"
+_IDLE: Final = "rotate.idle.ms"
 
 
-def plan_ranges(
-    positions: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What makes a load due, and how large one may be. Times are in seconds; ``None`` is no limit."""
+
+    records: int
+    """Of one partition; so many make a load due."""
+    bytes: int
+    """Of one partition, by estimate; so many make a load due."""
+    load_bytes: int
+    """Of all partitions of a load, by estimate."""
+    wait: float | None = None
+    """How long records wait at most."""
+    idle: float | None = None
+    """How long nothing comes to a topic before it is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The records of a partition that are not loaded yet: offsets ``first`` to ``end``, exclusive."""
+
+    first: int
+    end: int
+    since: float
+    """When the first of them was seen."""
+    grown: float
+    """When anything came to the topic last."""
+    offset_bytes: float
+    """The bytes of an offset, by estimate."""
+    cut: int | None = None
+    """Where the next window of record time begins, if that is known."""
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def room(self, limits: Limits) -> int:
+        """How many offsets one load may take."""
+        most = min(len(self), limits.records, max(1, int(limits.bytes / self.offset_bytes)))
+        return most if self.cut is None else min(most, self.cut - self.first)
+
+    def due_by(self, limits: Limits, now: float) -> str | None:
+        """The limit that these records have reached, if any."""
+        if len(self) >= limits.records:
+            return _FLUSH_SIZE
+        if len(self) * self.offset_bytes >= limits.bytes:
+            return _FLUSH_BYTES
+        if self.cut is not None:
+            return _RECORD_TIME
+        if limits.wait is not None and now - self.since >= limits.wait:
+            return _WAIT
+        return None
+
+    def is_idle(self, limits: Limits, now: float) -> bool:
+        """Whether nothing has come to the topic for long enough."""
+        return limits.idle is not None and now - self.grown >= limits.idle
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The ranges of a load, in the order in which partitions take turns, and the key by which they are due."""
+
+    ranges: tuple[OffsetRange, ...]
+    reason: str
+    is_cut: bool = False
+    """Whether it would have been too large with all that is due."""
+
+    @property
+    def is_by_size(self) -> bool:
+        """Whether it is due by what there is, and not by the time that has passed."""
+        return self.reason in (_FLUSH_SIZE, _FLUSH_BYTES, _RECORD_TIME)
+
+    @property
+    def records(self) -> int:
+        """How many offsets there are in the ranges."""
+        return sum(map(len, self.ranges))
+
+
+def plan(
+    waiting: Mapping[TopicPartition, Waiting],
+    limits: Limits,
+    now: float,
     *,
-    flush_size: int,
-    overdue: bool,
-) -> tuple[OffsetRange, ...]:
-    """The ranges of the next load; none while there is too little.
+    due: str | None = None,
+    after: TopicPartition | None = None,
+) -> Plan | None:
+    """The next load; ``None`` while none is due.
 
-    A partition with ``flush_size`` records or more gives that many. When any does, or ``overdue`` says that records
-    have waited long enough, the others give what they have, so that a load holds what belongs together in time.
-    ``positions`` are the next offsets to load, ``ends`` the ends of the partitions.
+    ``due`` is a reason to load whatever waits: a schedule, or the end of a drained connector. When one partition has
+    reached a limit the others give what they have, so that a load holds what belongs together in time; a topic that
+    is idle is loaded without the others. A load that would be too large has as many partitions as it may, beginning
+    ``after`` the last one of the load before: so every one has its turn.
     """
-    waiting = {tp: end - positions.get(tp, 0) for tp, end in ends.items() if end > positions.get(tp, 0)}
-    if not overdue and all(count < flush_size for count in waiting.values()):
-        return ()
-    return tuple(
-        OffsetRange(tp.topic, tp.partition, positions.get(tp, 0), positions.get(tp, 0) + min(count, flush_size))
-        for tp, count in sorted(waiting.items())
-    )
+    reason = due or next(filter(None, (item.due_by(limits, now) for item in waiting.values())), None)
+    taken = waiting
+    if reason is None:
+        taken = {tp: item for tp, item in waiting.items() if item.is_idle(limits, now)}
+        reason = _IDLE
+    ranges = _bounded({tp: taken[tp] for tp in _in_turn(taken, after)}, limits)
+    is_cut = len(ranges) < len(taken)
+    return Plan(tuple(ranges), reason, is_cut) if ranges else None
+
+
+def _in_turn(waiting: Mapping[TopicPartition, Waiting], after: TopicPartition | None) -> list[TopicPartition]:
+    """All partitions in order, those that come after one first."""
+    return sorted(waiting, key=lambda tp: (after is not None and tp <= after, tp))
+
+
+def _bounded(waiting: Mapping[TopicPartition, Waiting], limits: Limits) -> list[OffsetRange]:
+    """Ranges from the first partitions on, as long as there is room; one that does not fit whole is the last."""
+    ranges: list[OffsetRange] = []
+    left = float(limits.load_bytes)
+    for tp, item in waiting.items():
+        count = min(item.room(limits), max(int(left / item.offset_bytes), 0 if ranges else 1))
+        if count == 0:
+            break
+        ranges.append(OffsetRange(tp.topic, tp.partition, item.first, item.first + count))
+        left -= count * item.offset_bytes
+    return ranges

@@ -19,7 +19,6 @@ from connect.chain.records import RawRecord
 from connect.chain.tolerance import Failure
 from connect.data import SinkRecord
 from worker.runtime.acknowledged import AcknowledgedProducer
-from worker.runtime.log import stack_trace
 from worker.security.redaction import Redaction
 
 __all__ = ["PREFIX", "DeadLetterQueue", "ErrorHeaders"]
@@ -47,16 +46,15 @@ class ErrorHeaders:
             }
             if record.source_offset:
                 place = {**place, "source.offset": _json(record.source_offset).decode()}
-        error = failure.error
         context: Mapping[str, object] = {
             **place,
             "connector.name": self.connector,
             "task.id": self.task,
             "stage": failure.stage.value,
             "class.name": failure.executing,
-            "exception.class.name": f"{type(error).__module__}.{type(error).__qualname__}",
-            "exception.message": self.redaction.told(str(error)),
-            "exception.stacktrace": self.redaction.told(stack_trace(error)),
+            "exception.class.name": failure.error_class,
+            "exception.message": self.redaction.told(str(failure.error)),
+            "exception.stacktrace": self.redaction.told(failure.trace),
         }
         return [(f"{PREFIX}{name}", str(value).encode()) for name, value in context.items()]
 

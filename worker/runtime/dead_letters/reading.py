@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
 from worker.kafka.clients import librdkafka, roles
-from worker.kafka.clients.roles import sink_group_id
+from worker.kafka.clients.roles import dlq_group_id
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
@@ -117,7 +117,7 @@ class DeadLetterReader:
 
     @property
     def _group(self) -> ConsumerGroup:
-        return ConsumerGroup(self._admin, self._admin_properties, f"{sink_group_id(self._connector)}-dlq")
+        return ConsumerGroup(self._admin, self._admin_properties, dlq_group_id(self._connector))
 
     def bounds(self) -> tuple[dict[int, int], dict[int, int]]:
         """The first offset and the end of each partition; none if the topic is not there."""
@@ -138,7 +138,7 @@ class DeadLetterReader:
     def read(self, ranges: Sequence[Range], limit: int) -> Page:
         """This connector's records in these ranges, ``limit`` and some MiB of them at most."""
         deadline = time.monotonic() + _READ_SECONDS
-        consumer = Clients(self._assembly, 0).sink_consumer()
+        consumer = Clients(self._assembly, 0).dlq_consumer()
         named = self._assembly.config.errors_deadletterqueue_context_headers_enable
         page = _Reading(self.topic, partial(DeadLetter.belongs_to, connector=self._connector, named=named), limit)
         try:

@@ -8,6 +8,7 @@ from connect.plugins import PluginKind, load_class
 from worker.errors import BadRequestError
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
+from worker.runtime.inquiries.compaction import compact_tables
 from worker.runtime.inquiries.connector_keys import framework_of
 from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
 from worker.runtime.inquiries.fencing import fence_producers
@@ -39,6 +40,8 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
             return _describe(inquiry, redaction)
         case messages.PreviewConnector():
             return preview(inquiry, link, redaction)
+        case messages.CompactTables():
+            return compact_tables(inquiry, link, redaction)
         case messages.LookUpValues():
             return _look_up(inquiry, redaction)
         case messages.ListDeadLetters() | messages.ReplayDeadLetters():

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from connect.bulk import TablePreview
 from connect.chain.records import RawRecord
 from connect.chain.specs import TransformationSpec
 from connect.chain.tolerance import StageError
@@ -58,6 +59,14 @@ class RecordDocuments:
             steps.append({"step": "converted", **self._failed(trace.error)})
         origin = {"topic": raw.topic, "partition": raw.partition, "offset": raw.offset}
         return self._document(None, origin, steps)
+
+    def of_table(self, preview: TablePreview) -> Document:
+        """What a load would write into a table."""
+        columns = [{"name": field.name, "type": _schema(field.schema)} for field in preview.schema.fields]
+        rows = [{name: _plain(value) for name, value in row.items()} for row in preview.rows]
+        document = {"table": preview.table, "place": preview.place, "folders": list(preview.folders)}
+        hidden: Document = self._hidden({**document, "columns": columns, "rows": rows})
+        return hidden
 
     def given_up(self, task: int, record: Record, error: Exception) -> Document:
         """A record that the source task itself gives up, since it cannot understand it."""

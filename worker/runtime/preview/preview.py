@@ -15,11 +15,12 @@ from dataclasses import replace
 from typing import Final
 
 from connect.chain.tolerance import Tolerance
+from connect.chain.traces import stack_trace
 from connect.errors import ConnectError
 from worker.config.connector import ConnectorConfig
 from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
-from worker.runtime.log import stack_trace
+from worker.runtime.preview.bulk import is_bulk, previewed_tables
 from worker.runtime.preview.documents import Document, RecordDocuments
 from worker.runtime.preview.offsets import stored_offsets
 from worker.runtime.preview.sink import SinkPreview
@@ -31,6 +32,8 @@ __all__ = ["preview"]
 
 _GRACE: Final = 3.0
 """How long a call of the plugin may last when the time is up."""
+_GRACE_OF_ENGINE: Final = 55.0
+"""The same for one that starts an engine such as Spark; whoever asks waits some seconds longer."""
 
 
 def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction) -> messages.PreviewEnded:
@@ -42,7 +45,8 @@ def preview(inquiry: messages.PreviewConnector, link: Link, redaction: Redaction
     assembly.hide_secrets()
     assembly.check_spark()
     deadline = time.monotonic() + inquiry.seconds
-    hangs = threading.Timer(inquiry.seconds + _GRACE, _tell_of_hang, (link, redaction, threading.get_ident()))
+    grace = _GRACE_OF_ENGINE if is_bulk(assembly) else _GRACE
+    hangs = threading.Timer(inquiry.seconds + grace, _tell_of_hang, (link, redaction, threading.get_ident()))
     hangs.daemon = True
     hangs.start()
     try:
@@ -67,14 +71,23 @@ def _previewed(
         source = SourcePreview(assembly, tolerance, documents, stored_offsets(inquiry, assembly), show)
         return _ended(lambda: source.run(inquiry.records, deadline), redaction)
     sink = SinkPreview(assembly, tolerance, documents, show)
-    return _ended(lambda: sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning), redaction)
+
+    def run() -> str:
+        reason = sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning)
+        if is_bulk(assembly):
+            ranges = sink.ranges(inquiry.records, from_beginning=inquiry.from_beginning)
+            for table in previewed_tables(assembly, ranges, inquiry.records):
+                show(documents.of_table(table))
+        return reason
+
+    return _ended(run, redaction)
 
 
 def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
     """End the preview of a plugin that does not return; its process is ended by whoever asked."""
     frame = sys._current_frames().get(thread)
     trace = redaction.told("".join(traceback.format_stack(frame))) if frame is not None else None
-    reason = f"the plugin has not returned {_GRACE:g} s after the time was up (--timeout); it is where the trace ends"
+    reason = "the plugin has not returned long after the time was up (--timeout); it is where the trace ends"
     link.send(messages.PreviewEnded(reason, trace, failed=True))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from connect.bulk import OffsetRange
 from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
@@ -53,17 +54,33 @@ class SinkPreview:
 
     def run(self, records: int, deadline: float, *, from_beginning: bool) -> str:
         """Show up to so many records until then; why there are no more."""
-        places = self._log.partitions(self._topics())
-        if not places:
+        begins, ends, starts = self._bounds(from_beginning=from_beginning)
+        if not ends:
             return "none of its topics exists"
-        begins, ends = self._log.earliest(places), self._log.latest(places)
-        starts = begins if from_beginning else self._starts(begins, ends)
+        places = list(ends)
         unread = {place: ends[place] for place in places if starts[place] < ends[place]}
         if not unread:
             if any(begins[place] < ends[place] for place in places):
                 return "its group has consumed all there is; --from beginning shows what is in the topics"
             return "there is nothing in its topics"
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
+
+    def ranges(self, records: int, *, from_beginning: bool) -> list[OffsetRange]:
+        """The next offsets of each partition, up to so many."""
+        _, ends, starts = self._bounds(from_beginning=from_beginning)
+        return [
+            OffsetRange(*place, first, min(first + records, ends[place]))
+            for place, first in sorted(starts.items())
+            if first < ends[place]
+        ]
+
+    def _bounds(self, *, from_beginning: bool) -> tuple[dict[Place, int], dict[Place, int], dict[Place, int]]:
+        """Where the partitions begin and end, and where to go on."""
+        places = self._log.partitions(self._topics())
+        if not places:
+            return {}, {}, {}
+        begins, ends = self._log.earliest(places), self._log.latest(places)
+        return begins, ends, begins if from_beginning else self._starts(begins, ends)
 
     def _topics(self) -> tuple[str, ...]:
         config = self._assembly.config

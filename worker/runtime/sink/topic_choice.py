@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -15,6 +15,7 @@ __all__ = ["INTERNAL_TOPICS", "TopicChoice"]
 
 _TIMEOUT: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_FEW: Final = 3
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
@@ -45,9 +46,20 @@ class TopicChoice:
 
     def present(self, client: Consumer | AdminClient) -> tuple[str, ...]:
         """The topics there are of it, in order; raises ``KafkaException`` if the broker does not tell."""
+        return tuple(self.partitions(client))
+
+    def partitions(self, client: Consumer | AdminClient) -> dict[str, tuple[int, ...]]:
+        """The partitions of each topic there is of it, in order, asked for in one request where there may be many.
+
+        Raises ``KafkaException`` if the broker does not tell.
+        """
+        found: dict[str, Any] = {}
+        if self.is_pattern or len(self.names) > _FEW:
+            found = client.list_topics(timeout=_TIMEOUT).topics
         if self.is_pattern:
-            return self.matching(client.list_topics(timeout=_TIMEOUT).topics)
-        return tuple(sorted(name for name in self.names if _exists(client, name)))
+            return {name: _numbers(found[name]) for name in self.matching(found)}
+        present = {name: _good(found.get(name)) or _found(client, name) for name in sorted(self.names)}
+        return {name: _numbers(topic) for name, topic in present.items() if topic is not None}
 
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
         """Those of ``topics`` that the pattern matches, in order; Kafka's internal ones are never among them."""
@@ -57,8 +69,20 @@ class TopicChoice:
         )
 
 
-def _exists(client: Consumer | AdminClient, topic: str) -> bool:
-    metadata = client.list_topics(topic, timeout=_TIMEOUT).topics.get(topic)
-    if metadata is not None and metadata.error is not None and metadata.error.code() not in _MISSING:
-        raise KafkaException(metadata.error)
-    return metadata is not None and metadata.error is None
+def _found(client: Consumer | AdminClient, name: str) -> Any:
+    """A topic as the broker describes it; ``None`` if there is none."""
+    topic = client.list_topics(name, timeout=_TIMEOUT).topics.get(name)
+    if topic is not None and topic.error is not None:
+        if topic.error.code() not in _MISSING:
+            raise KafkaException(topic.error)
+        return None
+    return topic
+
+
+def _good(topic: Any) -> Any:
+    """The topic, unless its description has an error or is missing: then it is asked for by name, to learn why."""
+    return topic if topic is not None and topic.error is None else None
+
+
+def _numbers(topic: Any) -> tuple[int, ...]:
+    return tuple(sorted(topic.partitions))

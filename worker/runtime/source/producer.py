@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
@@ -90,6 +90,10 @@ class TransactionalProducer:
         self._call_once(self._producer.begin_transaction)
         self.is_open = True
         self._began = time.monotonic()
+
+    def send_offsets(self, offsets: Sequence[TopicPartition], group: object) -> None:
+        """Make offsets of a consumer group part of the transaction; ``group`` is the metadata of its consumer."""
+        self._call(lambda timeout: self._producer.send_offsets_to_transaction(list(offsets), group, timeout))
 
     def commit(self) -> None:
         """Commit the transaction; when this returns every record of it can be read, and before that none."""

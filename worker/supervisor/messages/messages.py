@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 
 from connect.errors import ConnectError
+from worker.supervisor.messages.compaction import CompactionEnded, CompactTables, TableCompacted
 from worker.supervisor.messages.dead_letters import (
     DeadLetterSelection,
     DeadLettersListed,
@@ -44,6 +45,8 @@ __all__ = [
     "AlterSourceOffsets",
     "Command",
     "CommitOffsets",
+    "CompactTables",
+    "CompactionEnded",
     "ConfigExpires",
     "ConfirmOwnership",
     "DeadLetterSelection",
@@ -61,6 +64,7 @@ __all__ = [
     "Hanging",
     "Inquiry",
     "ListDeadLetters",
+    "Loads",
     "LogRecord",
     "LookUpValues",
     "Metrics",
@@ -97,6 +101,7 @@ __all__ = [
     "SourceOffsetsWritten",
     "Started",
     "Stop",
+    "TableCompacted",
     "TaskConfigs",
     "ValidateConfig",
     "Validated",
@@ -255,6 +260,7 @@ Inquiry: TypeAlias = (
     ValidateConfig
     | DescribePlugin
     | PreviewConnector
+    | CompactTables
     | LookUpValues
     | AlterSourceOffsets
     | ReadDedicatedOffsets
@@ -275,6 +281,7 @@ Command: TypeAlias = (
     | ValidateConfig
     | DescribePlugin
     | PreviewConnector
+    | CompactTables
     | LookUpValues
     | AlterSourceOffsets
     | ReadDedicatedOffsets
@@ -438,6 +445,18 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class Loads:
+    """The load of a bulk sink that is under way, if any, and the last ones, the newest first, as documents.
+
+    ``retry`` tells when one that has failed is tried again.
+    """
+
+    current: dict[str, Any] | None
+    last: list[dict[str, Any]]
+    retry: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class LogRecord:
     """A line of the child's log; ``text`` holds the traceback, too."""
 
@@ -462,6 +481,8 @@ Report: TypeAlias = (
     | Validated
     | Previewed
     | PreviewEnded
+    | TableCompacted
+    | CompactionEnded
     | PluginDescribed
     | ValuesFound
     | OffsetsAltered
@@ -480,6 +501,7 @@ Report: TypeAlias = (
     | CommitOffsets
     | ConfirmOwnership
     | Metrics
+    | Loads
     | LogRecord
 )
 

@@ -157,6 +157,8 @@ def test_a_connector_of_java_is_taken_over_with_its_offsets(
         )
         assert written[-1].key() == b'["taken",{"protocol":"1","table":"public.orders"}]'
         assert json.loads(written[-1].value()) == {"incrementing": 9, "timestamp": 1704067209000, "timestamp_nanos": 0}
+        (task,) = worker.get("connectors/taken/tasks").json()
+        assert task["config"]["task.class"] == "io.confluent.connect.jdbc.source.JdbcSourceTask", "for a way back"
     finally:
         worker.close()
 

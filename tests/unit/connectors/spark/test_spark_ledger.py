@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import Schema, TopicPartition
-from connectors.spark.ledger.filesystem import LocalFileSystem
 from connectors.spark.ledger.ledger import FencedError, Ledger
 from connectors.spark.ledger.manifest import LedgerError, Move
+from connectors.spark.stores.local import LocalStore
+from connectors.spark.stores.store import Upload
 
 PARTITIONS = (0, 1)
 SCHEMA = Schema.struct({"number": Schema.int64(optional=True)})
@@ -30,7 +31,7 @@ class Crash(BaseException):
     """A kill, as far as the code is concerned: nothing that handles errors handles it."""
 
 
-class SteppedFileSystem(LocalFileSystem):
+class SteppedStore(LocalStore):
     """A folder that calls ``before`` and ``after`` around everything that changes or lists it."""
 
     def __init__(self, root: Path, step: Callable[[], None]) -> None:
@@ -42,9 +43,9 @@ class SteppedFileSystem(LocalFileSystem):
         super().create(path, data)
         self.step()
 
-    def rename(self, source: str, target: str) -> None:
+    def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
         self.step()
-        super().rename(source, target)
+        super().publish(staged, target, upload)
         self.step()
 
     def names(self, path: str) -> list[str]:
@@ -79,7 +80,7 @@ def crash_at(number: int) -> Callable[[], None]:
     return step
 
 
-def load(ledger: Ledger, files: LocalFileSystem, count: int = 3) -> None:
+def load(ledger: Ledger, files: LocalStore, count: int = 3) -> None:
     """Load the next ``count`` numbers of each partition, as the sink does with records."""
     staging = ledger.new_staging()
     moves: list[Move] = []
@@ -96,6 +97,24 @@ def load(ledger: Ledger, files: LocalFileSystem, count: int = 3) -> None:
         moves.append(Move(source, target, len(text), count))
         offsets[tp] = first + count
     ledger.commit(staging, moves, offsets, {"t": SCHEMA})
+
+
+def merge(ledger: Ledger, files: LocalStore) -> None:
+    """Replace the files of each partition by one with their rows, as a compaction does."""
+    staging = ledger.new_staging()
+    moves: list[Move] = []
+    removals: list[str] = []
+    for partition in PARTITIONS:
+        folder = f"topics/t/partition={partition}"
+        old = [f"{folder}/{name}" for name in files.files(folder)]
+        text = "".join(files.read(path).decode() for path in old)
+        place = files.root / staging / f"part-{partition}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        target = f"{folder}/t+{partition}+compacted-{ledger.next_number}.txt"
+        moves.append(Move(f"{staging}/part-{partition}", target, len(text), text.count("\n")))
+        removals += old
+    ledger.commit(staging, moves, {}, {}, removals=removals)
 
 
 def visible(root: Path) -> dict[int, list[int]]:
@@ -117,8 +136,8 @@ def assert_exact(root: Path, ledger: Ledger) -> None:
         assert numbers == list(range(ledger.offsets.get(TopicPartition("t", partition), 0)))
 
 
-def opened(root: Path) -> tuple[Ledger, LocalFileSystem]:
-    files = LocalFileSystem(root)
+def opened(root: Path) -> tuple[Ledger, LocalStore]:
+    files = LocalStore(root)
     ledger = Ledger(files, "sink")
     ledger.open()
     return ledger, files
@@ -170,7 +189,7 @@ def test_a_crash_at_every_step_loses_and_doubles_nothing(tmp_path: Path, loads_b
     for number in range(1, 200):
         root = tmp_path / str(number)
         shutil.copytree(before, root)
-        stepped = SteppedFileSystem(root, crash_at(number))
+        stepped = SteppedStore(root, crash_at(number))
         try:
             driver = Ledger(stepped, "sink")
             driver.open()
@@ -192,12 +211,83 @@ def test_a_crash_at_every_step_loses_and_doubles_nothing(tmp_path: Path, loads_b
     assert finished
 
 
+def test_a_crash_at_every_step_of_a_compaction_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    crashes = 0
+    before = tmp_path / "before"
+    ledger, files = opened(before)
+    for _ in range(3):
+        load(ledger, files)
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        shutil.copytree(before, root)
+        stepped = SteppedStore(root, crash_at(number))
+        try:
+            driver = Ledger(stepped, "sink")
+            driver.open()
+            merge(driver, stepped)
+            load(driver, stepped)
+            merge(driver, stepped)
+            finished = True
+        except Crash:
+            finished = False
+            crashes += 1
+        assert_no_row_twice(root)
+        survivor, files = opened(root)
+        assert_exact(root, survivor)
+        merge(survivor, files)
+        assert_exact(root, survivor)
+        assert all(len(list(folder.iterdir())) == 1 for folder in (root / "topics/t").iterdir())
+        assert staging_folders(root) == []
+        if finished:
+            break
+    assert crashes > 60
+    assert finished
+
+
+def test_a_driver_that_was_fenced_removes_nothing_that_is_new(tmp_path: Path) -> None:
+    """It had committed, and does what it still had to do when another has gone on."""
+    ledger, files = opened(tmp_path)
+    load(ledger, files)
+    load(ledger, files)
+    stepped = SteppedStore(tmp_path, crash_at(10**9))
+    late = Ledger(stepped, "sink")
+    late.open()
+    removed: list[str] = []
+    remove = stepped.remove
+
+    def taken_over(path: str) -> None:
+        if not removed:
+            other, others = opened(tmp_path)
+            load(other, others)
+            merge(other, others)
+        removed.append(path)
+        remove(path)
+
+    stepped.remove = taken_over  # type: ignore[method-assign]
+    with pytest.raises(FencedError):
+        merge(late, stepped)
+    assert len(removed) >= 4
+    assert_exact(tmp_path, opened(tmp_path)[0])
+
+
+def test_an_older_version_does_not_read_past_a_compaction(tmp_path: Path) -> None:
+    ledger, files = opened(tmp_path)
+    load(ledger, files)
+    merge(ledger, files)
+    [newest] = sorted((tmp_path / "_sluice/sink/manifests").glob("*.json"))[-1:]
+    document = json.loads(newest.read_bytes())
+    assert (document["format"], len(document["removals"])) == (2, 2)
+    load(ledger, files)
+    [newest] = sorted((tmp_path / "_sluice/sink/manifests").glob("*.json"))[-1:]
+    assert json.loads(newest.read_bytes())["format"] == 1
+
+
 def test_an_error_at_every_step_is_recovered_from_by_the_same_driver(tmp_path: Path) -> None:
     for number in range(1, 200):
         root = tmp_path / str(number)
         ledger, files = opened(root)
         load(ledger, files)
-        stepped = SteppedFileSystem(root, crash_at(10**9))
+        stepped = SteppedStore(root, crash_at(10**9))
         driver = Ledger(stepped, "sink")
         driver.open()
         stepped.step = crash_at(number)
@@ -217,7 +307,7 @@ def test_an_error_at_every_step_is_recovered_from_by_the_same_driver(tmp_path: P
     assert finished
 
 
-class PausedFileSystem(SteppedFileSystem):
+class PausedFileSystem(SteppedStore):
     """A folder whose user falls asleep at one step until it is woken."""
 
     def __init__(self, root: Path, number: int) -> None:
@@ -347,19 +437,19 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_taken_for_ours(tmp_path
 
 @pytest.mark.parametrize("damage", ["gone", "shorter"])
 def test_a_committed_file_that_was_damaged_before_it_was_done_is_told(tmp_path: Path, damage: str) -> None:
-    stepped = SteppedFileSystem(tmp_path, crash_at(10**9))
+    stepped = SteppedStore(tmp_path, crash_at(10**9))
     ledger = Ledger(stepped, "sink")
     ledger.open()
     renames = 0
 
-    def crash_after_rename(source: str, target: str) -> None:
+    def crash_after_rename(staged: str, target: str, upload: Upload | None = None) -> None:
         nonlocal renames
-        LocalFileSystem.rename(stepped, source, target)
+        LocalStore.publish(stepped, staged, target, upload)
         renames += 1
         if renames == len(PARTITIONS):
             raise Crash
 
-    stepped.rename = crash_after_rename  # type: ignore[method-assign]
+    stepped.publish = crash_after_rename  # type: ignore[method-assign]
     with pytest.raises(Crash):
         load(ledger, stepped)
     file = tmp_path / "topics/t/partition=0/t+0+0+2.txt"
@@ -380,7 +470,7 @@ def test_a_manifest_that_is_no_manifest_is_told(tmp_path: Path) -> None:
 
 
 def test_connectors_have_a_ledger_each_whatever_their_names(tmp_path: Path) -> None:
-    files = LocalFileSystem(tmp_path)
+    files = LocalStore(tmp_path)
     for name in ("a/b", "..", "ü", "a b"):
         Ledger(files, name).open()
     assert files.names("_sluice") == ["%2E.", "%C3%BC", "a%20b", "a%2Fb"]
@@ -419,7 +509,7 @@ def test_any_number_of_crashes_loses_and_doubles_nothing(
 ) -> None:
     root = tmp_path_factory.mktemp("store")
     for number in crashes:
-        stepped = SteppedFileSystem(root, crash_at(number))
+        stepped = SteppedStore(root, crash_at(number))
         try:
             driver = Ledger(stepped, "sink")
             driver.open()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connect.data import Field, Schema, Type, date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError, SchemaError
 from connectors.spark.decoding.inference import infer_rows, prune
-from connectors.spark.schema import in_common, table_schema, widen, widen_where_possible
+from connectors.spark.schema import Evolution, in_common, table_schema, widen
 from connectors.spark.schema_json import schema_from_json, schema_to_json
 
 INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
@@ -95,7 +95,7 @@ def test_what_would_change_values_is_refused_and_names_the_column(first: Type, s
     other = table(deep=Schema.array(optional(second), optional=True))
     with pytest.raises(SchemaError, match=rf'"deep\[\]" of the table is {first.value} and cannot hold {second.value}'):
         widen(inner, other)
-    assert widen_where_possible(inner, other) is inner
+    assert Evolution().grown(inner, other) is inner
 
 
 def test_logical_types_widen_only_to_themselves() -> None:
@@ -114,8 +114,8 @@ def test_new_columns_come_last_and_deep_ones_too() -> None:
 
 @given(tables, tables)
 def test_the_wider_table_holds_both(one: Schema, two: Schema) -> None:
-    wide = widen_where_possible(one, two)
-    assert widen_where_possible(wide, one) is wide
+    wide = Evolution().grown(one, two)
+    assert Evolution().grown(wide, one) is wide
     assert set(wide.field_names) == {*one.field_names, *two.field_names}
     try:
         exact = widen(one, two)

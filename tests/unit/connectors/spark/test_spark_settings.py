@@ -20,11 +20,12 @@ from connect.jvm.lock import read_lock
 from connectors import spark
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.failure import root_cause
-from connectors.spark.ledger.filesystem import LocalFileSystem
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.reader import read_options
 from connectors.spark.session import check_java, session_settings
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.stores.local import LocalStore
+from connectors.spark.stores.location import Location
 
 STORE = {"store.url": "/lake"}
 
@@ -34,20 +35,23 @@ STORE = {"store.url": "/lake"}
     [("/lake", "/lake"), ("file:///lake/a%20b", "/lake/a b"), ("file:/lake", "/lake"), ("/a b%20", "/a b%20")],
 )
 def test_the_store_is_a_local_folder(url: str, path: str) -> None:
-    assert SparkSinkConfig.parse({"store.url": url}).store == Path(path)
+    assert SparkSinkConfig.parse({"store.url": url}).location == Location("local", path)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("store.url", "s3a://bucket/lake"),
-        ("store.url", "hdfs://namenode/lake"),
+        ("store.url", "s3://"),
+        ("store.url", "s3://key:secret@bucket/lake"),
+        ("store.url", "https://minio:9000"),
+        ("store.url", "gs://bucket/lake"),
+        ("store.url", "abfss://container@account/lake"),
+        ("store.url", "ftp://host/lake"),
         ("store.url", ""),
         ("topics.dir", "_topics"),
         ("topics.dir", ".."),
         ("topics.dir", "a//b"),
-        ("errors.deadletterqueue.topic.name", "dlq"),
-        ("partitioner.class", "TimeBasedPartitioner"),
+        ("partitioner.class", "RangePartitioner"),
         ("parquet.codec", "lzo"),
         ("behavior.on.null.values", "drop"),
         ("filename.offset.zero.pad.width", "-1"),
@@ -86,7 +90,7 @@ def test_offsets_can_be_set_forward_but_not_back(tmp_path: Path) -> None:
     for back in (6, None):
         with pytest.raises(ConnectError, match="would double records"):
             SparkSinkConnector.alter_offsets(config, {one: back})
-    ledger = Ledger(LocalFileSystem(tmp_path), "sink")
+    ledger = Ledger(LocalStore(tmp_path), "sink")
     ledger.open()
     assert ledger.offsets == {one: 7, two: 0}
 
@@ -196,4 +200,4 @@ def test_a_crash_point_kills_when_it_is_named(chosen: str | None, code: int) -> 
 
 
 def test_a_relative_store_begins_where_the_worker_was_started() -> None:
-    assert SparkSinkConfig.parse({"store.url": "lake"}).store == Path.cwd() / "lake"
+    assert SparkSinkConfig.parse({"store.url": "lake"}).location.path == str(Path.cwd() / "lake")

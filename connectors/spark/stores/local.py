@@ -1,25 +1,36 @@
-"""The file system of the ledger: creates whole files only if absent, renames atomically, makes changes durable."""
+"""Local and mounted folders: files are linked to their names only if absent, renamed in one step, and synced."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["LocalFileSystem"]
+from connectors.spark.stores.store import StagedFile, Upload
+
+__all__ = ["LocalStore"]
 
 
-class LocalFileSystem:
-    """A folder of a POSIX file system. Paths are relative to it, with ``/`` between their parts.
+class LocalStore:
+    """A folder of a POSIX file system with hard links; a :class:`~connectors.spark.stores.store.Store`.
 
-    The change of a method is durable when it returns: files and the folders that name them are synced. Only after
-    :meth:`rename` the caller must call :meth:`sync_folders`, once for many renames.
+    A change is durable when its method returns, because files and the folders that name them are synced. Only after
+    :meth:`publish` the caller must call :meth:`sync_folders`, once for many files.
     """
+
+    names_when_staging = False
+    concurrency = 1
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    @property
+    def url(self) -> str:
+        """The path of the folder."""
+        return str(self.root)
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file with this content; :class:`FileExistsError` if there is one of that name.
@@ -42,6 +53,10 @@ class LocalFileSystem:
     def read(self, path: str) -> bytes:
         """The content of a file."""
         return (self.root / path).read_bytes()
+
+    def open(self, path: str) -> BinaryIO:
+        """An open file."""
+        return (self.root / path).open("rb")
 
     def names(self, path: str) -> list[str]:
         """The names in a folder; none if there is no such folder."""
@@ -66,10 +81,40 @@ class LocalFileSystem:
         except FileNotFoundError:
             return None
 
-    def rename(self, source: str, target: str) -> None:
-        """Give a file another name, in one step; :class:`FileNotFoundError` if there is no such file."""
+    def staging(self, connector: str) -> str:
+        """A folder beside the manifests."""
+        return f"_sluice/{connector}/staging"
+
+    def begin(self, folder: str, table: str) -> None:
+        """Nothing: Spark makes the folder."""
+
+    def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """None: Spark's own committer keeps failed attempts out of the folder."""
+        return {}
+
+    def uri(self, path: str) -> str:
+        """A ``file:`` URI, in which Hadoop wants nothing to be escaped."""
+        return f"file://{self.root / path}"
+
+    def staged(self, folder: str) -> Iterator[StagedFile]:
+        """The files below a folder, which are named when they are published."""
+        for path in self.files(folder):
+            yield StagedFile(path, self.size(f"{folder}/{path}") or 0)
+
+    def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
+        """Rename a file, unless that is done already."""
+        source, place = self.root / staged, self.root / target
+        # The target is looked at first: another driver that rolls forward too may rename in between.
+        if place.exists():
+            if source.exists():
+                raise FileExistsError(target)
+            return
         self.make_folders(_folder_of(target))
-        (self.root / source).rename(self.root / target)
+        try:
+            source.rename(place)
+        except FileNotFoundError:
+            if not place.exists():
+                raise
 
     def sync_files(self, paths: Iterable[str]) -> None:
         """Make these files and the folders that name them durable, whichever process wrote them."""
@@ -103,6 +148,10 @@ class LocalFileSystem:
     def remove_tree(self, path: str) -> None:
         """Remove a folder and all below it, if it is there; something may still be writing into it."""
         shutil.rmtree(self.root / path, ignore_errors=True)
+
+    def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
+        """Remove the folder: all that was begun is in it."""
+        self.remove_tree(folder)
 
 
 def _folder_of(path: str) -> str:

@@ -1,0 +1,131 @@
+"""Instants written by the patterns of Joda-Time's ``DateTimeFormat``, which name the folders of the storage sinks.
+
+They look like those of ``SimpleDateFormat`` (:mod:`connect.java.date_format`) but ``Y`` is the year of the era and not
+that of the week, which is ``x``, weeks are those of ISO 8601, and ``S`` is the fraction of the second. Texts are in
+English.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from connect.java.date_format import DateFormat
+
+__all__ = ["JodaFormat", "local_milliseconds", "offset_milliseconds"]
+
+_TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([a-zA-Z])\2*|([^a-zA-Z']+)|'")
+_SAME: Final = frozenset("GMdDEaKhHkms")
+"""The letters that mean the same to ``SimpleDateFormat``."""
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_Writer = Callable[[int, int], str]
+"""Writes a part of the text: of an instant and of its local time, both in milliseconds."""
+
+
+def offset_milliseconds(zone: ZoneInfo, instant: int) -> int:
+    """How far the clocks of a zone are ahead of UTC at an instant."""
+    moment = _EPOCH + dt.timedelta(milliseconds=instant)
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset // dt.timedelta(milliseconds=1)
+
+
+def local_milliseconds(zone: ZoneInfo, instant: int) -> int:
+    """What the clocks of a zone show, as milliseconds since they showed 1970."""
+    return instant + offset_milliseconds(zone, instant)
+
+
+class JodaFormat:
+    """A pattern such as ``'year'=YYYY/'month'=MM``; raises ``ValueError`` if it is malformed.
+
+    It knows the letters ``G C Y x w e E y D M d a K h H k m s S z Z``, but not the long names of zones (``zzzz``).
+    """
+
+    __slots__ = ("_writers", "has_text", "pattern")
+
+    def __init__(self, pattern: str, zone: ZoneInfo) -> None:
+        self.pattern = pattern
+        items = list(_items(pattern))
+        self._writers = tuple(_writer(letter, text, zone) for letter, text in items)
+        self.has_text: Final = any(letter and _is_text(letter, len(text)) for letter, text in items)
+        """Whether the texts depend on a language."""
+
+    def format(self, instant: int, local: int) -> str:
+        """The text for an instant in milliseconds, at which the clocks of the zone show ``local``."""
+        return "".join([write(instant, local) for write in self._writers])
+
+
+def _items(pattern: str) -> Iterator[tuple[str, str]]:
+    """The letters of a pattern, each with its run, and the texts between them, without a letter."""
+    for match in _TOKEN.finditer(pattern):
+        quoted, letter, other = match.groups()
+        if letter:
+            yield letter, match[0]
+        elif other:
+            yield "", other
+        elif quoted is None:
+            raise ValueError("a quote has no end")
+        else:
+            yield "", quoted.replace("''", "'") or "'"
+
+
+def _is_text(letter: str, count: int) -> bool:
+    return letter in "GEaz" or (letter == "M" and count > 2)
+
+
+def _writer(letter: str, text: str, zone: ZoneInfo) -> _Writer:
+    count = len(text)
+    if not letter:
+        return lambda _instant, _local: text
+    if letter in _SAME:
+        same = DateFormat(text)
+        return lambda _instant, local: same.format(local)
+    if letter in "yY":
+        year = DateFormat("yy" if count == 2 else "y" * count)
+        return lambda _instant, local: year.format(local)
+    if letter in "Zz":
+        return _zone_writer(letter, count, zone)
+    return _number_writer(letter, count)
+
+
+def _number_writer(letter: str, count: int) -> _Writer:
+    if letter == "S":
+        return lambda _instant, local: f"{local % 1000:03}".ljust(count, "0")[:count]
+    if letter not in _NUMBERS:
+        raise ValueError(f"{letter * count!r} is no letter of the patterns")
+    number = _NUMBERS[letter]
+    if letter == "x" and count == 2:
+        return lambda _instant, local: f"{number(_date(local)) % 100:02}"
+    return lambda _instant, local: str(number(_date(local))).zfill(count)
+
+
+_NUMBERS: Final[dict[str, Callable[[dt.date], int]]] = {
+    "C": lambda day: day.year // 100,
+    "x": lambda day: day.isocalendar().year,
+    "w": lambda day: day.isocalendar().week,
+    "e": lambda day: day.isoweekday(),
+}
+
+
+def _date(local: int) -> dt.date:
+    return (_EPOCH + dt.timedelta(milliseconds=local)).date()
+
+
+def _zone_writer(letter: str, count: int, zone: ZoneInfo) -> _Writer:
+    if letter == "Z" and count > 2:
+        return lambda _instant, _local: zone.key
+    if letter == "Z":
+        colon = ":" if count == 2 else ""
+        return lambda instant, _local: _offset_text(offset_milliseconds(zone, instant), colon)
+    if count > 3:
+        raise ValueError(f"{letter * count!r} asks for the long name of a zone: use z, Z, ZZ or ZZZ")
+    return lambda instant, _local: (_EPOCH + dt.timedelta(milliseconds=instant)).astimezone(zone).strftime("%Z")
+
+
+def _offset_text(offset: int, colon: str) -> str:
+    hours, minutes = divmod(abs(offset) // 60_000, 60)
+    return f"{'-' if offset < 0 else '+'}{hours:02}{colon}{minutes:02}"

@@ -1,0 +1,63 @@
+"""Compaction: the small files of tables become few large ones, on request and every ``compact.interval.ms``."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from connect.compaction import CompactedTable
+from connect.errors import ConnectError
+
+if TYPE_CHECKING:
+    from connectors.spark.target import Target
+
+__all__ = ["Compactable", "CompactionClock", "compact"]
+
+logger = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Compactable(Protocol):
+    """A :class:`~connectors.spark.target.Target` that can merge the files of its tables."""
+
+    def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
+        """Merge small files of these tables, or of all, and clean up what no reader needs any more.
+
+        The target has been opened. A table is done, durably, when it is yielded; one with nothing to merge is not. Ends
+        early, with what is done, once ``stopping()`` answers yes. A kill at any moment leaves nothing that the next
+        :meth:`~connectors.spark.target.Target.open` does not finish or undo.
+        """
+
+
+def compact(target: Target, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
+    """Compact the tables of a target that has been opened, and tell the log of each."""
+    if not isinstance(target, Compactable):
+        raise ConnectError("The tables of this connector cannot be compacted: their table.format has no compaction.")
+    for done in target.compact(tables, stopping):
+        logger.info(
+            "Compacted table %s: %d files of %d bytes are now %d files of %d bytes.",
+            done.table,
+            done.files_before,
+            done.bytes_before,
+            done.files_after,
+            done.bytes_after,
+        )
+        yield done
+
+
+class CompactionClock:
+    """Tells when the next compaction is due; the first one is, once the interval has passed since the start."""
+
+    def __init__(self, interval_ms: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval = None if interval_ms is None else interval_ms / 1000
+        self._clock = clock
+        self._last = clock()
+
+    def due(self) -> bool:
+        """Whether the interval has passed; if so it begins anew."""
+        if self._interval is None or self._clock() - self._last < self._interval:
+            return False
+        self._last = self._clock()
+        return True

@@ -1,0 +1,168 @@
+"""What is wrong with the records that a load leaves out: told by the executors as rows, read by the driver as failures.
+
+A pass over records only notes the offsets of the bad ones. If somebody is to be told more of them (a log, a dead letter
+queue), another pass goes over those alone, some at a time, and tells of each the whole record and the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.chain.records import RawRecord
+from connect.chain.tolerance import Failure, RaisedElsewhere, Stage
+from connect.chain.traces import stack_trace
+from connect.data import Schema
+from connect.errors import DataError
+from connect.offset_set import OffsetSet
+from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
+from connectors.spark.decoding.raw import RawBatch
+from connectors.spark.decoding.report import TASK, Report
+
+__all__ = ["FAILURE_ROWS", "Examiner", "failures_of"]
+
+_COLUMNS: Final[Mapping[str, Any]] = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.int64(),
+    "timestamp_type": pa.string(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    "stage": pa.string(),
+    "executing": pa.string(),
+    "message": pa.string(),
+    "error_class": pa.string(),
+    "trace": pa.string(),
+}
+FAILURE_ROWS: Final = pa.schema(_COLUMNS)
+_UNSTABLE: Final = (
+    "the record could not be written when it was loaded, and could be when it was looked at again: a converter or "
+    "transformation does not always give the same answer"
+)
+_TRACE: Final = 20_000
+_ROW: Final = 200
+
+
+class Examiner:
+    """Tells what is wrong with some records of one Spark partition, in an executor.
+
+    It ends early once its rows have ``budget`` bytes: the driver asks for the others again.
+    """
+
+    def __init__(
+        self, plan: DecodePlan, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet], budget: int
+    ) -> None:
+        self._topic = plan.topic
+        self._offsets = offsets
+        self._budget = budget
+        self._report = _Errors(plan.topic)
+        orders = [
+            replace(plan, mode=Mode.FINAL, tables=frozenset(tables), table=name, schema=schema, by_row=True)
+            for name, schema in tables.items()
+        ]
+        # Before the tables are known, what can fail is what comes before them.
+        orders = orders or [replace(plan, mode=Mode.SURVEY, by_row=True)]
+        self._decoders = [Decoder(order, self._report) for order in orders]
+
+    def examine(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of :data:`FAILURE_ROWS` of those records that are asked for."""
+        left = self._budget
+        for columns in batches:
+            rows: list[dict[str, Any]] = []
+            for index in self._asked(columns):
+                row = self._row(columns.slice(index, 1))
+                rows.append(row)
+                left -= _size(row)
+                if left <= 0:
+                    break
+            yield pa.RecordBatch.from_pylist(rows, schema=FAILURE_ROWS)
+            if left <= 0:
+                return
+
+    def _asked(self, columns: pa.RecordBatch) -> list[int]:
+        """The places of the records that are asked for."""
+        if not columns.num_rows:
+            return []
+        raw = RawBatch(self._topic, columns)
+        extent = pc.min_max(raw.offset_array)
+        asked = self._offsets.get(raw.partition, OffsetSet()).between(extent["min"].as_py(), extent["max"].as_py() + 1)
+        if not len(asked):
+            return []
+        places = pc.is_in(raw.offset_array, value_set=pa.array(asked, pa.int64()))
+        found: list[int] = pc.indices_nonzero(places).to_pylist()
+        return found
+
+    def _row(self, columns: pa.RecordBatch) -> dict[str, Any]:
+        raw = RawBatch(self._topic, columns).consumed(keys=True, headers=True).raw(0)
+        stage, executing, error = self._error_of(columns)
+        return {
+            "partition": raw.partition,
+            "offset": raw.offset,
+            "timestamp": raw.timestamp,
+            "timestamp_type": raw.timestamp_type,
+            "key": raw.key,
+            "value": raw.value,
+            "headers": [{"key": name, "value": value} for name, value in raw.headers],
+            "stage": stage.value,
+            "executing": executing,
+            "message": str(error),
+            "error_class": f"{type(error).__module__}.{type(error).__qualname__}",
+            "trace": stack_trace(error)[-_TRACE:],
+        }
+
+    def _error_of(self, columns: pa.RecordBatch) -> tuple[Stage, str, Exception]:
+        for decoder in self._decoders:
+            self._report.errors.clear()
+            for _ in decoder.decode(iter([columns])):
+                pass
+            if self._report.errors:
+                return self._report.errors[0]
+        return Stage.TASK_PUT, TASK, DataError(_UNSTABLE)
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    headers = sum(len(header["key"]) + len(header["value"] or b"") for header in row["headers"])
+    texts = sum(len(row[name] or b"") for name in ("key", "value", "message", "trace"))
+    return headers + texts + _ROW
+
+
+class _Errors(Report):
+    """Keeps the errors themselves, of one record at a time."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.errors: list[tuple[Stage, str, Exception]] = []
+
+    def reject(self, offset: int, error: Exception, stage: Stage = Stage.TASK_PUT, executing: str = TASK) -> None:  # noqa: ARG002
+        self.errors.append((stage, executing, error))
+
+
+def failures_of(topic: str, rows: pa.Table) -> Iterator[Failure]:
+    """The failures that rows of :data:`FAILURE_ROWS` tell of."""
+    for row in rows.to_pylist():
+        yield _failure(topic, row)
+
+
+def _failure(topic: str, row: Mapping[str, Any]) -> Failure:
+    raw = RawRecord(
+        topic,
+        row["partition"],
+        row["offset"],
+        row["timestamp"],
+        row["timestamp_type"],
+        row["key"],
+        row["value"],
+        [(header["key"], header["value"]) for header in row["headers"] or ()],
+    )
+    return Failure(
+        Stage(row["stage"]),
+        row["executing"],
+        DataError(row["message"]),
+        raw=raw,
+        raised=RaisedElsewhere(row["error_class"], row["trace"]),
+    )

@@ -1,0 +1,163 @@
+"""The log of one Delta table, through the classes of Delta in Spark's Java.
+
+Delta's Python package has no door to transaction identifiers, so this module calls the Scala classes of the pinned
+jar. Nothing else does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.types import StructType
+
+from connect.errors import RetriableError
+from connectors.spark.failure import root_cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DeltaLog", "StaleLogError", "is_conflict", "quoted_path", "table_names"]
+
+_ATTEMPTS: Final = 5
+_CONFLICTS: Final = (
+    "ConcurrentModificationException",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+
+
+class StaleLogError(Exception):
+    """The log has other transaction identifiers than those that a change was made for."""
+
+
+class DeltaLog:
+    """The log of the table at ``path``, as Hadoop writes paths; the table may not exist yet."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path
+        self._spark = spark
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        delta = jvm.org.apache.spark.sql.delta
+        self._log: Any = delta.DeltaLog.forTable(spark._jsparkSession, path)
+
+    def versions(self, prefix: str) -> dict[str, int] | None:
+        """The versions of the application ids that begin with ``prefix``, or ``None`` if there is no table."""
+        snapshot = self._snapshot()
+        return None if snapshot.version() < 0 else self._versions_in(snapshot, prefix)
+
+    def schema(self) -> StructType:
+        """The columns of the table."""
+        return StructType.fromJson(json.loads(self._snapshot().schema().json()))
+
+    def properties(self) -> dict[str, str]:
+        """The properties of the table."""
+        metadata = self._snapshot().metadata()
+        mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
+        found: dict[str, str] = json.loads(mapper.writeValueAsString(metadata.configuration()))
+        return found
+
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that the table is divided by."""
+        columns = self._snapshot().metadata().partitionColumns()
+        return tuple(columns.apply(place) for place in range(columns.size()))
+
+    def create(self, columns: StructType, partitioned_by: Sequence[str], properties: Mapping[str, str]) -> None:
+        """Create the table without rows, unless somebody else has just done so."""
+        declared = self._jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json()).toDDL()
+        divided = f" PARTITIONED BY ({', '.join(map(_quoted, partitioned_by))})" if partitioned_by else ""
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {quoted_path(self.path)} ({declared}) USING delta{divided} "
+            f"TBLPROPERTIES ({_assignments(properties)})"
+        )
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Change properties of the table."""
+        self._spark.sql(f"ALTER TABLE {quoted_path(self.path)} SET TBLPROPERTIES ({_assignments(properties)})")
+
+    def set_versions(self, prefix: str, expected: Mapping[str, int], changes: Mapping[str, int], now: int) -> None:
+        """Commit versions of application ids, if those that begin with ``prefix`` are still the expected ones.
+
+        ``prefix`` is itself an application id, which every change sets: of two at the same time one fails. Raises
+        :class:`StaleLogError` if the versions are others, and changes nothing then.
+        """
+        for _ in range(_ATTEMPTS):
+            transaction = self._log.startTransaction(self._none(), self._none())
+            if self._versions_in(transaction.snapshot(), prefix) != dict(expected):
+                raise StaleLogError
+            transaction.txnVersion(prefix)
+            try:
+                transaction.commit(self._actions(changes, now), self._operation())
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+                cause = root_cause(error)
+            else:
+                return
+        raise RetriableError(f"Other writers have changed the Delta table {self.path} again and again ({cause}).")
+
+    def _snapshot(self) -> Any:
+        return self._log.update(False, self._none(), self._none())
+
+    def _versions_in(self, snapshot: Any, prefix: str) -> dict[str, int]:
+        # As one JSON text: a call of Java for each of thousands of partitions would take seconds.
+        mapper = self._jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper()
+        found = json.loads(mapper.writeValueAsString(snapshot.setTransactions()))
+        named = {item["appId"]: int(item["version"]) for item in found}
+        return {name: at for name, at in named.items() if name == prefix or name.startswith(f"{prefix}/")}
+
+    def _actions(self, changes: Mapping[str, int], now: int) -> Any:
+        actions = self._jvm.org.apache.spark.sql.delta.actions
+        at = self._jvm.scala.Option.apply(now)
+        made = [actions.SetTransaction(name, version, at) for name, version in changes.items()]
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(made)
+
+    def _operation(self) -> Any:
+        operations = self._jvm.org.apache.spark.sql.delta
+        return getattr(getattr(operations, "DeltaOperations$ManualUpdate$"), "MODULE$")
+
+    def _none(self) -> Any:
+        return self._jvm.scala.Option.empty()
+
+
+def table_names(spark: SparkSession, folder: str) -> list[str]:
+    """The names of the Delta tables right below a folder, which may not exist."""
+    jvm: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    files = path.getFileSystem(session.sessionState().newHadoopConf())
+    if not files.exists(path):
+        return []
+    below = [status.getPath() for status in files.listStatus(path) if status.isDirectory()]
+    return sorted(
+        str(child.getName()) for child in below if files.exists(jvm.org.apache.hadoop.fs.Path(child, "_delta_log"))
+    )
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a commit failed because of another one at the same time, so that it may be tried again."""
+    return any(name in str(error) for name in _CONFLICTS)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _assignments(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in sorted(properties.items()))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def quoted_path(path: str) -> str:
+    """The table at a path as SQL names it."""
+    return f"delta.{_quoted(path)}"

@@ -1,0 +1,246 @@
+"""Delta tables as a target: the offsets of a connector are in the logs of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from connect.bulk import OffsetRange
+from connect.compaction import CompactedTable
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError, SchemaError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.plugins import has_transformations
+from connectors.spark.delta.compaction import compact_table
+from connectors.spark.delta.log import table_names
+from connectors.spark.delta.positions import latest_ids
+from connectors.spark.delta.table import DeltaTable
+from connectors.spark.delta.writing import append_rows, merge_changes
+from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from connectors.spark.loader import Loader
+
+__all__ = ["DeltaTarget"]
+
+
+class DeltaTarget:
+    """The Delta tables of a connector, one folder each; a :class:`~connectors.spark.target.Target`.
+
+    Where transformations may route the records of a topic to several tables, a load is committed in each of them, and
+    at last in one of them for all. Tables that are ahead of the others then, because a load ended half-way, have that
+    load's part of the records: the same ranges are loaded again, into the others alone.
+    """
+
+    def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
+        self._config = config
+        self._connector = connector
+        self._session = spark
+        self._routed = has_transformations({key: value for key, value in config.originals.items() if value is not None})
+        self._divided_by = config.partition_field_name if config.partitioner == "FieldPartitioner" else ()
+        self._tables = _Tables(config, connector, spark)
+        self._offsets: dict[TopicPartition, int] = {}
+        self._topics: dict[str, str] = {}
+        self._changes: dict[str, Schema] = {}
+        self._failed = False
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, int]:
+        """Those up to which all tables have the records."""
+        return self._offsets
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """Those that were known at the last load of each topic."""
+        return self._topics
+
+    def open(self) -> None:
+        """Read the logs of the tables, and take those over that the connector has written to."""
+        self._tables.find()
+        for table in self._tables:
+            table.take_over()
+        self._read()
+
+    def recover(self) -> None:
+        """Find out what a failed load has committed."""
+        if self._failed:
+            for table in self._tables:
+                table.check_owner()
+            self._read()
+            self._failed = False
+
+    def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
+        """Write the records of each topic into its tables."""
+        self._failed = True
+        for _, group in groupby(ranges, key=lambda item: item.topic):
+            for part in self._parts(list(group)):
+                self._load(part, loader)
+        self._failed = False
+
+    def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Write the offsets into the logs of the tables that have offsets of their partitions, or else of any."""
+        written = self._tables.written()
+        concerned = [table for table in written if table.positions.complete.keys() & offsets.keys()]
+        for table in concerned or written[:1]:
+            table.skip(offsets)
+        self._offsets |= offsets
+
+    def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
+        """Merge the small files of the tables that the connector has written to, one after the other."""
+        for table in self._tables.written():
+            if stopping():
+                return
+            if tables is None or table.name in tables:
+                done = compact_table(self._session(), table.name, table.path, self._config.target_file_size_bytes)
+                if done is not None:
+                    yield done
+
+    def _read(self) -> None:
+        self._offsets = {}
+        ids: dict[tuple[str, str], int] = {}
+        for table in self._tables:
+            positions = table.positions
+            ids |= {key: max(at, ids.get(key, at)) for key, at in positions.ids.items()}
+            for tp, offset in positions.complete.items():
+                self._offsets[tp] = max(offset, self._offsets.get(tp, 0))
+        self._topics = latest_ids(ids)
+
+    def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
+        """The ranges, but first those of a load that ended half-way, as long as they were then."""
+        ahead: dict[TopicPartition, int] = {}
+        for table in self._tables if self._routed else ():
+            for tp, offset in table.positions.offsets.items():
+                ahead[tp] = max(offset, ahead.get(tp, 0))
+        halves = [item for item in ranges if ahead.get(item.topic_partition, 0) > item.first]
+        if halves:
+            yield [replace(item, end=ahead[item.topic_partition]) for item in halves]
+        firsts = {item: min(item.end, ahead[item.topic_partition]) for item in halves}
+        rest = [replace(item, first=firsts.get(item, item.first)) for item in ranges]
+        if left := [item for item in rest if len(item)]:
+            yield left
+
+    def _load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
+        output = _Output(self, ranges)
+        loader.load(ranges, _Schemas(self._tables, self._changes if self._config.changes is not None else None), output)
+        ends = {item.topic_partition: item.end for item in ranges}
+        topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
+        written = self._tables.written()
+        if written and all(_behind(table.positions.complete, ends) for table in written):
+            _most_advanced(written, ends).finish(ends)
+        self._offsets |= ends
+        self._topics |= topics
+
+    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> None:
+        """Commit the rows of a table with the offsets of the load."""
+        columns = without_change(schema)
+        _check_division(columns, self._divided_by)
+        table = self._tables[name]
+        ends = {item.topic_partition: item.end for item in ranges}
+        if not _behind(table.positions.offsets, ends):
+            return  # an attempt at this load has committed it
+        if self._config.changes is not None and not key_columns(schema):
+            # No change fits such a schema: the first that there is stops this job.
+            if frame.count():
+                raise ConnectError(f"The key of the changes for table {name} is not known: set upsert.keys.")
+            return
+        table.prepare(columns, self._divided_by)
+        if self._config.changes is None:
+            write = partial(append_rows, frame, table.path)
+        else:
+            write = partial(merge_changes, last_changes(frame), table.path, schema)
+            self._changes[name] = schema
+        table.load(
+            {item.topic_partition: item.first for item in ranges},
+            ends,
+            routed=self._routed,
+            ids={item.topic: item.topic_id for item in ranges if item.topic_id is not None},
+            write=write,
+        )
+
+
+class _Tables:
+    """The Delta tables in a connector's folder of the store, by name."""
+
+    def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
+        place = config.location
+        # Hadoop takes a path as it is, where Spark would read it as a URL.
+        root = f"file:{place.path}" if place.kind == "local" else place.uri
+        self._root = "/".join(filter(None, (root, config.topics_dir)))
+        self._connector = connector
+        self._session = spark
+        self._found: dict[str, DeltaTable] = {}
+
+    def find(self) -> None:
+        """Read the logs of all tables there are."""
+        for name in table_names(self._session(), self._root):
+            self[name]
+
+    def __iter__(self) -> Iterator[DeltaTable]:
+        return iter(self._found.values())
+
+    def __getitem__(self, name: str) -> DeltaTable:
+        """The table of that name, which may not exist yet."""
+        if name not in self._found:
+            self._found[name] = DeltaTable(self._session(), name, f"{self._root}/{name}", self._connector)
+        return self._found[name]
+
+    def written(self) -> list[DeltaTable]:
+        """The tables that the connector has planned to write to."""
+        return [table for table in self if table.positions.number >= 0]
+
+
+class _Schemas(Mapping[str, Schema]):
+    """The schemas of tables, as their logs have them at the moment, or of the changes for them, once they are known."""
+
+    def __init__(self, tables: _Tables, changes: Mapping[str, Schema] | None) -> None:
+        self._tables = tables
+        self._changes = changes
+
+    def __getitem__(self, name: str) -> Schema:
+        schema = self._tables[name].schema()
+        if schema is None:
+            raise KeyError(name)
+        return schema if self._changes is None else with_change(schema, self._changes.get(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return (table.name for table in self._tables if table.exists)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _check_division(table: Schema, columns: Sequence[str]) -> None:
+    for name in columns:
+        if table.field(name) is None:
+            raise SchemaError(
+                f"partition.field.name={name} is not a field of the records, which have "
+                f"{', '.join(table.field_names)}: name one of those."
+            )
+
+
+def _behind(offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> bool:
+    return any(offsets.get(tp, 0) < end for tp, end in ends.items())
+
+
+def _most_advanced(tables: Sequence[DeltaTable], ends: Mapping[TopicPartition, int]) -> DeltaTable:
+    """A table that has the records of the load, if there is one."""
+    return min(tables, key=lambda table: _behind(table.positions.offsets, ends))
+
+
+class _Output:
+    """The :class:`~connectors.spark.loader.Output` of a load of one topic, which commits the rows in writing them."""
+
+    commits = True
+
+    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange]) -> None:
+        self._target = target
+        self._ranges = ranges
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
+        """Commit the rows of a table, unless an attempt before has."""
+        self._target.write(frame, table, schema, self._ranges)

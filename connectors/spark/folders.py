@@ -1,0 +1,80 @@
+"""Has Spark write the rows of a load into folders, in as few and as large files as may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions
+
+from connect.data import Schema
+from connect.errors import SchemaError
+from connectors.spark.decoding.placement import FOLDER_COLUMN
+from connectors.spark.formats import FileFormat
+from connectors.spark.options.layout import DEFAULT_FILE_SIZE
+from connectors.spark.partitioner import Partitioner
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["FolderWriter"]
+
+_SIZE: Final = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_SHUFFLED: Final = 3
+"""How many bytes of rows on their way between Spark's tasks become about one byte of a file."""
+
+
+class FolderWriter:
+    """Writes frames in one format, divided by one partitioner."""
+
+    def __init__(self, file_format: FileFormat, partitioner: Partitioner, file_size: int | None) -> None:
+        self._format = file_format
+        self._partitioner = partitioner
+        self._file_size = file_size
+
+    def check(self, table: Schema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if files in folders cannot hold the rows of a table."""
+        self._partitioner.check(table)
+        columns = self._partitioner.columns
+        self._format.check(Schema.struct([field for field in table.fields if field.name not in columns]))
+
+    def arranged(self, frame: DataFrame, table: Schema, *, named: bool) -> tuple[DataFrame, list[str]]:
+        """The rows as they are to be written, and the columns that name their folders.
+
+        With ``named`` the folders that Spark makes are the final ones, so that their parts need names.
+        """
+        columns = list(self._partitioner.columns)
+        for name in columns:
+            if name not in frame.columns:
+                nested = functions.col(".".join(f"`{part}`" for part in name.split(".")))
+                frame = frame.withColumn(name, nested)
+        if self._partitioner.gathers:
+            session = frame.sparkSession
+            if self._file_size is not None or session.conf.get(_SIZE, None) is None:
+                session.conf.set(_SIZE, str(_SHUFFLED * (self._file_size or DEFAULT_FILE_SIZE)))
+            frame = frame.hint("rebalance", *[_column(name) for name in columns])
+        frame = self._format.prepared(frame, columns)
+        if named and columns == [FOLDER_COLUMN]:
+            return self._named(frame, table)
+        return frame, columns
+
+    def _named(self, frame: DataFrame, table: Schema) -> tuple[DataFrame, list[str]]:
+        """The rows with a column for each part of their folders."""
+        parts = self._partitioner.parts
+        if parts is None:
+            raise SchemaError(
+                "path.format has to name each part of the folders in this store, as in 'year'=YYYY/'month'=MM: files "
+                "are there under their final names while they are written."
+            )
+        for number, name in enumerate(parts):
+            if table.field(name) is not None:
+                raise SchemaError(
+                    f"The records have a field {name} like a part of the folders, which this store cannot hold besides "
+                    "each other: rename one of them (ReplaceField, path.format)."
+                )
+            part = functions.split(_column(FOLDER_COLUMN), "/").getItem(number)
+            frame = frame.withColumn(name, functions.substring_index(part, "=", -1))
+        return frame.drop(FOLDER_COLUMN), list(parts)
+
+
+def _column(name: str) -> Column:
+    return functions.col(f"`{name.replace('`', '``')}`")

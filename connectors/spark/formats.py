@@ -1,0 +1,162 @@
+"""The formats of files: how Spark writes and reads them, what they cannot hold, and how their rows are counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from connect.data import Schema, Type
+from connect.data.logical import LOGICAL_NAMES
+from connect.errors import SchemaError
+from connectors.spark import field_paths, row_counts
+from connectors.spark.avro_file import avro_rows
+from connectors.spark.options.layout import LayoutOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["FileFormat", "make_format", "paths_of"]
+
+_AVRO_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTAINERS: Final = (Type.STRUCT, Type.ARRAY, Type.MAP)
+_KEYS_OF_TEXT: Final = (Type.STRING, Type.BOOLEAN, Type.INT8, Type.INT16, Type.INT32, Type.INT64)
+_MICROSECONDS: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+Rule = Callable[[str, Schema], "str | None"]
+"""Tells of a field, by its path and schema, why a format cannot hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """One format, as Spark's source of that name writes it."""
+
+    name: str
+    source: str
+    write_options: Mapping[str, str]
+    count_rows: Callable[[BinaryIO], int]
+    """Counts the rows of a file without decoding them; raises ``ValueError`` or ``OSError`` if it is broken."""
+    rule: Rule
+    lines: bool = False
+    """Whether a file is nothing but lines, one a row, which can be read and written as they are."""
+    compacts: bool = True
+    field_paths: Callable[[BinaryIO], frozenset[str]] | None = None
+    """The paths of the fields of a file that has a schema."""
+
+    def check(self, table: Schema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if files of this format cannot hold the rows of a table."""
+        for path, schema in _fields(table):
+            reason = self.rule(path, schema)
+            if reason is not None:
+                raise SchemaError(f"format.class={self.name} cannot hold the field {path}, {reason}")
+
+    def prepared(self, frame: DataFrame, folders: Sequence[str]) -> DataFrame:
+        """The rows as Spark is to write them; the columns ``folders`` will not be in the files."""
+        return _checked_lines(frame, folders) if self.name == "StringFormat" else frame
+
+
+def make_format(config: LayoutOptions) -> FileFormat:
+    """The format that ``format.class`` names."""
+    text: dict[str, str] = {"compression": config.s3_compression_type}
+    times = {"timestampFormat": _MICROSECONDS, "dateFormat": "yyyy-MM-dd"}
+    match config.format:
+        case "OrcFormat":
+            return _columnar("OrcFormat", "orc", config.orc_codec, row_counts.of_orc, field_paths.of_orc)
+        case "AvroFormat":
+            codec = "uncompressed" if config.avro_codec == "null" else config.avro_codec
+            return _columnar("AvroFormat", "avro", codec, avro_rows, field_paths.of_avro, _avro_rule)
+        case "JsonFormat":
+            options = {**text, **times, "ignoreNullFields": "false"}
+            return FileFormat("JsonFormat", "json", options, row_counts.of_lines, _json_rule, lines=True)
+        case "CsvFormat":
+            options = {**text, **times, "header": "true", "escape": '"', "lineSep": "\n"}
+            options |= {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+            return FileFormat("CsvFormat", "csv", options, row_counts.of_csv, _csv_rule, compacts=False)
+        case "StringFormat":
+            return FileFormat("StringFormat", "text", text, row_counts.of_lines, _text_rule, lines=True)
+    return _columnar("ParquetFormat", "parquet", config.parquet_codec, row_counts.of_parquet, field_paths.of_parquet)
+
+
+def paths_of(table: Schema) -> frozenset[str]:
+    """The paths of all fields of a table, in the form that those of files have."""
+    return frozenset(path for path, _ in _fields(table))
+
+
+def _fields(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    """All fields of a schema by their paths, nested ones too; the schema of a table itself has the path ``""``."""
+    yield path, schema
+    for each in schema.fields:
+        yield from _fields(each.schema, f"{path}.{each.name}" if path else each.name)
+    for inner in (schema.key_schema, schema.value_schema):
+        if inner is not None:
+            yield from _fields(inner, f"{path}[]")
+
+
+def _columnar(
+    name: str,
+    source: str,
+    codec: str,
+    count_rows: Callable[[BinaryIO], int],
+    paths: Callable[[BinaryIO], frozenset[str]],
+    rule: Rule | None = None,
+) -> FileFormat:
+    """A format whose files have a schema."""
+    return FileFormat(name, source, {"compression": codec}, count_rows, rule or _anything, field_paths=paths)
+
+
+def _anything(_path: str, _schema: Schema) -> str | None:
+    return None
+
+
+def _avro_rule(path: str, schema: Schema) -> str | None:
+    if schema.key_schema is not None and schema.key_schema.type is not Type.STRING:
+        return "a map whose keys are not text: use another format."
+    name = path.rpartition(".")[2].removesuffix("[]")
+    if name and not _AVRO_NAME.fullmatch(name):
+        return (
+            "because names in Avro have letters, digits and _ alone and do not begin with a digit: rename it "
+            "(ReplaceField), or use another format."
+        )
+    return None
+
+
+def _json_rule(_path: str, schema: Schema) -> str | None:
+    key = schema.key_schema
+    if key is not None and (key.type not in _KEYS_OF_TEXT or key.name in LOGICAL_NAMES):
+        return "a map whose keys are neither text nor whole numbers: use another format."
+    return None
+
+
+def _csv_rule(path: str, schema: Schema) -> str | None:
+    if path and schema.type in _CONTAINERS:
+        return f"which is of type {schema.type.value}: flatten the records (Flatten), or use another format."
+    if schema.type is Type.BYTES and schema.name not in LOGICAL_NAMES:
+        return "which is of type bytes: use another format, or leave it out (ReplaceField)."
+    return None
+
+
+def _text_rule(path: str, schema: Schema) -> str | None:
+    if not path:
+        if len(schema.fields) != 1:
+            names = ", ".join(schema.field_names)
+            return f"for the records have {len(schema.fields)} fields ({names}), and a line holds one text."
+        return None
+    if schema.type is not Type.STRING:
+        return f"which is of type {schema.type.value}: it has to be text, as StringConverter reads it."
+    return None
+
+
+def _checked_lines(frame: DataFrame, folders: Sequence[str]) -> DataFrame:
+    """Rows of text, where Spark's job fails for one that a line cannot hold."""
+    from pyspark.sql import functions  # noqa: PLC0415 - only the driver has pyspark
+
+    name = next(name for name in frame.columns if name not in folders)
+    column = functions.col(f"`{name.replace('`', '``')}`")
+    reason = functions.lit(
+        f"A value of the column {name} is null or has a line break, which format.class=StringFormat cannot hold in a "
+        "line: use JsonFormat or CsvFormat."
+    )
+    bad = column.isNull() | column.rlike("[\r\n]")
+    whole = functions.when(bad, functions.raise_error(reason).cast("string")).otherwise(column)
+    return frame.select(whole.alias(name), *[functions.col(f"`{each}`") for each in folders])

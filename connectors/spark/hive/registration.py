@@ -1,0 +1,78 @@
+"""Registers the tables of a connector in Hive, after its commits.
+
+The ledger does not know of Hive: what it has committed is told to Hive afterwards, and told again at the next start.
+
+=============================  =====================================  ================================================
+killed                         Hive                                   the next start
+=============================  =====================================  ================================================
+after the commit of a load     knows nothing of it: tables without    compares all tables and folders with what Hive
+                               partitions show the rows all the       has, and adds what is missing
+                               same, new folders are not seen
+between table and partitions   has the columns, lacks the partitions  the same
+=============================  =====================================  ================================================
+
+Nothing is lost or doubled by that: rows are in the files, and Hive only lists folders.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from connect.crash import crash_point
+from connect.data import Schema
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.hive.metastore import Metastore
+from connectors.spark.hive.table import HiveTable, hive_table, table_name
+from connectors.spark.partitioner import Partitioner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["HiveRegistration"]
+
+logger = logging.getLogger(__name__)
+
+
+class HiveRegistration:
+    """Tells Hive of tables and their folders."""
+
+    def __init__(
+        self,
+        config: SparkSinkConfig,
+        connector: str,
+        partitioner: Partitioner,
+        source: str,
+        place: Callable[[str], str],
+    ) -> None:
+        self._config = config
+        self._connector = connector
+        self._partitioner = partitioner
+        self._source = source
+        self._place = place
+        self._metastore: Metastore | None = None
+
+    def check(self, schema: Schema) -> None:
+        """Raise :class:`~connect.errors.SchemaError` if Hive cannot hold a table of this schema."""
+        self._table(schema)
+
+    def register(self, spark: SparkSession, tables: Mapping[str, Schema], folders: Mapping[str, Iterable[str]]) -> None:
+        """Make or change these tables in Hive, and add these folders of them."""
+        crash_point("before-hive")
+        if self._metastore is None:
+            self._metastore = Metastore(spark, self._config, self._connector)
+        for name, schema in sorted(tables.items()):
+            known = table_name(self._config.hive_table_name, name)
+            new = sorted(set(folders.get(name, ())))
+            self._metastore.register(known, self._table(schema), self._source, self._place(name), new)
+            logger.info(
+                "Table %s.%s of Hive has the columns and %d folders.", self._config.hive_database, known, len(new)
+            )
+
+    def _table(self, schema: Schema) -> HiveTable:
+        config = self._config
+        if config.partitioner == "FieldPartitioner":
+            fields = {name: schema.field(name) for name in config.partition_field_name}
+            return hive_table(schema, {name: None if each is None else each.schema for name, each in fields.items()})
+        return hive_table(schema, dict.fromkeys(self._partitioner.parts or ()))

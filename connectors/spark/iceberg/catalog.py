@@ -1,0 +1,258 @@
+"""Iceberg's catalogs and tables, reached through the Java of the Spark session."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.data import Schema
+from connect.errors import ConnectError, SchemaError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.failure import root_cause
+from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY, TableMetadata
+from connectors.spark.iceberg.partitions import PartitionBy
+from connectors.spark.iceberg.swap import swap
+from connectors.spark.schema_json import schema_to_json
+from connectors.spark.types import table_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Change", "IcebergCatalog", "IcebergTable", "TableName"]
+
+_DRIVERS: Final = {"jdbc:sqlite:": "org.sqlite.JDBC", "jdbc:postgresql:": "org.postgresql.Driver"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """The name of a table in a catalog."""
+
+    namespace: tuple[str, ...]
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join((*self.namespace, self.name))
+
+
+class IcebergCatalog:
+    """A catalog of Iceberg tables."""
+
+    def __init__(self, spark: SparkSession, config: SparkSinkConfig) -> None:
+        self._spark = spark
+        self._java: Any = spark._jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        self._catalog = self._made(config)
+
+    def names(self, namespace: Sequence[str]) -> list[str]:
+        """The names of the tables in a namespace; none if there is no such namespace."""
+        try:
+            found = self._catalog.listTables(self._namespace(namespace))
+        except Exception as error:
+            if _is(error, "NoSuchNamespaceException"):
+                return []
+            raise
+        return sorted(item.name() for item in found)
+
+    def table(self, name: TableName) -> IcebergTable | None:
+        """The table of that name as it is now, if there is one."""
+        try:
+            loaded = self._catalog.loadTable(self._identifier(name))
+        except Exception as error:
+            if _is(error, "NoSuchTableException", "NoSuchNamespaceException"):
+                return None
+            raise
+        return IcebergTable(self._spark, name, loaded)
+
+    def new_table(
+        self, name: TableName, schema: Schema, partitions: Sequence[PartitionBy], properties: Mapping[str, str]
+    ) -> Change:
+        """A table that is there for others once the change is committed."""
+        for field in partitions:
+            field.check(schema)
+        self._make_namespace(name.namespace)
+        columns = _java_schema(self._java, schema)
+        builder = self._java.org.apache.iceberg.PartitionSpec.builderFor(columns)
+        try:
+            for field in partitions:
+                field.add_to(builder)
+            spec = builder.build()
+        except Exception as error:
+            raise SchemaError(f"Table {name} cannot be divided as it is to be: {root_cause(error)}") from error
+        made = self._catalog.buildTable(self._identifier(name), columns).withPartitionSpec(spec)
+        declared = {SCHEMA_PROPERTY: _declaration(schema)}
+        transaction = made.withProperties({**properties, **declared}).createTransaction()
+        return Change(self._spark, name, transaction, is_new=True)
+
+    def _made(self, config: SparkSinkConfig) -> Any:
+        properties = config.iceberg_catalog_properties(config.location.uri)
+        hadoop = self._spark._jsparkSession.sessionState().newHadoopConf()
+        for key, value in config.originals_with_prefix("iceberg.hadoop.").items():
+            hadoop.set(key, value)
+        try:
+            self._load_driver(properties.get("uri", ""))
+            build = self._java.org.apache.iceberg.CatalogUtil.buildIcebergCatalog
+            return build(config.iceberg_catalog, properties, hadoop)
+        except Exception as error:
+            raise ConnectError(
+                f"The Iceberg catalog {config.iceberg_catalog} cannot be reached ({root_cause(error)}): check the "
+                "iceberg.catalog.* keys, and that the catalog is running."
+            ) from error
+
+    def _load_driver(self, uri: str) -> None:
+        """Load the driver of a SQL catalog: Java finds them by itself only among the jars it was started with."""
+        for prefix, driver in _DRIVERS.items():
+            if uri.startswith(prefix):
+                loader = self._java.java.lang.Thread.currentThread().getContextClassLoader()
+                self._java.java.lang.Class.forName(driver, True, loader)
+
+    def _make_namespace(self, namespace: Sequence[str]) -> None:
+        for depth in range(1, len(namespace) + 1):
+            place = self._namespace(namespace[:depth])
+            try:
+                if not self._catalog.namespaceExists(place):
+                    self._catalog.createNamespace(place)
+            except Exception as error:
+                if not _is(error, "AlreadyExistsException"):
+                    raise
+
+    def _namespace(self, namespace: Sequence[str]) -> Any:
+        parts = self._gateway.new_array(self._java.java.lang.String, len(namespace))
+        for place, part in enumerate(namespace):
+            parts[place] = part
+        return self._java.org.apache.iceberg.catalog.Namespace.of(parts)
+
+    def _identifier(self, name: TableName) -> Any:
+        identifiers = self._java.org.apache.iceberg.catalog.TableIdentifier
+        return identifiers.of(self._namespace(name.namespace), name.name)
+
+
+class IcebergTable:
+    """A table as it was when it was loaded from its catalog."""
+
+    def __init__(self, spark: SparkSession, name: TableName, table: Any) -> None:
+        self._spark = spark
+        self._java: Any = spark._jvm
+        self.name = name
+        self.java_table = table
+        base = table.operations().current()
+        self.metadata = TableMetadata.from_json(_json_of(self._java, base), str(name))
+
+    def change(self) -> Change:
+        """Begin a change of the table."""
+        transactions = self._java.org.apache.iceberg.Transactions
+        return Change(self._spark, self.name, transactions.newTransaction(str(self.name), self.java_table.operations()))
+
+
+class Change:
+    """A change of a table that nobody sees before it is committed: its columns, its files, its properties.
+
+    Its files are written by Spark against a table that may not even be there yet.
+    """
+
+    def __init__(self, spark: SparkSession, name: TableName, transaction: Any, *, is_new: bool = False) -> None:
+        self._spark = spark
+        self._java: Any = spark._jvm
+        self._transaction = transaction
+        self.name = name
+        self.is_new = is_new
+
+    @property
+    def base(self) -> TableMetadata:
+        """The table as it is before the change."""
+        return TableMetadata.from_json(_json_of(self._java, self._transaction.startMetadata()), str(self.name))
+
+    @property
+    def base_properties(self) -> Mapping[str, str]:
+        """The properties of the table before the change; none of one that is new."""
+        return {} if self.is_new else self.base.properties
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as it will be."""
+        return TableMetadata.from_json(_json_of(self._java, self._transaction.currentMetadata()), str(self.name))
+
+    def widen(self, schema: Schema) -> None:
+        """Add the columns that are missing, and give others the types that hold more."""
+        try:
+            update = self._transaction.updateSchema()
+            update.unionByNameWith(_java_schema(self._java, schema))
+            update.commit()
+        except Exception as error:
+            raise SchemaError(
+                f"Table {self.name} cannot have the columns of the records: {root_cause(error)}. Iceberg only adds "
+                "columns, and widens int to long, float to double, and decimals to more digits. Make the records "
+                "alike, for example with the transformation Cast, or alter the table."
+            ) from error
+        self.set_properties({SCHEMA_PROPERTY: _declaration(schema)})
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties of the table."""
+        update = self._transaction.updateProperties()
+        for key, value in properties.items():
+            update.set(key, value)
+        update.commit()
+
+    def write(self, frame: DataFrame, options: Mapping[str, str]) -> list[Any]:
+        """Have Spark write rows into files of the table, which belong to it once they are appended."""
+        table, group = self._transaction.table(), f"sluice-{uuid.uuid4().hex}"
+        cache = self._java.org.apache.iceberg.spark.SparkTableCache.get()
+        coordinator = self._java.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        # Iceberg asks for the session of the thread, and jobs run in threads of their own.
+        self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
+        cache.add(group, table)
+        try:
+            # Files are staged for whoever rewrites a table; here it is appended to.
+            frame.write.format("iceberg").options(**options).mode("append").save(group)
+            return list(coordinator.fetchNewFiles(table, group))
+        finally:
+            cache.remove(group)
+            coordinator.clearRewrite(table, group)
+
+    def discard(self, files: Sequence[Any]) -> None:
+        """Delete files that were written in vain; what cannot be deleted is left to the table's maintenance."""
+        places = [str(file.location()) for file in files]
+        self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
+
+    def append(self, files: Sequence[Any], branch: str, summary: Mapping[str, str]) -> None:
+        """Add a snapshot with these files, and with this in its summary, to a branch."""
+        update = self._transaction.newAppend()
+        for file in files:
+            update.appendFile(file)
+        for key, value in summary.items():
+            update.set(key, value)
+        update.toBranch(branch).commit()
+
+    def commit(self) -> None:
+        """Make the change the table's newest version, in one step.
+
+        Raises :class:`~connectors.spark.iceberg.swap.ConflictError`, and has changed nothing, if the table has a newer
+        version than the one this began with.
+        """
+        transaction = self._transaction
+        base = None if self.is_new else transaction.startMetadata()
+        swap(self._java, transaction.underlyingOps(), base, transaction.currentMetadata())
+
+
+def _java_schema(java: Any, schema: Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - pyspark takes half a second to import
+
+    columns = from_arrow_schema(table_type(schema).columns)
+    struct = java.org.apache.spark.sql.types.DataType.fromJson(columns.json())
+    return java.org.apache.iceberg.spark.SparkSchemaUtil.convert(struct)
+
+
+def _declaration(schema: Schema) -> str:
+    return json.dumps(schema_to_json(schema), separators=(",", ":"))
+
+
+def _json_of(java: Any, metadata: Any) -> str:
+    return str(java.org.apache.iceberg.TableMetadataParser.toJson(metadata))
+
+
+def _is(error: Exception, *names: str) -> bool:
+    """Whether an error is one of these of Java's."""
+    thrown: Any = getattr(error, "java_exception", None)
+    return thrown is not None and str(thrown.getClass().getSimpleName()) in names

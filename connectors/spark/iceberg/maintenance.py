@@ -1,0 +1,52 @@
+"""The upkeep of an Iceberg table: small files become large ones, what nobody needs any more is removed.
+
+Each step is a commit of Iceberg's own, which changes no row; readers and loads go on. The offsets of the connector
+stay: a snapshot of a compaction has none, so those of the one before count, and when that has expired, the copy in the
+properties. A kill between two steps leaves the later ones to the next compaction.
+
+Snapshots are kept for ``history.expire.max-snapshot-age-ms`` (a table property, 5 days by default). Files that no
+snapshot names, such as those of loads that were killed, are removed once they are 3 days old: by then no load that is
+under way can have written them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connect.compaction import CompactedTable
+from connectors.spark.iceberg.catalog import IcebergTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["maintain"]
+
+
+def maintain(spark: SparkSession, table: IcebergTable, file_size: int | None) -> CompactedTable | None:
+    """Compact a table and clean up behind it; the answer says what was merged, if anything was."""
+    session: Any = spark._jsparkSession
+    java: Any = spark._jvm
+    java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
+    actions = java.org.apache.iceberg.spark.actions.SparkActions.get(session)
+    opened = table.java_table
+    before = _size(opened)
+    rewriting = actions.rewriteDataFiles(opened)
+    if file_size is not None:
+        rewriting = rewriting.option("target-file-size-bytes", str(file_size))
+    merged = int(rewriting.execute().rewrittenDataFilesCount())
+    opened.refresh()
+    after = _size(opened)
+    if opened.currentSnapshot() is not None:
+        actions.rewriteManifests(opened).execute()
+        actions.expireSnapshots(opened).execute()
+        actions.deleteOrphanFiles(opened).execute()
+    if not merged:
+        return None
+    return CompactedTable(str(table.name), before[0], after[0], before[1], after[1])
+
+
+def _size(table: Any) -> tuple[int, int]:
+    """How many files a table has, and how many bytes these have."""
+    snapshot = table.currentSnapshot()
+    summary = {} if snapshot is None else snapshot.summary()
+    return int(summary.get("total-data-files") or 0), int(summary.get("total-files-size") or 0)

@@ -1,0 +1,121 @@
+"""The metadata of an Iceberg table as its specification has it in JSON, and what a connector keeps in it.
+
+=================================  =========================================================================
+``sluice.offsets.<connector>``     in the summary of each snapshot that the connector commits, and, as a copy
+                                   from the same commit, in the properties of the table
+``sluice.claim.<connector>``       in the properties: the driver that the table belongs to
+``sluice.schema``                  in the properties: the columns as Connect's types, which say more than Iceberg's
+=================================  =========================================================================
+
+**Which offsets count.** Those of the newest snapshot of the branch that has any: offsets and rows are one there, also
+after a rollback, after which the records are loaded again that it has taken away. Other writers commit snapshots
+without offsets, and expiry removes old snapshots; when every snapshot with offsets has expired, the copy in the
+properties counts. If that is of a snapshot that was taken back, nobody knows the offsets any more, which is an error. A
+table that was replaced (``CREATE OR REPLACE TABLE``) begins a history of its own, without offsets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect.data import Schema
+from connect.errors import ConnectError
+from connectors.spark.iceberg.progress import Progress, parse_progress
+from connectors.spark.schema_json import schema_from_json
+
+__all__ = ["SCHEMA_PROPERTY", "TableMetadata", "claim_property", "offsets_property"]
+
+SCHEMA_PROPERTY = "sluice.schema"
+
+
+def offsets_property(connector: str) -> str:
+    """The key of a connector's offsets."""
+    return f"sluice.offsets.{connector}"
+
+
+def claim_property(connector: str) -> str:
+    """The key that says which driver of a connector a table belongs to."""
+    return f"sluice.claim.{connector}"
+
+
+@dataclass(frozen=True)
+class TableMetadata:
+    """One version of a table's metadata."""
+
+    document: Mapping[str, Any]
+    name: str
+
+    @classmethod
+    def from_json(cls, text: str, name: str) -> TableMetadata:
+        """Read Iceberg's own JSON of the table ``name``."""
+        return cls(json.loads(text), name)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the table."""
+        found: Mapping[str, str] = self.document.get("properties", {})
+        return found
+
+    @property
+    def layout(self) -> tuple[str, int, int]:
+        """What files of the table are written for: which table it is, its schema and its partitions."""
+        document = self.document
+        return document["table-uuid"], document["current-schema-id"], document["default-spec-id"]
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The current schema, as Iceberg has it in JSON."""
+        number = self.document["current-schema-id"]
+        found: Mapping[str, Any] = next(item for item in self.document["schemas"] if item["schema-id"] == number)
+        return found
+
+    @property
+    def declared(self) -> Schema | None:
+        """The columns as the connector that made them has declared them."""
+        text = self.properties.get(SCHEMA_PROPERTY)
+        return None if text is None else schema_from_json(json.loads(text))
+
+    def progress(self, connector: str, branch: str) -> Progress:
+        """How far the connector has loaded this branch of the table."""
+        key = offsets_property(connector)
+        for summary in self._summaries(branch):
+            if summary is None:
+                return self._copied(key)
+            if key in summary:
+                return parse_progress(summary[key], self.name)
+        return Progress()
+
+    def _copied(self, key: str) -> Progress:
+        """The copy in the properties, unless it is of a snapshot that has been taken back."""
+        text = self.properties.get(key)
+        if text is None:
+            return Progress()
+        # On the branch there is none with offsets, so that this one is no longer on it.
+        if any(item.get("summary", {}).get(key) == text for item in self.document.get("snapshots", ())):
+            raise ConnectError(
+                f"Table {self.name} was rolled back to a snapshot of which nobody knows the offsets any more, because "
+                f"older snapshots have expired. Remove its property {key}, and set the connector's offsets to where "
+                "it is to go on."
+            )
+        return parse_progress(text, self.name)
+
+    def _summaries(self, branch: str) -> Iterator[Mapping[str, str] | None]:
+        """The summaries of the branch's snapshots, the newest first; in the end ``None`` if older ones have expired."""
+        snapshots = {item["snapshot-id"]: item for item in self.document.get("snapshots", ())}
+        number = self._head(branch)
+        while number is not None:
+            snapshot = snapshots.get(number)
+            if snapshot is None:
+                yield None
+                return
+            yield snapshot.get("summary", {})
+            number = snapshot.get("parent-snapshot-id")
+
+    def _head(self, branch: str) -> int | None:
+        """The newest snapshot of a branch, or the one that it would begin at."""
+        reference = self.document.get("refs", {}).get(branch)
+        number = self.document.get("current-snapshot-id") if reference is None else reference["snapshot-id"]
+        return None if number == -1 else number

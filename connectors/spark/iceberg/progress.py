@@ -1,0 +1,167 @@
+"""How far tables are loaded: the offsets that each table keeps, and what they say together.
+
+Every commit of a connector carries, as text in the table, the next offset of each topic partition whose records go
+there. A topic may go to several tables, which are committed one after the other. Then each commit of the load says so
+(:class:`Pending`): a reader of the first table learns that the load is done only when the others have it too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConnectError
+
+__all__ = ["Pending", "Progress", "Step", "TopicProgress", "next_offsets", "next_step", "parse_progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A load of one topic partition into several tables: where it began, and the tables that get a commit of it."""
+
+    first: int
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicProgress:
+    """How far one topic is loaded into one table."""
+
+    topic_id: str | None = None
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    pending: Mapping[int, Pending] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the topics of one connector are loaded into one table."""
+
+    topics: Mapping[str, TopicProgress] = field(default_factory=dict)
+
+    def offset(self, tp: TopicPartition) -> int | None:
+        """The next offset of a partition, if the table was ever given one."""
+        topic = self.topics.get(tp.topic)
+        return None if topic is None else topic.offsets.get(tp.partition)
+
+    def pending(self, tp: TopicPartition) -> Pending | None:
+        """The last load of a partition, if it went to several tables and may not be complete."""
+        topic = self.topics.get(tp.topic)
+        return None if topic is None else topic.pending.get(tp.partition)
+
+    def advanced(self, ranges: Iterable[OffsetRange], tables: Sequence[str] = ()) -> Progress:
+        """The progress after a load of these ranges, which has a commit in each of ``tables``."""
+        topics = dict(self.topics)
+        for item in ranges:
+            before = topics.get(item.topic, TopicProgress())
+            pending = {number: load for number, load in before.pending.items() if number != item.partition}
+            if len(tables) > 1:
+                pending[item.partition] = Pending(item.first, tuple(sorted(tables)))
+            topics[item.topic] = TopicProgress(
+                item.topic_id or before.topic_id, {**before.offsets, item.partition: item.end}, pending
+            )
+        return Progress(topics)
+
+    def without_pending(self, complete: Mapping[TopicPartition, int]) -> Progress:
+        """The progress without the loads that are complete, because all tables are at these offsets."""
+        topics = {}
+        for name, topic in self.topics.items():
+            left = {
+                number: load
+                for number, load in topic.pending.items()
+                if complete.get(TopicPartition(name, number), -1) < topic.offsets[number]
+            }
+            topics[name] = replace(topic, pending=left)
+        return Progress(topics)
+
+    def to_text(self) -> str:
+        """Compact JSON: of each topic its id, the next offsets in the order of the partitions, and pending loads."""
+        return json.dumps({name: _written(topic) for name, topic in self.topics.items()}, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a load whose records some tables have already: ``done`` are those, ``rest`` is left for later steps."""
+
+    ranges: tuple[OffsetRange, ...]
+    done: frozenset[str]
+    rest: tuple[OffsetRange, ...]
+
+
+def parse_progress(text: str, where: str) -> Progress:
+    """Read what :meth:`Progress.to_text` wrote; ``where`` is the table, for the error."""
+    try:
+        document: Mapping[str, Any] = json.loads(text)
+        return Progress({name: _read(topic) for name, topic in document.items()})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConnectError(
+            f"The offsets that table {where} keeps for this connector cannot be read ({error}): somebody has changed "
+            "them. Restore the property or the snapshot, or give the connector another name and an empty table."
+        ) from error
+
+
+def next_offsets(tables: Mapping[str, Progress]) -> dict[TopicPartition, int]:
+    """From where to go on with each partition, so that every table has the records before."""
+    found: dict[TopicPartition, int] = {}
+    for tp in _partitions(tables.values()):
+        furthest = max(tables.values(), key=lambda table: _at(table, tp))
+        offset, load = _at(furthest, tp), furthest.pending(tp)
+        if load is not None:
+            there = min(_at(tables.get(name, Progress()), tp) for name in load.tables)
+            offset = min(offset, max(load.first, there))
+        found[tp] = offset
+    return found
+
+
+def next_step(ranges: Sequence[OffsetRange], tables: Mapping[str, Progress]) -> Step:
+    """The first part of the ranges whose records are in the same tables already.
+
+    What some tables have comes first, so that a load which was cut off is complete before another one begins.
+    """
+    parts = [_first_part(item, tables) for item in ranges]
+    done = max((tables_done for _, tables_done in parts), key=lambda names: (len(names), sorted(names)))
+    chosen: list[OffsetRange] = []
+    rest: list[OffsetRange] = []
+    for item, (part, tables_done) in zip(ranges, parts, strict=True):
+        if tables_done != done:
+            rest.append(item)
+            continue
+        chosen.append(part)
+        if part.end < item.end:
+            rest.append(replace(item, first=part.end))
+    return Step(tuple(chosen), done, tuple(rest))
+
+
+def _first_part(item: OffsetRange, tables: Mapping[str, Progress]) -> tuple[OffsetRange, frozenset[str]]:
+    ahead = {name: at for name, table in tables.items() if (at := _at(table, item.topic_partition)) > item.first}
+    return replace(item, end=min([item.end, *ahead.values()])), frozenset(ahead)
+
+
+def _partitions(tables: Iterable[Progress]) -> Iterator[TopicPartition]:
+    for table in tables:
+        for name, topic in table.topics.items():
+            for number in topic.offsets:
+                yield TopicPartition(name, number)
+
+
+def _at(table: Progress, tp: TopicPartition) -> int:
+    offset = table.offset(tp)
+    return -1 if offset is None else offset
+
+
+def _written(topic: TopicProgress) -> dict[str, Any]:
+    written: dict[str, Any] = {} if topic.topic_id is None else {"id": topic.topic_id}
+    last = max(topic.offsets, default=-1)
+    written["next"] = [topic.offsets.get(number) for number in range(last + 1)]
+    if topic.pending:
+        written["load"] = {str(number): [load.first, *load.tables] for number, load in sorted(topic.pending.items())}
+    return written
+
+
+def _read(topic: Mapping[str, Any]) -> TopicProgress:
+    offsets = {number: int(offset) for number, offset in enumerate(topic["next"]) if offset is not None}
+    loads = {int(number): Pending(int(load[0]), tuple(load[1:])) for number, load in topic.get("load", {}).items()}
+    return TopicProgress(topic.get("id"), offsets, loads)

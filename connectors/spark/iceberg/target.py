@@ -1,0 +1,392 @@
+"""Tables of Apache Iceberg: the offsets are committed with the rows, in one version of the table (I3).
+
+A load writes its files first, against a version of the table that is nowhere yet. Then one commit makes the new
+version: columns, files, the snapshot with the offsets in its summary, and their copy in the properties. No reader sees
+any of it before, and a commit is for exactly the version of the table that was looked at before it.
+
+======================  ======================================  ============================================
+killed                  in the table                            the next start
+======================  ======================================  ============================================
+while files are         nothing; files that nothing names       loads the records again; the files are
+written                                                         removed by the table's maintenance
+before the commit       the same                                the same
+in the commit           the old version or the new one          reads the offsets: they say which
+after it, before the    the new version; a reader that trusts   goes on from its offsets, and brings the
+version hint (local)    the hint still sees the old one         hint up to date
+between two tables of   the load in the first table, which      loads what the others lack, and writes it
+a load                  names the others                        only there
+before Kafka's offsets  the table is ahead of the offsets of    goes on from the table's offsets
+are committed           the group
+======================  ======================================  ============================================
+
+**Fencing.** A driver that starts writes its claim into the properties of each table that has offsets of the connector.
+Before every commit a driver looks at the very version that it is going to replace: another claim than its own, and it
+has lost (:class:`FencedError`); other offsets than those it knows, and it reads them again before it goes on. A
+catalog that replaces claims without comparing them (REST does) still compares the head of the branch: of two drivers
+with the same records only one commits.
+
+**Other writers.** Compaction, deletes, appends and expiry by others are commits like any other. If one comes first, the
+load is committed on top of it with the files that are written already; if it has changed columns or partitions, the
+load is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from connect.bulk import OffsetRange
+from connect.compaction import CompactedTable
+from connect.crash import crash_point
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.failure import root_cause
+from connectors.spark.iceberg.catalog import Change, IcebergCatalog, IcebergTable, TableName
+from connectors.spark.iceberg.layout import partitions_of, write_options
+from connectors.spark.iceberg.maintenance import maintain
+from connectors.spark.iceberg.metadata import TableMetadata, claim_property, offsets_property
+from connectors.spark.iceberg.naming import Naming
+from connectors.spark.iceberg.progress import Progress, Step, next_offsets, next_step
+from connectors.spark.iceberg.staging import Staged, Staging
+from connectors.spark.iceberg.swap import ConflictError
+from connectors.spark.iceberg.types import columns_of
+from connectors.spark.ledger.ledger import FencedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.spark.loader import Loader
+
+__all__ = ["IcebergTarget"]
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 10
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A table as this driver knows it."""
+
+    progress: Progress
+    columns: Schema
+
+
+class IcebergTarget:
+    """Iceberg tables in one catalog; a :class:`~connectors.spark.target.Target`."""
+
+    def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
+        self._config = config
+        self._connector = connector
+        self._spark = spark
+        self._naming = Naming.of(config)
+        self._catalog: IcebergCatalog | None = None
+        self._epoch = 0
+        self._claim = ""
+        self._tables: dict[TableName, _Known] = {}
+        self._untold: dict[TopicPartition, int] = {}
+        self._doubtful = False
+
+    # -- the target ------------------------------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, int]:
+        """Those that the tables say together; of partitions that no table has offsets of, where this driver is."""
+        return self._untold | next_offsets(self._progress())
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """Those that any table has."""
+        topics = [item for known in self._tables.values() for item in known.progress.topics.items()]
+        return {name: topic.topic_id for name, topic in topics if topic.topic_id is not None}
+
+    @property
+    def catalog(self) -> IcebergCatalog:
+        """The catalog, once the target is open."""
+        assert self._catalog is not None
+        return self._catalog
+
+    def open(self) -> None:
+        """Claim the tables that have offsets of the connector."""
+        self._catalog = IcebergCatalog(self._spark(), self._config)
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                found = [table for table in threads.map(self._catalog.table, self._names()) if table is not None]
+                claims = [table.metadata.properties.get(claim_property(self._connector)) for table in found]
+                self._epoch = 1 + max(map(_epoch, claims), default=0)
+                self._claim = f"{self._epoch}-{uuid.uuid4().hex}"
+                ours = [table for table in found if self._progress_of(table.metadata).topics]
+                list(threads.map(self._take_over, ours))
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise ConnectError(f"The Iceberg tables cannot be opened: {root_cause(error)}") from error
+        crash_point("after-claim")
+
+    def recover(self) -> None:
+        """Look at the tables again, if the last load has ended in an error."""
+        if self._doubtful:
+            known, self._tables = self._tables, {}
+            for name in {*known, *self._names()}:
+                table = self.catalog.table(name)
+                if table is not None:
+                    self._check_claim(table.metadata, is_known=name in known)
+                    self._note(name, table.metadata)
+            self._doubtful = False
+
+    def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
+        """Write the records step by step: those first that a load which was cut off has left some tables without."""
+        self._doubtful = True
+        rest = tuple(ranges)
+        while rest:
+            step = next_step(rest, self._progress())
+            self._load(step, loader)
+            rest = tuple(sorted(step.rest))
+        self._doubtful = False
+
+    def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit a snapshot without files to each table of these topics.
+
+        Of a topic without a table nothing needs to be kept here: Kafka's own offsets count for it.
+        """
+        self._doubtful = True
+        for name, known in list(self._tables.items()):
+            topics = known.progress.topics
+            ranges = [OffsetRange(*tp, offset, offset) for tp, offset in offsets.items() if tp.topic in topics]
+            if ranges:
+                self._commit(name, known.progress.advanced(ranges))
+        self._untold |= offsets
+        self._doubtful = False
+
+    def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
+        """Merge the files of each table on its main branch, and remove what no snapshot needs any more."""
+        wanted = None if tables is None else {self._naming.table(table) for table in tables}
+        for name in sorted(self._tables):
+            if stopping():
+                return
+            table = self.catalog.table(name) if wanted is None or name in wanted else None
+            if table is None:
+                continue
+            self._check_claim(table.metadata, is_known=True)
+            try:
+                done = maintain(self._spark(), table, self._config.target_file_size_bytes)
+            except Exception as error:
+                raise RetriableError(f"Table {name} was not compacted: {root_cause(error)}") from error
+            if done is not None:
+                yield done
+
+    # -- a load ----------------------------------------------------------------------------------------------
+
+    def _load(self, step: Step, loader: Loader) -> None:
+        staging = Staging(self._begin, self._naming.table, step.done)
+        try:
+            routes = self._stage(step, loader, staging)
+        except Exception:
+            # What is left of it does no harm, and is removed by the table's maintenance.
+            with contextlib.suppress(Exception):
+                staging.discard()
+            raise
+        crash_point("after-staging-write")
+        try:
+            self._publish(step, routes, staging)
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise RetriableError(f"An Iceberg table could not be committed: {root_cause(error)}") from error
+
+    def _stage(self, step: Step, loader: Loader, staging: Staging) -> dict[str, set[TableName]]:
+        """Write the files of a step; the answer is the tables that rows of each topic go to."""
+        crash_point("before-staging-write")
+        routes: dict[str, set[TableName]] = {}
+        for topic, group in groupby(step.ranges, key=lambda item: item.topic):
+            staging.begin(topic)
+            loaded = loader.load(list(group), _Columns(self._columns_of, staging), staging)
+            routes[topic] = staging.keep(loaded)
+        return routes
+
+    def _publish(self, step: Step, routes: Mapping[str, Collection[TableName]], staging: Staging) -> None:
+        complete = next_offsets(self._progress())
+        loads: dict[TableName, list[tuple[list[OffsetRange], list[str]]]] = {}
+        for topic, with_rows in routes.items():
+            ranges = [item for item in step.ranges if item.topic == topic]
+            tables = self._tables_of(ranges, with_rows, step.done)
+            if not tables:
+                self._untold |= {item.topic_partition: item.end for item in ranges}
+            for name in tables:
+                if str(name) not in step.done:
+                    loads.setdefault(name, []).append((ranges, [str(each) for each in tables]))
+        for number, (name, parts) in enumerate(sorted(loads.items())):
+            if number:
+                crash_point("between-tables")
+            known = self._tables.get(name)
+            progress = Progress() if known is None else known.progress.without_pending(complete)
+            for ranges, tables_of_load in parts:
+                progress = progress.advanced(ranges, tables_of_load)
+            self._commit(name, progress, staging.of(name))
+
+    def _tables_of(
+        self, ranges: Sequence[OffsetRange], with_rows: Iterable[TableName], done: Collection[str]
+    ) -> list[TableName]:
+        """The tables that get a commit of a load of one topic, with those that have it already."""
+        names = {str(name): name for name in self._tables}
+        tables = set(with_rows)
+        for item in ranges:
+            for known in self._tables.values():
+                load = known.progress.pending(item.topic_partition)
+                if done and load is not None:
+                    tables |= {names.get(name) or self._naming.parsed(name) for name in load.tables}
+        if not tables:
+            # No row of it was written: any table that has the topic can say how far it is.
+            topic = ranges[0].topic
+            tables = set(sorted(name for name, known in self._tables.items() if topic in known.progress.topics)[:1])
+        return sorted(tables)
+
+    # -- one table -------------------------------------------------------------------------------------------
+
+    def _begin(self, name: TableName, schema: Schema) -> Staged:
+        """Begin the change that the files of a load are written for."""
+        known = self._tables.get(name)
+        if known is None:
+            return self._begin_new(name, schema)
+        table = self.catalog.table(name)
+        if table is None:
+            raise RetriableError(f"Table {name} is gone. The tables are looked at again.")
+        if _columns(table.metadata) != known.columns:
+            raise RetriableError(f"Somebody has altered table {name}. It is looked at again.")
+        may_grow = self._config.iceberg_tables_evolve_schema_enabled
+        return Staged(table.change(), known.columns, write_options(self._config), may_grow=may_grow)
+
+    def _begin_new(self, name: TableName, schema: Schema) -> Staged:
+        config = self._config
+        if not config.iceberg_tables_auto_create_enabled:
+            raise ConnectError(
+                f"There is no table {name}, and iceberg.tables.auto-create-enabled is false: make the table."
+            )
+        partitions = config.iceberg_partitions(str(name), partitions_of(config))
+        change = self.catalog.new_table(name, schema, partitions, config.iceberg_table_properties())
+        return Staged(change, schema, write_options(self._config))
+
+    def _commit(self, name: TableName, progress: Progress, staged: Staged | None = None) -> None:
+        """Commit the files of a table with the progress that they make."""
+        for _ in range(_ATTEMPTS):
+            change = self._prepared(name, staged)
+            offsets = {offsets_property(self._connector): progress.to_text()}
+            change.append([] if staged is None else staged.files, self._branch(name), offsets)
+            claim = {claim_property(self._connector): self._claim}
+            claimed = change.base_properties.get(claim_property(self._connector)) == self._claim
+            change.set_properties(offsets if claimed else offsets | claim)
+            crash_point("before-commit")
+            try:
+                change.commit()
+            except ConflictError as error:
+                if change.is_new:
+                    raise RetriableError(f"Somebody else has just made table {name}. It is looked at again.") from error
+                logger.info("Somebody else has just committed to table %s; committing on top of it.", name)
+                continue
+            crash_point("after-commit")
+            self._note(name, change.metadata)
+            return
+        raise RetriableError(f"Others kept committing to table {name} in between. The load is made again.")
+
+    def _prepared(self, name: TableName, staged: Staged | None) -> Change:
+        """A change of the newest version of a table, which was checked."""
+        if staged is not None and staged.change.is_new:
+            return staged.change
+        table = self.catalog.table(name)
+        if table is None:
+            raise RetriableError(f"Table {name} is gone. The tables are looked at again.")
+        change = table.change()
+        self._check_claim(change.base, is_known=True)
+        if self._progress_of(change.base) != self._tables[name].progress:
+            raise RetriableError(f"The offsets of table {name} have moved. They are read again.")
+        if staged is not None:
+            staged.repeat_on(change)
+        return change
+
+    def _take_over(self, table: IcebergTable) -> None:
+        """Claim a table, whoever has it."""
+        for _ in range(_ATTEMPTS):
+            change = table.change()
+            change.set_properties({claim_property(self._connector): self._claim})
+            try:
+                change.commit()
+            except ConflictError:
+                continue
+            self._note(table.name, change.metadata)
+            return
+        raise RetriableError(f"Others kept committing to table {table.name} in between, so that it was not claimed.")
+
+    def _check_claim(self, metadata: TableMetadata, *, is_known: bool) -> None:
+        claim = metadata.properties.get(claim_property(self._connector))
+        if claim not in (None, self._claim) and (is_known or _epoch(claim) >= self._epoch):
+            raise FencedError(
+                f"Another driver of connector {self._connector} has taken over table {metadata.name}: this one stops, "
+                "and has committed nothing since. If both are meant to run, give one of them another name."
+            )
+
+    def _note(self, name: TableName, metadata: TableMetadata) -> None:
+        self._tables[name] = _Known(self._progress_of(metadata), _columns(metadata))
+
+    def _columns_of(self, name: TableName) -> Schema | None:
+        """The columns of a table, also of one that this driver has not written into."""
+        if name not in self._tables:
+            table = self.catalog.table(name)
+            if table is None:
+                return None
+            self._check_claim(table.metadata, is_known=False)
+            self._note(name, table.metadata)
+        return self._tables[name].columns
+
+    def _progress(self) -> dict[str, Progress]:
+        return {str(name): known.progress for name, known in self._tables.items()}
+
+    def _progress_of(self, metadata: TableMetadata) -> Progress:
+        return metadata.progress(self._connector, self._branch(metadata.name))
+
+    def _branch(self, name: object) -> str:
+        return self._config.iceberg_branch(str(name))
+
+    def _names(self) -> list[TableName]:
+        """The tables that may have offsets of the connector."""
+        if self._naming.known is not None:
+            return list(self._naming.known)
+        return [TableName(self._naming.namespace, name) for name in self.catalog.names(self._naming.namespace)]
+
+
+class _Columns(Mapping[str, Schema]):
+    """The columns of the tables by the names that the loader has for them, with those of the load that is under way."""
+
+    def __init__(self, found: Callable[[TableName], Schema | None], staging: Staging) -> None:
+        self._found = found
+        self._staging = staging
+
+    def __getitem__(self, table: str) -> Schema:
+        name = self._staging.naming(table)
+        staged = self._staging.of(name)
+        columns = self._found(name) if staged is None else staged.columns
+        if columns is None:
+            raise KeyError(table)
+        return columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _columns(metadata: TableMetadata) -> Schema:
+    return columns_of(metadata.schema, metadata.declared)
+
+
+def _epoch(claim: str | None) -> int:
+    number = "" if claim is None else claim.partition("-")[0]
+    return int(number) if number.isdecimal() else 0

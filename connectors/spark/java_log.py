@@ -1,0 +1,79 @@
+"""What Spark's Java process writes, as lines of this process's log, with the levels that it gives them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Final
+
+__all__ = ["JavaLog", "java_output"]
+
+logger = logging.getLogger("spark")
+_LINE: Final = re.compile(r"\|(FATAL|ERROR|WARN|INFO|DEBUG|TRACE)\| (.*)", re.DOTALL)
+_LEVELS: Final = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
+_LONGEST: Final = 8 * 1024
+_MOST: Final = 200
+_PERIOD: Final = 60.0
+
+
+class JavaLog:
+    """Logs lines, at most 200 different ones a minute: what is left out is counted.
+
+    A line of Spark's own log begins with its level, as ``log4j2.properties`` says; what else the process prints is
+    logged as information.
+    """
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._lines: set[str] = set()
+        self._left_out = 0
+
+    def read(self, stream: IO[bytes]) -> None:
+        """Log what comes until the end."""
+        with stream:
+            while data := stream.readline(_LONGEST):
+                self.line(data.decode("utf-8", "backslashreplace").rstrip("\r\n"))
+        self._tell_left_out()
+
+    def line(self, text: str) -> None:
+        """Log one line."""
+        if not text.strip():
+            return
+        if time.monotonic() - self._began >= _PERIOD:
+            self._tell_left_out()
+            self._began, self._lines = time.monotonic(), set()
+        if text in self._lines or len(self._lines) >= _MOST:
+            self._left_out += 1
+            return
+        self._lines.add(text)
+        if (match := _LINE.fullmatch(text)) is None:
+            logger.info("%s", text)
+        else:
+            # Line ends are written as \r and \n, so that an entry is one line.
+            entry = match[2].replace("\\r", "").replace("\\n", "\n").rstrip()
+            logger.log(_LEVELS.get(match[1], logging.INFO), "%s", entry)
+
+    def _tell_left_out(self) -> None:
+        if self._left_out:
+            logger.warning(
+                "%d more lines of Spark were left out, which were there already or too many for a minute.",
+                self._left_out,
+            )
+            self._left_out = 0
+
+
+@contextmanager
+def java_output() -> Iterator[int]:
+    """A descriptor for a process to write to, whose lines are logged until the last one has closed it."""
+    reading, writing = os.pipe()
+    stream = os.fdopen(reading, "rb")
+    threading.Thread(target=JavaLog().read, args=(stream,), name="spark-log", daemon=True).start()
+    try:
+        yield writing
+    finally:
+        os.close(writing)

@@ -1,0 +1,103 @@
+"""Which files of a table to merge, and what the merged ones are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["DataFile", "MergeGroup", "data_file", "merge_groups"]
+
+_NAME: Final = re.compile(
+    r"(?P<topic>[^+/]+)\+(?P<low>\d+)(?:-(?P<high>\d+))?(?:\+(?P<first>\d+)\+(?P<last>\d+))?"
+    r"(?:\+(?:load|compacted)-\d+)?(?:\+\d+)?\.(?P<extension>[^+/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file that a load or a compaction has named, with its path in the table.
+
+    ``offsets`` are the first and last one if it holds records of one partition of the topic.
+    """
+
+    path: str
+    size: int
+    topic: str
+    partitions: tuple[int, int]
+    offsets: tuple[int, int] | None
+    extension: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of the table that it is in."""
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """Files of one folder, of one topic, that are to become one."""
+
+    files: Sequence[DataFile]
+
+    @property
+    def folder(self) -> str:
+        """The folder they are in, and the merged one will be."""
+        return self.files[0].folder
+
+    @property
+    def size(self) -> int:
+        """Their bytes."""
+        return sum(file.size for file in self.files)
+
+    def merged_path(self, digits: int, number: int, counter: int, extension: str) -> str:
+        """The path of the merged file, of the compaction with this number in the ledger."""
+        low = min(file.partitions[0] for file in self.files)
+        high = max(file.partitions[1] for file in self.files)
+        origin = f"{low}" if low == high else f"{low}-{high}"
+        offsets = [file.offsets for file in self.files if file.offsets is not None]
+        if low == high and len(offsets) == len(self.files):
+            origin += f"+{min(first for first, _ in offsets):0{digits}}+{max(last for _, last in offsets):0{digits}}"
+        again = f"+{counter}" if counter else ""
+        name = f"{self.files[0].topic}+{origin}+compacted-{number:0{digits}}{again}.{extension}"
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def data_file(path: str, size: int) -> DataFile | None:
+    """The file of that path in its table, ``None`` if Sluice has not named it."""
+    match = _NAME.fullmatch(path.rpartition("/")[2])
+    if match is None:
+        return None
+    low = int(match["low"])
+    high = low if match["high"] is None else int(match["high"])
+    offsets = None if match["first"] is None else (int(match["first"]), int(match["last"]))
+    return DataFile(path, size, match["topic"], (low, high), offsets, match["extension"])
+
+
+def merge_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]:
+    """The groups of small files that are to become one file each, of about ``target`` bytes.
+
+    A file of half the target is left alone, so that a file is written again only until it has that size.
+    """
+    places: dict[tuple[str, str], list[DataFile]] = {}
+    for file in files:
+        if file.size < target / 2:
+            places.setdefault((file.folder, file.topic), []).append(file)
+    for _, small in sorted(places.items()):
+        yield from _groups_of(
+            sorted(small, key=lambda file: (file.partitions, file.offsets or (0, 0), file.path)), target
+        )
+
+
+def _groups_of(small: Sequence[DataFile], target: int) -> Iterator[MergeGroup]:
+    group: list[DataFile] = []
+    size = 0
+    for file in small:
+        group.append(file)
+        size += file.size
+        if size >= target:
+            yield MergeGroup(tuple(group))
+            group, size = [], 0
+    if len(group) > 1:
+        yield MergeGroup(tuple(group))

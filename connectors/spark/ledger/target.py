@@ -1,0 +1,219 @@
+"""Tables that are folders of files: Spark stages the files of a load, the ledger publishes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from connect.bulk import OffsetRange
+from connect.compaction import CompactedTable
+from connect.crash import crash_point
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.report import Report
+from connectors.spark.formats import make_format
+from connectors.spark.ledger.ledger import Ledger
+from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.staging import FileNames, gathered_moves, result_moves, staged_moves
+from connectors.spark.options.layout import DEFAULT_FILE_SIZE
+from connectors.spark.partitioner import make_partitioner, make_result_partitioner
+from connectors.spark.peeking import Peeked
+from connectors.spark.reader import kafka_partitions
+from connectors.spark.stores.opening import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from connectors.spark.hive.registration import HiveRegistration
+    from connectors.spark.loader import Loaded, Loader
+
+__all__ = ["FilesTarget"]
+
+
+class FilesTarget:
+    """Folders of files with a ledger beside them; a :class:`~connectors.spark.target.Target`."""
+
+    def __init__(self, config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> None:
+        self._config = config
+        self._files = open_store(config, spark)
+        self._ledger = Ledger(self._files, connector)
+        self._partitioner = make_result_partitioner(config) if config.has_query else make_partitioner(config)
+        self._format = make_format(config)
+        self._names = FileNames(config.topics_dir, self._partitioner, config.filename_offset_zero_pad_width)
+        self._spark = spark
+        self._hive = self._registration(connector) if config.hive_integration else None
+        self._row_bytes: dict[str, float] = {}
+        """How large a row of each table was in the last load, which tells how many rows fill a file."""
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, int]:
+        """Those of the last manifest."""
+        return self._ledger.offsets
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """Those of the last manifest."""
+        return self._ledger.topics
+
+    def peek(self) -> Peeked:
+        """The tables by the last manifest, which stays the last."""
+        self._ledger.peek()
+        place = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
+        return Peeked(self._ledger.tables, self._ledger.records, self._ledger.offsets, self._partitioner, place)
+
+    def open(self) -> None:
+        """Take the ledger over from its former owner."""
+        self._ledger.open()
+        if self._hive is not None and self._ledger.tables:
+            tables = self._ledger.tables
+            folders = {name: map(_folder_of, self._files.files(self._place(name))) for name in tables}
+            self._hive.register(self._spark(), tables, folders)
+
+    def recover(self) -> None:
+        """Roll the last manifest forward and delete what was staged in vain."""
+        self._ledger.recover()
+
+    def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
+        """Stage the records, commit them in the ledger, and give their files the final names."""
+        staging = self._ledger.new_staging()
+        crash_point("before-staging-write")
+        try:
+            moves, tables, records = self._stage(ranges, loader, staging)
+        except Exception:
+            # Whoever takes over clears the staging of this driver away, which would show as an odd error.
+            self._ledger.check_fence()
+            raise
+        crash_point("after-staging-write")
+        loader.progress.stage("committing")
+        ends = {item.topic_partition: item.end for item in ranges}
+        topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
+        self._ledger.commit(staging, moves, ends, tables, {**self._ledger.topics, **topics}, records)
+        if self._hive is not None:
+            self._hive.register(self._spark(), tables, self._folders(moves, tables))
+
+    def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit a manifest that has these offsets and no files."""
+        self._ledger.commit(self._ledger.new_staging(), (), offsets, {})
+
+    def compact(self, tables: Collection[str] | None, stopping: Callable[[], bool]) -> Iterator[CompactedTable]:
+        """Merge the small files of each folder, a table after the other."""
+        from connectors.spark.ledger.compaction import FilesCompaction  # noqa: PLC0415 - it brings pyspark
+
+        if self._files.names_when_staging:
+            raise ConnectError(
+                f"Tables in {self._files.url} cannot be compacted: the names of files in S3 do not say which records "
+                "are in them. Take larger loads (flush.size, rotate.interval.ms), or table.format=delta."
+            )
+        self._ledger.recover()
+        compaction = FilesCompaction(self._config, self._files, self._ledger, self._format, self._spark())
+        yield from compaction.run(tables, stopping)
+
+    def _stage(
+        self, ranges: Sequence[OffsetRange], loader: Loader, staging: str
+    ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema]]:
+        moves: list[Move] = []
+        tables: dict[str, Schema] = {}
+        records: dict[str, Schema] = {}
+        for topic, ranges_of_topic in groupby(ranges, key=lambda item: item.topic):
+            output = _StagingFolder(self, f"{staging}/{topic}")
+            known = {**self._ledger.tables, **tables}
+            group = list(ranges_of_topic)
+            placement = self._partitioner.placement()
+            loaded = loader.load(group, known, output, placement, {**self._ledger.records, **records})
+            for table in loaded.reports:
+                staged = self._moves(output.folder(table, loaded.attempt), table, loaded, group)
+                loader.progress.wrote(size=sum(move.size for move in staged), files=len(staged))
+                self._note_size(table, staged)
+                moves += staged
+            tables |= loaded.tables
+            records |= loaded.records
+        return moves, tables, records
+
+    def _note_size(self, table: str, moves: Sequence[Move]) -> None:
+        rows = sum(move.rows or 0 for move in moves)
+        if rows:
+            self._row_bytes[table] = sum(move.size for move in moves if move.rows) / rows
+
+    def _moves(self, folder: str, table: str, loaded: Loaded, ranges: Sequence[OffsetRange]) -> list[Move]:
+        count_rows, number, reports = self._format.count_rows, self._ledger.next_number, loaded.reports[table]
+        if (result := loaded.results.get(table)) is not None:
+            origins = [Report(item.topic, item.partition, item.first, item.end - 1) for item in ranges]
+            return result_moves(self._files, folder, table, result.rows, origins, self._names, count_rows, number)
+        if self._partitioner.gathers:
+            return gathered_moves(self._files, folder, table, reports, self._names, count_rows, number)
+        return staged_moves(self._files, folder, table, reports, self._names, count_rows)
+
+    def write(self, frame: DataFrame, schema: Schema, table: str, folder: str) -> None:
+        """Have Spark write the rows of a table into a folder."""
+        from connectors.spark.folders import FolderWriter  # noqa: PLC0415 - it brings pyspark
+
+        folders_of = FolderWriter(self._format, self._partitioner, self._config.target_file_size_bytes)
+        folders_of.check(schema)
+        if self._hive is not None:
+            self._hive.check(schema)
+        frame, columns = folders_of.arranged(frame, schema, named=self._files.names_when_staging)
+        writer = frame.write.format(self._format.source).options(**self._format.write_options)
+        if (rows := self._rows_of_a_file(table)) is not None:
+            writer = writer.option("maxRecordsPerFile", rows)
+        if columns:
+            writer = writer.partitionBy(*columns)
+        place = self._place(table)
+        folders: dict[int, str] = {}
+        if self._files.names_when_staging and not columns and not self._config.has_query:
+            folders = {n: self._partitioner.folder(p, "") for n, p in kafka_partitions(frame).items()}
+        self._files.begin(folder, place)
+        options = self._files.writer_options(folder, place, folders)
+        writer.options(**options).save(self._files.uri(folder))
+
+    def _place(self, table: str) -> str:
+        return "/".join(filter(None, (self._config.topics_dir, table)))
+
+    def _folders(self, moves: Sequence[Move], tables: Collection[str]) -> dict[str, list[str]]:
+        """The folders of files by table, as paths in it."""
+        found: dict[str, list[str]] = {}
+        for name in tables:
+            start = f"{self._place(name)}/"
+            found[name] = [
+                _folder_of(move.target.removeprefix(start)) for move in moves if move.target.startswith(start)
+            ]
+        return found
+
+    def _registration(self, connector: str) -> HiveRegistration:
+        from connectors.spark.hive.registration import HiveRegistration  # noqa: PLC0415 - only few have Hive
+
+        source, files = self._format.source, self._files
+        return HiveRegistration(
+            self._config, connector, self._partitioner, source, lambda table: files.uri(self._place(table))
+        )
+
+    def _rows_of_a_file(self, table: str) -> int | None:
+        """How many rows have the bytes of a file, if those are limited and the rows' are known."""
+        size = self._config.target_file_size_bytes
+        if size is None and self._partitioner.gathers:
+            size = DEFAULT_FILE_SIZE
+        row = self._row_bytes.get(table)
+        return None if size is None or not row else max(1, int(size / row))
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+class _StagingFolder:
+    """The :class:`~connectors.spark.loader.Output` of a load of one topic: files that nobody sees yet."""
+
+    commits = False
+
+    def __init__(self, target: FilesTarget, folder: str) -> None:
+        self._target = target
+        self._folder = folder
+
+    def folder(self, table: str, attempt: int) -> str:
+        """Where the files of a table are: an attempt that was given up leaves its own behind."""
+        return f"{self._folder}-{attempt}/{table}"
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
+        """Write the rows of a table."""
+        self._target.write(frame, schema, table, self.folder(table, attempt))

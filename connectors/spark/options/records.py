@@ -1,0 +1,116 @@
+"""The options that decide how records become rows: which columns, of which types, under which names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from connect.config import LOW, MEDIUM, Config, non_empty, option
+from connect.errors import ConfigError
+from connectors.spark.schema import BesideColumns, Evolution
+
+__all__ = ["RecordOptions"]
+
+_RECORDS = "Records"
+
+
+class RecordOptions(Config):
+    """The options of rows, under the names of the storage sinks where they have them."""
+
+    value_schema: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="The initial schema of tables, as JSON in the form of JsonConverter's envelopes. Without it, the "
+        "first load derives the schema from its records.",
+    )
+    behavior_on_null_values: Literal["fail", "ignore", "write"] = option(
+        default="fail",
+        importance=LOW,
+        group=_RECORDS,
+        doc="What to do with records without a value: fail (errors.tolerance decides), ignore, or write rows of nulls.",
+    )
+    schema_compatibility: Literal["NONE", "BACKWARD", "FORWARD", "FULL"] = option(
+        default="NONE",
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="How a table changes with its records. NONE, BACKWARD: new fields become columns, and types become wider. "
+        "FULL: new fields become columns, types stay. FORWARD: the table stays as it is; new fields are left out.",
+    )
+    schema_conflict: Literal["fail", "new-column"] = option(
+        default="fail",
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="What becomes of values that their column cannot hold, now or widened: fail (errors.tolerance decides), or "
+        "a new column named after the field and the type, such as price_float64.",
+    )
+    field_name_adjustment_mode: Literal["none", "avro", "hive"] = option(
+        default="none",
+        importance=LOW,
+        group=_RECORDS,
+        doc="How field names become column names: none leaves them; avro makes everything but letters, digits and _ a "
+        "_, and puts one before a leading digit; hive makes them lower case besides. Fields whose names become the "
+        "same are bad records.",
+    )
+    store_kafka_keys: bool = option(
+        default=False,
+        importance=LOW,
+        group=_RECORDS,
+        doc="Whether tables have a column with the records' keys, as key.converter reads them.",
+    )
+    store_kafka_keys_column: str = option(
+        default="key",
+        importance=LOW,
+        validator=non_empty,
+        group=_RECORDS,
+        doc="The name of the column of the keys.",
+    )
+    store_kafka_headers: bool = option(
+        default=False,
+        importance=LOW,
+        group=_RECORDS,
+        doc="Whether tables have a column with the records' headers: a list of structs of key and value, in the order "
+        "and with the bytes that they have on the topic.",
+    )
+    store_kafka_headers_column: str = option(
+        default="headers",
+        importance=LOW,
+        validator=non_empty,
+        group=_RECORDS,
+        doc="The name of the column of the headers.",
+    )
+    store_kafka_metadata: bool = option(
+        default=False,
+        importance=LOW,
+        group=_RECORDS,
+        doc="Whether tables have a column that tells where each record comes from: a struct of topic, partition, "
+        "offset and timestamp.",
+    )
+    store_kafka_metadata_column: str = option(
+        default="kafka",
+        importance=LOW,
+        validator=non_empty,
+        group=_RECORDS,
+        doc="The name of that column.",
+    )
+
+    def record_mistakes(self) -> Iterable[ConfigError]:
+        """Yield an error for each rule over several of these options that is broken."""
+        names = [name for name in self.beside.names if name is not None]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            reason = "Two columns cannot have one name: give each of the store.kafka.*.column keys a name of its own."
+            yield ConfigError("store.kafka.metadata.column", name, reason)
+
+    @property
+    def evolution(self) -> Evolution:
+        """How tables change."""
+        return Evolution.of(self.schema_compatibility, self.schema_conflict)
+
+    @property
+    def beside(self) -> BesideColumns:
+        """The columns that tables have beside those of the values."""
+        return BesideColumns(
+            self.store_kafka_keys_column if self.store_kafka_keys else None,
+            self.store_kafka_headers_column if self.store_kafka_headers else None,
+            self.store_kafka_metadata_column if self.store_kafka_metadata else None,
+        )

@@ -1,0 +1,93 @@
+"""How far a load is, as Spark counts it while it works."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.bulk import BulkSinkTaskContext, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LoadProgress"]
+
+_TICK: Final = 1.0
+_LOOKED_AT: Final = 5
+_COUNT: Final = "number of output rows"
+_SCAN: Final = "Scan Kafka"
+_CHAIN: Final = "MapInArrow"
+
+
+class LoadProgress:
+    """Adds what Spark's running queries have done to what is done of the load, and tells the worker.
+
+    Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
+    """
+
+    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext) -> None:
+        session: Any = spark
+        self._queries = session._jsparkSession.sharedState().statusStore()
+        self._ui = spark.sparkContext.uiWebUrl
+        self._context = context
+        self._due = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count for a load."""
+        self._stage = "starting"
+        self._rows = self._bytes = self._files = 0
+
+    def stage(self, name: str) -> None:
+        """Say what is done next."""
+        self._stage = name
+        self._tell()
+
+    def wrote(self, rows: int = 0, size: int = 0, files: int = 0) -> None:
+        """Add what has been written."""
+        self._rows += rows
+        self._bytes += size
+        self._files += files
+        self._tell()
+
+    def look(self) -> None:
+        """Ask Spark, if it was not asked a moment ago."""
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _TICK
+        try:
+            records, rows = self._counted()
+        except Exception:
+            # Its Java has ended: the job says so. No load fails for want of numbers.
+            return
+        self._tell(records, rows)
+
+    def _counted(self) -> tuple[int, int]:
+        """The records that the running queries have read, and the rows that their executors have made of them."""
+        last = max(0, self._queries.executionsCount() - _LOOKED_AT)
+        queries = self._queries.executionsList(last, _LOOKED_AT)
+        records = rows = 0
+        for query in (queries.apply(number) for number in range(queries.size())):
+            if query.completionTime().isEmpty():
+                values = self._queries.executionMetrics(query.executionId())
+                nodes = self._queries.planGraph(query.executionId()).allNodes()
+                for node in (nodes.apply(number) for number in range(nodes.size())):
+                    if node.name().startswith(_SCAN):
+                        records += _value(node, values)
+                    elif node.name() == _CHAIN:
+                        rows += _value(node, values)
+        return records, rows
+
+    def _tell(self, records: int = 0, rows: int = 0) -> None:
+        progress = Progress(self._stage, records, self._rows + rows, self._bytes, self._files, self._ui)
+        self._context.progress(progress)
+
+
+def _value(node: Any, values: Any) -> int:
+    """The count of a node's rows, which Spark gives as text with commas, once it has any."""
+    metrics = node.metrics()
+    for metric in (metrics.apply(number) for number in range(metrics.size())):
+        if metric.name() == _COUNT:
+            value = values.get(metric.accumulatorId())
+            return int(value.get().replace(",", "")) if value.isDefined() else 0
+    return 0

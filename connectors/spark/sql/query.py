@@ -1,0 +1,114 @@
+"""The query of a connector: it stands between the rows of a load and the target, which writes its result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from connect.data import Schema
+from connect.errors import ConnectError, DataError, SchemaError
+from connectors.spark.failure import root_cause
+from connectors.spark.schema import Evolution, widen
+from connectors.spark.sql.options import RECORDS, JdbcTable, SqlOptions, StoredTable
+from connectors.spark.sql.statement import check_query
+from connectors.spark.sql.types import schema_of_result
+from connectors.spark.types import table_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Query", "Result"]
+
+_ROWS: Final = "rows"
+_READ_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"csv": {"header": "true", "inferSchema": "true"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the query makes of the rows of a load, in the columns of the table that is to hold it."""
+
+    frame: DataFrame
+    schema: Schema
+    observation: Observation
+
+    @property
+    def rows(self) -> int:
+        """How many rows it had, once Spark has written it: counted in the job that wrote them."""
+        return int(self.observation.get[_ROWS])
+
+
+class Query:
+    """A checked query over the rows of a load, and the tables it joins."""
+
+    def __init__(self, spark: SparkSession, options: SqlOptions, evolution: Evolution) -> None:
+        # pyspark prints a query's error with all of Java's stack; what it says is in the exception.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        self._spark = spark
+        self._evolution = evolution
+        self._text = options.query_text
+        self._tables = options.query_tables
+        key = "sql" if options.sql is not None else "sql.file"
+        check_query(spark, key, self._text, frozenset({RECORDS, *(table.name for table in self._tables)}))
+
+    def answer(self, records: DataFrame, table: str, known: Schema | None) -> Result:
+        """The result for these rows; ``known`` is the schema of the table so far.
+
+        Raises :class:`~connect.errors.DataError` if the table cannot hold it.
+        """
+        for other in self._tables:
+            self._frame(other).createOrReplaceTempView(other.name)
+        records.createOrReplaceTempView(RECORDS)
+        try:
+            found = self._spark.sql(self._text)
+        except AnalysisException as error:
+            raise ConnectError(
+                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field that no "
+                "record has had so far is no column yet: declare it with value.schema."
+            ) from error
+        try:
+            schema = schema_of_result(found.schema)
+            schema = schema if known is None else self._grown(known, schema)
+        except SchemaError as error:
+            raise DataError(
+                f"The result of the query (sql) does not fit table {table}: {error} CAST or rename it in the query."
+            ) from error
+        observation = Observation()
+        counted = found.to(from_arrow_schema(table_type(schema).columns)).observe(
+            observation, f.count(f.lit(1)).alias(_ROWS)
+        )
+        return Result(counted, schema, observation)
+
+    def _grown(self, known: Schema, found: Schema) -> Schema:
+        """The schema of the table for these rows too."""
+        grown = widen(known, found)
+        if self._evolution.grown(known, found) != grown:
+            raise SchemaError("It needs new or wider columns, which schema.compatibility does not let the table have.")
+        return grown
+
+    def _frame(self, table: StoredTable | JdbcTable) -> DataFrame:
+        try:
+            if isinstance(table, StoredTable):
+                options = _READ_OPTIONS.get(table.format, {})
+                return self._spark.read.format(table.format).options(**options).load(table.path)
+            return self._jdbc(table)
+        except Exception as error:
+            raise ConnectError(
+                f"The table {table.name} (sql.tables.{table.name}) cannot be read: {root_cause(error)}. Correct "
+                "its keys, or make it readable."
+            ) from error
+
+    def _jdbc(self, table: JdbcTable) -> DataFrame:
+        reader: Any = self._spark.read.format("jdbc").option("url", table.url).option("dbtable", table.table)
+        if table.user is not None:
+            reader = reader.option("user", table.user)
+        if table.password is not None:
+            reader = reader.option("password", table.password)
+        frame: DataFrame = reader.load()
+        return frame

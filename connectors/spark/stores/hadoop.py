@@ -1,0 +1,296 @@
+"""HDFS, by the Hadoop of Spark's own Java: files are renamed to their names only if absent, by the name node.
+
+The name node decides each of these in one step and has logged it before it answers: a rename that fails if the target
+exists, a file that is closed, a deletion. So the table of crash points of the ledger holds as it stands. A manifest
+that a kill cuts off is a hidden file beside its name, which is left there.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.failure import root_cause
+from connectors.spark.stores.location import Location
+from connectors.spark.stores.store import StagedFile, Upload
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["HadoopStore", "Java"]
+
+_READ_AHEAD: Final = 1 << 16
+_PASSING: Final = (
+    "ConnectException",
+    "SocketException",
+    "SocketTimeoutException",
+    "ConnectTimeoutException",
+    "NoRouteToHostException",
+    "StandbyException",
+    "RetriableException",
+    "SafeModeException",
+    "EOFException",
+)
+
+
+class Java:
+    """Spark's Java: the classes by ``jvm``, and the configuration of Hadoop in it."""
+
+    def __init__(self, jvm: Any, configuration: Any) -> None:
+        self.jvm = jvm
+        self.configuration = configuration
+
+
+class HadoopStore:
+    """A folder of HDFS; a :class:`~connectors.spark.stores.store.Store`.
+
+    What executors wrote is with the data nodes, in as many copies as ``dfs.replication`` says. They write it through
+    to their disks if ``dfs.datanode.synconclose`` is set.
+    """
+
+    names_when_staging = False
+    concurrency = 1
+
+    def __init__(self, java: Callable[[], Java], location: Location) -> None:
+        self._start = java
+        self._location = location
+        self._java: Java | None = None
+        self._files: Any = None
+        self._context: Any = None
+
+    @property
+    def url(self) -> str:
+        """The URI of the folder."""
+        return self._location.uri
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file beside, and rename it to its name if there is none of that name."""
+        folder, _, name = path.rpartition("/")
+        beside = f"{folder}/.{name}.{uuid.uuid4().hex}"
+        with self._hadoop(path):
+            self._files.mkdirs(self._path(folder))
+            stream = self._files.create(self._path(beside), False)
+            try:
+                stream.write(bytearray(data))
+                stream.hsync()
+            finally:
+                stream.close()
+        try:
+            self._rename(beside, path)
+        except BaseException:
+            self.remove(beside)
+            raise
+
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        with self._hadoop(path):
+            stream = self._files.open(self._path(path))
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def open(self, path: str) -> BinaryIO:
+        """An open file."""
+        size = self.size(path)
+        if size is None:
+            raise FileNotFoundError(path)
+        with self._hadoop(path):
+            stream = self._files.open(self._path(path))
+        return cast("BinaryIO", io.BufferedReader(_FileReader(self, path, stream, size), _READ_AHEAD))
+
+    def names(self, path: str) -> list[str]:
+        """The names in a folder."""
+        try:
+            with self._hadoop(path):
+                return sorted(status.getPath().getName() for status in self._files.listStatus(self._path(path)))
+        except FileNotFoundError:
+            return []
+
+    def files(self, path: str) -> Iterator[str]:
+        """The files below a folder."""
+        yield from (name for name, _ in self._walk(path, ""))
+
+    def size(self, path: str) -> int | None:
+        """The size of a file."""
+        try:
+            with self._hadoop(path):
+                return int(self._files.getFileStatus(self._path(path)).getLen())
+        except FileNotFoundError:
+            return None
+
+    def remove(self, path: str) -> None:
+        """Delete a file."""
+        with self._hadoop(path):
+            self._files.delete(self._path(path), False)
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a folder."""
+        with self._hadoop(path):
+            self._files.delete(self._path(path), True)
+
+    # -- loads -----------------------------------------------------------------------------------------------
+
+    def staging(self, connector: str) -> str:
+        """A folder beside the manifests."""
+        return f"_sluice/{connector}/staging"
+
+    def begin(self, folder: str, table: str) -> None:
+        """Nothing: Spark makes the folder."""
+
+    def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """None: Spark's own committer keeps failed attempts out of the folder."""
+        return {}
+
+    def uri(self, path: str) -> str:
+        """An ``hdfs:`` URI."""
+        return f"{self._location.uri}/{path}"
+
+    def staged(self, folder: str) -> Iterator[StagedFile]:
+        """The files below a folder, which are named when they are published."""
+        yield from (StagedFile(name, size) for name, size in self._walk(folder, ""))
+
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Nothing: the data nodes have what is closed."""
+
+    def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:  # noqa: ARG002
+        """Rename a file, unless that is done already."""
+        with self._hadoop(target):
+            self._files.mkdirs(self._path(target.rpartition("/")[0]))
+        try:
+            self._rename(staged, target)
+        except FileNotFoundError:
+            if self.size(target) is None:
+                raise
+        except FileExistsError:
+            if self.size(staged) is not None:
+                raise
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Nothing: the name node has logged the names."""
+
+    def abandon(self, folder: str, check: Callable[[], None]) -> None:  # noqa: ARG002
+        """Delete the folder: all that was begun is in it."""
+        self.remove_tree(folder)
+
+    # -- Hadoop ----------------------------------------------------------------------------------------------
+
+    def _walk(self, top: str, folder: str) -> Iterator[tuple[str, int]]:
+        place = "/".join(filter(None, (top, folder)))
+        try:
+            with self._hadoop(place):
+                found = [
+                    (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen()))
+                    for status in self._files.listStatus(self._path(place))
+                ]
+        except FileNotFoundError:
+            return
+        for name, is_folder, size in sorted(found):
+            if name.startswith(("_", ".")):
+                continue
+            path = f"{folder}/{name}" if folder else name
+            if is_folder:
+                yield from self._walk(top, path)
+            else:
+                yield path, size
+
+    def _rename(self, source: str, target: str) -> None:
+        with self._hadoop(target):
+            java = self._connected()
+            options = java.jvm.java.lang.reflect.Array.newInstance(
+                java.jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 0
+            )
+            self._context.rename(self._path(source), self._path(target), options)
+
+    def _path(self, path: str) -> Any:
+        return self._connected().jvm.org.apache.hadoop.fs.Path(self.uri(path).rstrip("/"))
+
+    def _connected(self) -> Java:
+        java = self._start()
+        # A Spark that was started again has another Java.
+        if self._java is None or self._java.jvm is not java.jvm:
+            place = java.jvm.java.net.URI(self._location.uri)
+            self._files = java.jvm.org.apache.hadoop.fs.FileSystem.get(place, java.configuration)
+            self._context = java.jvm.org.apache.hadoop.fs.FileContext.getFileContext(place, java.configuration)
+            self._java = java
+        return self._java
+
+    @contextmanager
+    def _hadoop(self, path: str) -> Iterator[None]:
+        """Raise what the exceptions of Hadoop mean."""
+        # Half a second, and only tasks need it.
+        from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # noqa: PLC0415
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+
+        try:
+            self._connected()
+            yield
+        except Py4JJavaError as error:
+            raise self._meaning(error.java_exception, path) from error
+        except PySparkException as error:
+            # What PySpark makes of some exceptions of Java.
+            raise self._unusable(path, root_cause(error)) from error
+        except (Py4JNetworkError, Py4JError, ConnectionError) as error:
+            raise ConnectError(
+                "Spark's Java process has ended: it was killed, or had too little memory (spark.driver.memory). "
+                "Nothing is lost; restart the task to go on."
+            ) from error
+
+    def _meaning(self, exception: Any, path: str) -> Exception:
+        name = exception.getClass().getSimpleName()
+        if name == "RemoteException":
+            name = exception.getClassName().rpartition(".")[2]
+        if name == "FileNotFoundException":
+            return FileNotFoundError(path)
+        if name == "FileAlreadyExistsException":
+            return FileExistsError(path)
+        text = str(exception.getMessage()).partition("\n")[0]
+        if name in _PASSING:
+            return RetriableError(f"{self.url} cannot be reached ({name}: {text}).")
+        if name == "AccessControlException":
+            return ConnectError(f"{self.url} refuses the connector: {text}. Give its user the right to write there.")
+        return self._unusable(path, f"{name}: {text}")
+
+    def _unusable(self, path: str, why: str) -> ConnectError:
+        return ConnectError(f"{path} in {self.url} cannot be used ({why}). Check store.url and hadoop.conf.dir.")
+
+
+class _FileReader(io.RawIOBase):
+    """Reads a file of HDFS from where it is told."""
+
+    def __init__(self, store: HadoopStore, path: str, stream: Any, size: int) -> None:
+        self._store = store
+        self._path = path
+        self._stream = stream
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._size - self._position))
+        if size:
+            with self._store._hadoop(self._path):
+                self._stream.seek(self._position)
+                view[:size] = bytes(self._stream.readNBytes(size))
+        self._position += size
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()

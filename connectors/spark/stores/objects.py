@@ -1,0 +1,269 @@
+"""Objects of one bucket below one prefix: the requests to S3 that a store makes, and what their errors mean."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from connect.errors import ConnectError, RetriableError
+from connect.extras import how_to_install
+from connectors.spark.options.store import StoreOptions
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+    from typing_extensions import Buffer
+
+__all__ = ["Objects", "client_for"]
+
+_MEANINGS: Final[Sequence[tuple[frozenset[str], type[OSError]]]] = (
+    (frozenset({"404", "NoSuchKey", "NoSuchUpload", "NotFound"}), FileNotFoundError),
+    (frozenset({"412", "PreconditionFailed"}), FileExistsError),
+    (frozenset({"409", "ConditionalRequestConflict", "OperationAborted"}), BlockingIOError),
+)
+_REFUSED: Final = frozenset(
+    {"401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
+)
+_WRITTEN_BY: Final = "sluice"
+_TRIES: Final = 5
+_DELETED_AT_ONCE: Final = 1000
+_READ_AHEAD: Final = 1 << 16
+
+
+def client_for(config: StoreOptions) -> Any:
+    """A client of the service that has the bucket of a configuration. Many threads may share it."""
+    try:
+        import boto3  # noqa: PLC0415 - an extra, and slow to import
+        from botocore.config import Config  # noqa: PLC0415
+    except ImportError as error:
+        raise ConnectError(f"A store in S3 needs boto3: {how_to_install('s3')}") from error
+    secret = config.aws_secret_access_key
+    return boto3.client(
+        "s3",
+        region_name=config.s3_region,
+        endpoint_url=config.endpoint,
+        aws_access_key_id=config.aws_access_key_id,
+        aws_secret_access_key=None if secret is None else secret.value,
+        config=Config(
+            connect_timeout=10,
+            read_timeout=60,
+            max_pool_connections=32,
+            retries={"mode": "standard", "max_attempts": _TRIES},
+            s3={"addressing_style": "path" if config.s3_path_style_access_enabled else "auto"},
+            # Not every service knows the newer checksums.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+class Objects:
+    """The objects below a prefix of a bucket, by their paths from there."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def key(self, path: str) -> str:
+        """The key of an object."""
+        return self._prefix + path
+
+    def path(self, key: str) -> str:
+        """The inverse of :meth:`key`."""
+        return key.removeprefix(self._prefix)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create an object; :class:`FileExistsError` if there is one."""
+        token = uuid.uuid4().hex
+        for _ in range(_TRIES):
+            try:
+                with self._errors(path):
+                    self._client.put_object(**self._at(path), Body=data, IfNoneMatch="*", Metadata={_WRITTEN_BY: token})
+            except BlockingIOError:
+                continue
+            except FileExistsError:
+                # The answer to an earlier try of this very request may have been lost on the way.
+                if self._token(path) != token:
+                    raise
+            return
+        raise RetriableError(f"{path} in bucket {self._bucket} could not be created: others write it at the same time.")
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace an object."""
+        with self._errors(path):
+            self._client.put_object(**self._at(path), Body=data)
+
+    def get(self, path: str) -> bytes:
+        """The content of an object; :class:`FileNotFoundError` if there is none."""
+        with self._errors(path):
+            return cast("bytes", self._client.get_object(**self._at(path))["Body"].read())
+
+    def get_range(self, path: str, first: int, size: int) -> bytes:
+        """A part of an object."""
+        with self._errors(path):
+            answer = self._client.get_object(**self._at(path), Range=f"bytes={first}-{first + size - 1}")
+            return cast("bytes", answer["Body"].read())
+
+    def open(self, path: str) -> BinaryIO:
+        """An object for random reads; :class:`FileNotFoundError` if there is none."""
+        size = self.size(path)
+        if size is None:
+            raise FileNotFoundError(path)
+        return cast("BinaryIO", io.BufferedReader(_ObjectReader(self, path, size), _READ_AHEAD))
+
+    def size(self, path: str) -> int | None:
+        """The size of an object, ``None`` if there is none."""
+        try:
+            return int(self._head(path)["ContentLength"])
+        except FileNotFoundError:
+            return None
+
+    def below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """The objects below a folder, by path in order, with their sizes."""
+        prefix = self.key(f"{folder}/" if folder else "")
+        with self._errors(folder):
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
+                for item in page.get("Contents", ()):
+                    yield self.path(item["Key"]), int(item["Size"])
+
+    def names(self, folder: str) -> list[str]:
+        """What is directly in a folder."""
+        prefix = self.key(f"{folder}/" if folder else "")
+        found: set[str] = set()
+        with self._errors(folder):
+            paginator = self._client.get_paginator("list_objects_v2")
+            for page in paginator.paginate(Bucket=self._bucket, Prefix=prefix, Delimiter="/"):
+                found |= {item["Key"] for item in page.get("Contents", ())}
+                found |= {item["Prefix"].rstrip("/") for item in page.get("CommonPrefixes", ())}
+        return sorted(name for name in (key.removeprefix(prefix) for key in found) if name)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, as far as they are there."""
+        waiting = list(paths)
+        for start in range(0, len(waiting), _DELETED_AT_ONCE):
+            objects = [{"Key": self.key(path)} for path in waiting[start : start + _DELETED_AT_ONCE]]
+            with self._errors(waiting[start]):
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
+            for failure in answer.get("Errors", ()):
+                raise ConnectError(
+                    f"{failure['Key']} in bucket {self._bucket} cannot be deleted ({failure.get('Code')}): allow "
+                    "s3:DeleteObject to the connector."
+                )
+
+    # -- uploads ---------------------------------------------------------------------------------------------
+
+    def uploads(self, folder: str) -> list[tuple[str, str]]:
+        """The uploads of objects below a folder that are not completed: path and id."""
+        prefix = self.key(f"{folder}/")
+        with self._errors(folder):
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket, Prefix=prefix)
+            found = [(item["Key"], item["UploadId"]) for page in pages for item in page.get("Uploads", ())]
+        # Not every service looks at the prefix.
+        return [(self.path(key), upload) for key, upload in found if key.startswith(prefix)]
+
+    def complete(self, path: str, upload: str, parts: Sequence[str]) -> None:
+        """Make an object of an upload; :class:`FileNotFoundError` if there is no such upload any more."""
+        numbered = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(parts, 1)]
+        with self._errors(path):
+            self._client.complete_multipart_upload(
+                **self._at(path), UploadId=upload, MultipartUpload={"Parts": numbered}
+            )
+
+    def has_upload(self, path: str, upload: str) -> bool:
+        """Whether there is such an upload that is not completed."""
+        try:
+            with self._errors(path):
+                self._client.list_parts(**self._at(path), UploadId=upload, MaxParts=1)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def abort(self, path: str, upload: str) -> None:
+        """Give up an upload, if it is there."""
+        try:
+            with self._errors(path):
+                self._client.abort_multipart_upload(**self._at(path), UploadId=upload)
+        except FileNotFoundError:
+            return
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def _at(self, path: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": self.key(path)}
+
+    def _head(self, path: str) -> Any:
+        with self._errors(path):
+            return self._client.head_object(**self._at(path))
+
+    def _token(self, path: str) -> str | None:
+        try:
+            return cast("str | None", self._head(path)["Metadata"].get(_WRITTEN_BY))
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Raise what the errors of requests mean."""
+        from botocore import exceptions as boto  # noqa: PLC0415 - as boto3
+
+        try:
+            yield
+        except boto.ClientError as error:
+            raise self._meaning(error, path) from error
+        except (boto.HTTPClientError, boto.ConnectionError) as error:
+            raise RetriableError(f"The service of bucket {self._bucket} cannot be reached: {error}") from error
+        except boto.BotoCoreError as error:
+            raise ConnectError(
+                f"The store in bucket {self._bucket} cannot be used: {error} Check aws.access.key.id, "
+                "aws.secret.access.key, s3.region and s3.endpoint."
+            ) from error
+
+    def _meaning(self, error: ClientError, path: str) -> Exception:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        if code == "NoSuchBucket":
+            return ConnectError(f"There is no bucket {self._bucket}: make it, or correct store.url or s3.endpoint.")
+        for codes, meaning in _MEANINGS:
+            if code in codes:
+                return meaning(path)
+        if code in _REFUSED:
+            return ConnectError(
+                f"The service of bucket {self._bucket} refuses {error.operation_name} of {path} ({code}): check "
+                "aws.access.key.id and aws.secret.access.key, and what they permit (docs/spark/stores.md lists it)."
+            )
+        told = f"{error.operation_name} of {path} in bucket {self._bucket} failed ({code or status})."
+        if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
+            return RetriableError(told)
+        return ConnectError(f"{told} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
+
+
+class _ObjectReader(io.RawIOBase):
+    """Reads an object by ranges."""
+
+    def __init__(self, objects: Objects, path: str, size: int) -> None:
+        self._objects = objects
+        self._path = path
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._size - self._position))
+        if size:
+            view[:size] = self._objects.get_range(self._path, self._position, size)
+        self._position += size
+        return size

@@ -1,0 +1,244 @@
+"""S3: files are staged as uploads that are not completed, and a commit is a put on the condition that nothing is there.
+
+Below a store in S3, besides the tables and the manifests, there is one folder a connector for what loads stage::
+
+    __magic_job-sluice/<connector>/<epoch>-<random>/<topic>-1/<table>.table        below which table files are staged
+    __magic_job-sluice/<connector>/<epoch>-<random>/<topic>-1/<table>/
+        <attempt>/__base/topics/<table>/partition=0/part-....parquet.pending      an upload: id, key, parts, size
+        committed/<attempt>.pendingset                                            this attempt at a task counts
+    _sluice/tables/topics/<table>                                                 the connector that owns a table
+
+Hadoop's S3A turns a file that is created below ``__magic_job-.../__base/`` into a multipart upload of the same path
+without these parts, and does not complete it; beside an empty file it leaves a ``.pending`` file that describes it.
+So any writer of Spark stages files by their final names, and nobody sees them. ``sluice.StagingCommitter`` (in
+``staging.jar``, its source beside it) gives each attempt at a task a folder of its own and notes those that count.
+
+The ledger copies upload ids and parts into the manifest; publishing completes the uploads. A kill leaves:
+
+=====================  ======================================  ============================================
+killed                 in the bucket                           the next start
+=====================  ======================================  ============================================
+while staging          uploads that are not completed, some    aborts all uploads of the tables that
+                       of them without a ``.pending`` file     ``.table`` files name, and deletes the folder
+while the manifest     it is there whole, or not at all: the   the same, or as below
+is written             put is one request
+after the manifest     the manifest, and its uploads           completes them
+between two            some files are there, the uploads of    completes the others: a name has a random
+completions            the others                              part, so a file of that name is that file
+after the mark         nothing but the ``.pending`` files      deletes them
+=====================  ======================================  ============================================
+
+**Whose uploads.** An upload is aborted if its ``.pending`` file is in the folder that is removed, or if it is an upload
+to a table for which something was staged there, was listed *before* the ledger showed that no other driver has
+taken over, and so is older than any upload of such a driver. Tables have one owner for that reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO, Final
+
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.stores.location import Location
+from connectors.spark.stores.objects import Objects
+from connectors.spark.stores.store import StagedFile, Upload
+
+__all__ = ["S3Store"]
+
+_MAGIC: Final = "__magic_job-sluice"
+_OWNERS: Final = "_sluice/tables"
+_TABLE: Final = ".table"
+_PENDING: Final = ".pending"
+_COMMITTED: Final = re.compile(r"committed/(attempt_\d+_\d+_m_(\d+)_(\d+))\.pendingset")
+_COMMITTER: Final = "sluice.StagingCommitter"
+_THREADS: Final = 16
+
+
+class S3Store:
+    """A prefix of a bucket; a :class:`~connectors.spark.stores.store.Store`.
+
+    It relies on reads and lists that see every finished write, and on ``If-None-Match`` of puts.
+    """
+
+    names_when_staging = True
+    concurrency = _THREADS
+
+    def __init__(self, objects: Callable[[], Objects], location: Location) -> None:
+        self._connect = objects
+        self._connected: Objects | None = None
+        self._location = location
+        self._owned: set[tuple[str, str]] = set()
+
+    @property
+    def url(self) -> str:
+        """The URI of the prefix."""
+        return self._location.uri
+
+    @property
+    def _objects(self) -> Objects:
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected
+
+    def create(self, path: str, data: bytes) -> None:
+        """Put an object, unless there is one."""
+        self._objects.put_if_absent(path, data)
+
+    def read(self, path: str) -> bytes:
+        """The content of an object."""
+        return self._objects.get(path)
+
+    def open(self, path: str) -> BinaryIO:
+        """An object that is read by ranges."""
+        return self._objects.open(path)
+
+    def names(self, path: str) -> list[str]:
+        """What is directly below a prefix."""
+        return self._objects.names(path)
+
+    def files(self, path: str) -> Iterator[str]:
+        """The objects below a prefix."""
+        for found, _ in self._objects.below(path):
+            name = found.removeprefix(f"{path}/" if path else "")
+            if not any(part.startswith(("_", ".")) for part in name.split("/")):
+                yield name
+
+    def size(self, path: str) -> int | None:
+        """The size of an object."""
+        return self._objects.size(path)
+
+    def remove(self, path: str) -> None:
+        """Delete an object."""
+        self._objects.delete([path])
+
+    def remove_tree(self, path: str) -> None:
+        """Delete the objects below a prefix, and abort the uploads that they describe."""
+        found = [name for name, _ in self._objects.below(path)]
+        open_ones = {upload for table in self._tables(found) for _, upload in self._objects.uploads(table)}
+        if open_ones:
+            for file in self._pending(path, [name for name in found if name.endswith(_PENDING)]):
+                if file.upload is not None and file.target is not None and file.upload.id in open_ones:
+                    self._objects.abort(file.target, file.upload.id)
+        self._objects.delete(found)
+
+    # -- loads -----------------------------------------------------------------------------------------------
+
+    def staging(self, connector: str) -> str:
+        """A folder in which S3A creates uploads instead of files."""
+        return f"{_MAGIC}/{connector}"
+
+    def begin(self, folder: str, table: str) -> None:
+        """Claim the table, and note that uploads to it begin."""
+        self._claim(folder.split("/")[1], table)
+        self._objects.put(folder + _TABLE, table.encode())
+
+    def writer_options(self, folder: str, table: str, folders: Mapping[int, str]) -> Mapping[str, str]:  # noqa: ARG002
+        """The committer for all formats, and where each of its tasks writes."""
+        return {
+            "spark.sql.parquet.output.committer.class": _COMMITTER,
+            "spark.sql.sources.outputCommitterClass": _COMMITTER,
+            "sluice.staging.table": table,
+            **{f"sluice.staging.folder.{number}": place for number, place in folders.items() if place},
+        }
+
+    def uri(self, path: str) -> str:
+        """An ``s3a:`` URI."""
+        return f"{self._location.uri}/{path}"
+
+    def staged(self, folder: str) -> Iterator[StagedFile]:
+        """The uploads of the attempts at tasks that count."""
+        found = [name.removeprefix(f"{folder}/") for name, _ in self._objects.below(folder)]
+        # Of two attempts that committed, Spark has lost the first and waited for the second.
+        counting: dict[str, tuple[int, str]] = {}
+        for match in filter(None, map(_COMMITTED.fullmatch, found)):
+            counting[match[2]] = max(counting.get(match[2], (-1, "")), (int(match[3]), match[1]))
+        attempts = {attempt for _, attempt in counting.values()}
+        pending = [name for name in found if name.endswith(_PENDING) and name.partition("/")[0] in attempts]
+        yield from self._pending(folder, [f"{folder}/{name}" for name in pending])
+
+    def sync_files(self, paths: Iterable[str]) -> None:
+        """Nothing: an upload is durable when it has been answered."""
+
+    def publish(self, staged: str, target: str, upload: Upload | None = None) -> None:
+        """Complete an upload, unless that is done already."""
+        if self.size(target) is not None:
+            return
+        if upload is None:
+            raise FileNotFoundError(staged)
+        try:
+            self._objects.complete(target, upload.id, upload.parts)
+        except (FileNotFoundError, RetriableError) as error:
+            # Another driver that rolls forward too may have completed it in between; some services then fail.
+            if self.size(target) is not None:
+                return
+            if not self._objects.has_upload(target, upload.id):
+                raise FileNotFoundError(target) from error
+            raise
+
+    def sync_folders(self, paths: Iterable[str]) -> None:
+        """Nothing: what is completed is durable."""
+
+    def abandon(self, folder: str, check: Callable[[], None]) -> None:
+        """Abort all uploads to the tables for which something was staged, and delete the folder."""
+        found = [name for name, _ in self._objects.below(folder)]
+        uploads = [upload for table in self._tables(found) for upload in self._objects.uploads(table)]
+        check()
+        for path, upload in uploads:
+            self._objects.abort(path, upload)
+        self._objects.delete(found)
+
+    # -- what is staged --------------------------------------------------------------------------------------
+
+    def _tables(self, found: Iterable[str]) -> list[str]:
+        """The tables that the ``.table`` files among these name."""
+        tables: set[str] = set()
+        for name in found:
+            if name.endswith(_TABLE):
+                try:
+                    tables.add(self._objects.get(name).decode())
+                except FileNotFoundError:
+                    continue
+        return sorted(tables)
+
+    def _pending(self, folder: str, paths: list[str]) -> Iterator[StagedFile]:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for path, content in zip(paths, threads.map(self._read_pending, paths), strict=True):
+                if content is not None:
+                    yield self._staged_file(path.removeprefix(f"{folder}/"), content)
+
+    def _read_pending(self, path: str) -> bytes | None:
+        try:
+            return self._objects.get(path)
+        except FileNotFoundError:
+            return None
+
+    def _staged_file(self, path: str, content: bytes) -> StagedFile:
+        try:
+            document = json.loads(content)
+            parts = tuple(part if isinstance(part, str) else part["etag"] for part in document["etags"])
+            target = self._objects.path(document["destinationKey"])
+            return StagedFile(path, int(document["length"]), target, Upload(document["uploadId"], parts))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConnectError(
+                f"The staged file {path} in {self.url} does not describe an upload ({error!r}). Make sure that "
+                "nothing else writes there, and restart the task to load the records again."
+            ) from error
+
+    def _claim(self, connector: str, table: str) -> None:
+        """Make sure that no other connector stages uploads to a table: each would abort those of the other."""
+        if (connector, table) in self._owned:
+            return
+        path = f"{_OWNERS}/{table}"
+        try:
+            self._objects.put_if_absent(path, connector.encode())
+        except FileExistsError:
+            owner = self.read(path).decode()
+            if owner != connector:
+                raise ConnectError(
+                    f"The table {table} in {self.url} belongs to connector {owner}: give this one a topics.dir of its "
+                    f"own. If {owner} is gone for good, delete the object {path} of the store."
+                ) from None
+        self._owned.add((connector, table))

@@ -1,0 +1,48 @@
+"""What a table format asks of the Spark session: its jars and settings, for the connectors that use it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+__all__ = ["FormatSession", "format_session"]
+
+_SPARK: Final = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class FormatSession:
+    """The lists of jars of a table format, the settings that it needs, and Spark's extensions, which add up."""
+
+    jars: tuple[Path, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+
+
+_ICEBERG: Final = FormatSession((_SPARK / "iceberg/iceberg.jars",))
+_DRIVERS: Final = {
+    "jdbc:sqlite:": _SPARK / "iceberg/sqlite.jars",
+    "jdbc:postgresql:": _SPARK / "iceberg/postgresql.jars",
+}
+_DELTA: Final = FormatSession(
+    (_SPARK / "delta/delta.jars",),
+    {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # A column grows in the commit of the rows that need it.
+        "spark.databricks.delta.typeWidening.allowAutomaticWidening": "always",
+        # Names of columns may have a $ followed by braces.
+        "spark.sql.variable.substitute": "false",
+    },
+    ("io.delta.sql.DeltaSparkSessionExtension",),
+)
+
+
+def format_session(props: Mapping[str, str]) -> FormatSession:
+    """What the table format of a connector asks for."""
+    if props.get("table.format") == "iceberg":
+        uri = props.get("iceberg.catalog.uri", "")
+        drivers = [jars for prefix, jars in _DRIVERS.items() if uri.startswith(prefix)]
+        return replace(_ICEBERG, jars=(*_ICEBERG.jars, *drivers))
+    return _DELTA if props.get("table.format") == "delta" else FormatSession()

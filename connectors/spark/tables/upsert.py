@@ -1,0 +1,73 @@
+"""Changes on their way into a table: the last one of each key, merged by one statement of Spark.
+
+Within a load the last change of a key counts, by the partition of the topic and the offset in it. So changes of one
+key belong in one partition, as a producer puts them that partitions by key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from connect.data import Field, Schema
+from connectors.spark.tables.changes import CHANGE_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["key_columns", "last_changes", "merge_statement", "with_change", "without_change"]
+
+_PLACE: Final = "_sluice_place"
+_UNKNOWN: Final = Schema.struct({"deleted": Schema.boolean(optional=True)}, optional=True)
+
+
+def with_change(table: Schema, seen: Schema | None) -> Schema:
+    """The schema of changes for a table; ``seen`` is that of the last changes, if there were any.
+
+    Without those nobody knows what the key is, and no change fits: its own schema is looked for then.
+    """
+    known = None if seen is None else seen.field(CHANGE_COLUMN)
+    change = Field(CHANGE_COLUMN, _UNKNOWN if known is None else known.schema, len(table.fields))
+    return table.replace(fields=[*table.fields, change])
+
+
+def without_change(schema: Schema) -> Schema:
+    """The schema of the table that changes of this schema are for."""
+    return schema.replace(fields=[field for field in schema.fields if field.name != CHANGE_COLUMN])
+
+
+def key_columns(schema: Schema) -> tuple[str, ...]:
+    """The columns of the key in the schema of changes, none if it is not known yet."""
+    change = schema.field(CHANGE_COLUMN)
+    key = None if change is None else change.schema.field("key")
+    return () if key is None else key.schema.field_names
+
+
+def last_changes(frame: DataFrame) -> DataFrame:
+    """The last change of each key."""
+    newest = f"{CHANGE_COLUMN}.partition DESC, {CHANGE_COLUMN}.offset DESC"
+    place = f"row_number() OVER (PARTITION BY {CHANGE_COLUMN}.key ORDER BY {newest}) AS {_PLACE}"
+    return frame.selectExpr("*", place).where(f"{_PLACE} = 1").drop(_PLACE)
+
+
+def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -> str:
+    """The statement that merges changes of a schema, one for each key, into a table.
+
+    ``target`` and ``source`` are names as SQL has them. With ``evolve`` the statement adds the columns that the table
+    lacks.
+    """
+    names = [_quoted(name) for name in without_change(schema).field_names]
+    keys = [_quoted(name) for name in key_columns(schema)]
+    found = " AND ".join(f"t.{key} = s.{CHANGE_COLUMN}.key.{key}" for key in keys)
+    assignments = ", ".join(f"{name} = s.{name}" for name in names)
+    values = ", ".join(f"s.{name}" for name in names)
+    steps = (
+        f"MERGE {'WITH SCHEMA EVOLUTION ' if evolve else ''}INTO {target} AS t USING {source} AS s ON {found}",
+        f"WHEN MATCHED AND s.{CHANGE_COLUMN}.deleted THEN DELETE",
+        f"WHEN MATCHED THEN UPDATE SET {assignments}",
+        f"WHEN NOT MATCHED AND NOT s.{CHANGE_COLUMN}.deleted THEN INSERT ({', '.join(names)}) VALUES ({values})",  # noqa: S608
+    )
+    return " ".join(steps)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

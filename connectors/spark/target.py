@@ -1,0 +1,65 @@
+"""Targets: where the loads of a connector go, and what keeps the offsets together with the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connectors.spark.config import SparkSinkConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.spark.loader import Loader
+
+__all__ = ["Target", "make_target"]
+
+
+class Target(Protocol):
+    """The tables of one connector in one store, and the offsets up to which they hold the records.
+
+    A target belongs to the last driver that called :meth:`open`. A driver that was there before must not be able to
+    commit any more: its next commit fails with :class:`~connectors.spark.ledger.ledger.FencedError`.
+    """
+
+    @property
+    def offsets(self) -> Mapping[TopicPartition, int]:
+        """The next offset to load of every partition that was loaded before."""
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The ids of the topics of the offsets, as far as they are known."""
+
+    def open(self) -> None:
+        """Finish or delete the loads that an earlier driver left, and fence it if it is still alive."""
+
+    def recover(self) -> None:
+        """Finish or delete what a failed load of this driver has left; called before each load."""
+
+    def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
+        """Write the records of these ranges and commit them with their offsets.
+
+        When this returns, the records are there for readers exactly once and the offsets count. When it raises or the
+        driver is killed, either all of the ranges are committed or none of what readers see has changed. The ranges
+        are sorted, not empty, and begin at :attr:`offsets`.
+        """
+
+    def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Go on from these offsets, which are later than those of the target."""
+
+
+def make_target(config: SparkSinkConfig, connector: str, spark: Callable[[], SparkSession]) -> Target:
+    """The target of a connector. ``spark`` answers its session, for targets that are reached through Spark."""
+    if config.table_format == "iceberg":
+        from connectors.spark.iceberg.target import IcebergTarget  # noqa: PLC0415 - brings pyarrow
+
+        return IcebergTarget(config, connector, spark)
+    if config.table_format == "delta":
+        from connectors.spark.delta.target import DeltaTarget  # noqa: PLC0415 - brings pyspark
+
+        return DeltaTarget(config, connector, spark)
+    from connectors.spark.ledger.target import FilesTarget  # noqa: PLC0415 - brings pyarrow
+
+    return FilesTarget(config, connector, spark)

@@ -1,0 +1,126 @@
+"""The proof by kills: of what a load leaves out, each record is in the dead letter queue once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+import requests
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.crash import CRASH_POINT_VARIABLE
+from equipment.brokers.dead_letters import dead_letters
+from equipment.waiting import wait_until
+from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
+from equipment.workers.standalone import StandaloneWorker
+
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
+
+RECORDS = 400
+FLUSH = 25
+POINTS = (
+    "before-dead-letters:2",
+    "after-dead-letters",
+    "after-dead-letters:2",
+    "after-staging-write",
+    "before-offset-commit",
+)
+
+
+def is_bad(number: int) -> bool:
+    return number % 5 == 0
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(RECORDS):
+        value = b"{%d" % number if is_bad(number) else json.dumps({"id": number}).encode()
+        producer.produce(topic, value, partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+def run(order: Mapping[str, Any], java: Mapping[str, str], crash: str | None = None) -> int:
+    environ = {**os.environ, **java, **({CRASH_POINT_VARIABLE: crash} if crash else {})}
+    command = [sys.executable, str(DRIVER), json.dumps(order)]
+    return subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, timeout=300, check=False).returncode
+
+
+def numbers(bootstrap: str, queue: str) -> list[int]:
+    """The numbers in the queue's records."""
+    return [int((message.value() or b"")[1:]) for message in dead_letters(bootstrap, queue)]
+
+
+def test_kills_around_dead_letters(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    fill(bootstrap, topic)
+    queue = f"{topic}-dlq"
+    props = sink_props({"store.url": str(tmp_path)}) | {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": queue,
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+    order: dict[str, Any] = {"name": topic, "topic": topic, "bootstrap": bootstrap, "flush": FLUSH, "props": props}
+    with spark_java_for(props) as java:
+        for point in POINTS:
+            assert run(order, java, point) == -signal.SIGKILL, point
+            counts = Counter(numbers(bootstrap, queue))
+            print(f"killed at {point:24} -> {counts.total()} dead letters")
+            assert [number for number, count in counts.items() if count > 1] == []
+        assert run(order | {"flush": RECORDS}, java) == 0
+    assert sorted(numbers(bootstrap, queue)) == list(filter(is_bad, range(RECORDS)))
+    rows = ds.dataset(tmp_path / "topics" / topic, schema=pa.schema([("id", pa.int64())])).to_table()["id"].to_pylist()
+    assert sorted(rows) == [number for number in range(RECORDS) if not is_bad(number)]
+
+
+def test_the_dead_letters_of_a_worker_are_shown_and_replayed(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    fill(bootstrap, topic)
+    queue = f"{topic}-dlq"
+    worker = StandaloneWorker(tmp_path, bootstrap, connector_spark_config_override_policy="All")
+    props = {
+        "connector.class": "SparkSink",
+        "topics": topic,
+        "rotate.interval.ms": "0",
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": queue,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        **sink_props({"store.url": str(tmp_path / "store")}),
+    }
+    worker.connector("kills", **props)
+    bad = sorted(filter(is_bad, range(RECORDS)))
+    try:
+        worker.start()
+        wait_until("dead letters", lambda: len(shown(worker)) == len(bad), seconds=300)
+        first = shown(worker)[0]["error"]
+        assert (first["topic"], first["stage"], first["connector"]) == (topic, "VALUE_CONVERTER", "kills")
+        assert "Executing stage 'VALUE_CONVERTER' with class" in worker.log()
+        order = {"to": "topic", "selection": "all"}
+        answer = requests.post(f"{worker.url()}connectors/kills/dlq/replay", json=order, timeout=60)
+        assert answer.ok, answer.text
+        wait_until("the same again", lambda: len(numbers(bootstrap, queue)) == 2 * len(bad), seconds=300)
+    finally:
+        worker.close()
+    assert sorted(numbers(bootstrap, queue)) == sorted(bad * 2)
+
+
+def shown(worker: StandaloneWorker) -> list[dict[str, Any]]:
+    """What the REST API shows of the queue; nothing while the worker or the queue is not there yet."""
+    try:
+        answer = requests.get(f"{worker.url()}connectors/kills/dlq?limit=1000", timeout=60)
+    except (requests.ConnectionError, AssertionError):
+        return []
+    records: list[dict[str, Any]] = answer.json().get("records", []) if answer.ok else []
+    return records

@@ -1,0 +1,19 @@
+"""What a reader of a dead letter queue sees."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+__all__ = ["dead_letters"]
+
+
+def dead_letters(bootstrap: str, queue: str) -> list[Message]:
+    """The records of a queue of one partition that are committed, in their order."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": queue, "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(queue, 0, 0)])
+    found: list[Message] = []
+    while (message := consumer.poll(30)) is not None and message.error() is None:
+        found.append(message)
+    consumer.close()
+    return found

@@ -1,0 +1,109 @@
+"""Servers that speak S3: moto, which is always there, and versitygw, which keeps objects as files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import boto3
+import requests
+
+from equipment.waiting import wait_until
+from worker.embedded.ports import HOST, any_port
+
+__all__ = ["S3Server", "running_moto", "running_versitygw", "versitygw"]
+
+_KEY: Final = "test-key"
+_SECRET: Final = "test/secret+of+s3"
+_REGION: Final = "eu-central-1"
+_READY_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class S3Server:
+    """A server on loopback, and a bucket in it."""
+
+    endpoint: str
+    bucket: str
+
+    @property
+    def props(self) -> dict[str, str]:
+        """The keys of a connector that reach it."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.region": _REGION,
+            "aws.access.key.id": _KEY,
+            "aws.secret.access.key": _SECRET,
+        }
+
+    def client(self) -> Any:
+        """A client."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name=_REGION,
+            aws_access_key_id=_KEY,
+            aws_secret_access_key=_SECRET,
+        )
+
+    def make_bucket(self) -> str:
+        """Make another bucket."""
+        name = f"test-{uuid4().hex[:12]}"
+        self.client().create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": _REGION})
+        return name
+
+
+@contextmanager
+def running_moto() -> Iterator[S3Server]:
+    """A server that keeps objects in memory, while the ``with`` block runs."""
+    program = Path(sys.executable).with_name("moto_server")
+    port = any_port(taken=0)
+    with _running([str(program), "-H", HOST, "-p", str(port)], {}, port) as server:
+        yield server
+
+
+def versitygw() -> str | None:
+    """The program, if it is on the ``PATH`` or where ``SLUICE_TEST_VERSITYGW`` says."""
+    return os.environ.get("SLUICE_TEST_VERSITYGW") or shutil.which("versitygw")
+
+
+@contextmanager
+def running_versitygw(program: str) -> Iterator[S3Server]:
+    """A server that keeps objects as files, while the ``with`` block runs."""
+    port = any_port(taken=0)
+    environ = {"ROOT_ACCESS_KEY": _KEY, "ROOT_SECRET_KEY": _SECRET}
+    with tempfile.TemporaryDirectory(prefix="sluice-versitygw-") as folder:
+        command = [program, "--region", _REGION, "-p", f"{HOST}:{port}", "posix", folder]
+        with _running(command, environ, port) as server:
+            yield server
+
+
+@contextmanager
+def _running(command: list[str], environ: dict[str, str], port: int) -> Iterator[S3Server]:
+    endpoint = f"http://{HOST}:{port}"
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environ})
+        try:
+            wait_until(f"{command[0]} answers", lambda: _answers(process, endpoint), seconds=_READY_SECONDS)
+            yield S3Server(endpoint, S3Server(endpoint, "").make_bucket())
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _answers(process: subprocess.Popen[bytes], endpoint: str) -> bool:
+    assert process.poll() is None
+    try:
+        requests.get(endpoint, timeout=5)
+    except requests.ConnectionError:
+        return False
+    return True

@@ -1,0 +1,250 @@
+"""The contract of a store, as tests that each kind of store has to pass."""
+
+from __future__ import annotations
+
+import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connect.data import Schema, TopicPartition
+from connectors.spark.ledger.ledger import FencedError, Ledger
+from connectors.spark.ledger.manifest import LedgerError, Move
+from connectors.spark.stores.store import StagedFile, Store
+
+__all__ = ["StoreContract"]
+
+RACERS = 12
+TABLE = "topics/t"
+TP = TopicPartition("t", 0)
+
+
+def unchecked() -> None:
+    """Nobody has taken over."""
+
+
+class StoreContract:
+    """Give it a fixture ``store``, empty for each test, and say how a file is staged in it."""
+
+    def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
+        """Leave a file of a table in a folder as the successful attempt at a Spark task does."""
+        raise NotImplementedError
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def test_what_is_created_is_there(self, store: Store) -> None:
+        assert store.size("a/b.json") is None
+        store.create("a/b.json", b"whole")
+        assert (store.read("a/b.json"), store.size("a/b.json")) == (b"whole", 5)
+        assert store.names("a") == ["b.json"]
+        store.create("a/empty", b"")
+        assert (store.read("a/empty"), store.size("a/empty")) == (b"", 0)
+
+    def test_a_file_is_created_once(self, store: Store) -> None:
+        store.create("a", b"first")
+        with pytest.raises(FileExistsError):
+            store.create("a", b"second")
+        assert store.read("a") == b"first"
+
+    def test_of_many_that_create_a_file_one_succeeds(self, store: Store) -> None:
+        together = threading.Barrier(RACERS)
+
+        def create(number: int) -> bytes | None:
+            data = b"%d" % number * 1000
+            together.wait()
+            try:
+                store.create("manifests/0000000001.json", data)
+            except FileExistsError:
+                # Whoever lost finds the whole file of the one that won.
+                assert len(set(store.read("manifests/0000000001.json").decode())) <= 2
+                return None
+            return data
+
+        with ThreadPoolExecutor(RACERS) as threads:
+            won = [data for data in threads.map(create, range(RACERS)) if data is not None]
+        assert won == [store.read("manifests/0000000001.json")]
+        assert store.names("manifests") == ["0000000001.json"]
+
+    def test_what_is_not_there_is_told_so(self, store: Store) -> None:
+        assert store.size("none") is None
+        assert store.names("none") == []
+        assert list(store.files("none")) == []
+        for method in (store.read, store.open):
+            with pytest.raises(FileNotFoundError):
+                method("none")
+        store.remove("none")
+        store.remove_tree("none")
+
+    def test_names_are_those_directly_in_a_folder(self, store: Store) -> None:
+        for path in ("f/b", "f/a/x", "f/a/y/z", "fa/c"):
+            store.create(path, b"-")
+        assert store.names("f") == ["a", "b"]
+        assert store.names("f/a") == ["x", "y"]
+
+    def test_files_are_those_that_a_reader_sees(self, store: Store) -> None:
+        for path in ("t/b", "t/a/x", "t/_SUCCESS", "t/.b.crc", "t/_temporary/0/c", "ta/c"):
+            store.create(path, b"-")
+        assert list(store.files("t")) in (["a/x", "b"], ["b", "a/x"])
+
+    def test_a_removed_file_is_gone_and_others_are_not(self, store: Store) -> None:
+        for path in ("f/a", "f/b", "f/c/d", "fc/d"):
+            store.create(path, b"-")
+        store.remove("f/a")
+        assert store.names("f") == ["b", "c"]
+        store.remove_tree("f/c")
+        assert store.names("f") == ["b"]
+        assert store.read("fc/d") == b"-"
+        store.create("f/a", b"again")
+        assert store.read("f/a") == b"again"
+
+    def test_thousands_of_names_are_all_listed(self, store: Store) -> None:
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(lambda number: store.create(f"many/{number:05}", b""), range(1100)))
+        assert store.names("many") == [f"{number:05}" for number in range(1100)]
+        store.remove_tree("many")
+        assert store.names("many") == []
+
+    def test_pyarrow_reads_a_file(self, store: Store) -> None:
+        table = pa.table({"id": list(range(10_000)), "text": [f"{number:0100}" for number in range(10_000)]})
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, compression="none")
+        store.create("t.parquet", buffer.getvalue())
+        with store.open("t.parquet") as content:
+            assert pq.read_metadata(content).num_rows == 10_000
+        with store.open("t.parquet") as content:
+            assert pq.read_table(content).equals(table)
+
+    @pytest.mark.parametrize("name", ["a b", "a%20b", "a+b", "ü", "k=v", "a:b"])
+    def test_names_mean_themselves(self, store: Store, name: str) -> None:
+        if ":" in name and store.url.startswith("hdfs"):
+            pytest.skip("HDFS has no such names")
+        store.create(f"{name}/{name}", b"-")
+        assert store.names("") == [name]
+        assert store.names(name) == [name]
+        assert store.read(f"{name}/{name}") == b"-"
+
+    # -- loads -----------------------------------------------------------------------------------------------
+
+    def staged(self, store: Store, ledger: Ledger, *names: str) -> tuple[str, dict[str, StagedFile]]:
+        """Files of a load, staged: the folder, and what the store says of them by their names."""
+        staging = ledger.new_staging()
+        folder = f"{staging}/t-1/t"
+        store.begin(folder, TABLE)
+        for name in names:
+            self.stage(store, folder, name, f"content of {name}".encode())
+        return staging, {(file.target or file.path).rpartition("/")[2]: file for file in store.staged(folder)}
+
+    def moves(self, staging: str, files: dict[str, StagedFile]) -> list[Move]:
+        """Where the files of a load go."""
+        return [
+            Move(f"{staging}/t-1/t/{file.path}", file.target or f"{TABLE}/{name}", file.size, 1, file.upload)
+            for name, file in files.items()
+        ]
+
+    def opened(self, store: Store) -> Ledger:
+        """A ledger in the store, taken over."""
+        ledger = Ledger(store, "sink")
+        ledger.open()
+        return ledger
+
+    def test_staged_files_are_seen_when_they_are_published(self, store: Store) -> None:
+        staging, files = self.staged(store, self.opened(store), "x", "y")
+        assert {name: file.size for name, file in files.items()} == {"x": 12, "y": 12}
+        assert list(store.files("topics")) == []
+        for move in self.moves(staging, files):
+            for _ in range(2):
+                store.publish(move.source, move.target, move.upload)
+            assert store.size(move.target) == move.size
+        store.sync_folders([TABLE])
+        assert list(store.files(TABLE)) == ["x", "y"]
+        assert store.read(f"{TABLE}/y") == b"content of y"
+        store.remove_tree(staging)
+        assert list(store.files(TABLE)) == ["x", "y"]
+
+    def test_what_is_lost_before_it_is_published_is_told(self, store: Store) -> None:
+        staging, files = self.staged(store, self.opened(store), "x")
+        store.abandon(staging, unchecked)
+        (move,) = self.moves(staging, files)
+        with pytest.raises(FileNotFoundError):
+            store.publish(move.source, move.target, move.upload)
+
+    def test_two_that_publish_the_same_files_do_so_once(self, store: Store) -> None:
+        staging, files = self.staged(store, self.opened(store), *(f"{number:02}" for number in range(20)))
+        moves = self.moves(staging, files)
+
+        def publish_all(_: int) -> None:
+            for move in moves:
+                store.publish(move.source, move.target, move.upload)
+
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(publish_all, range(2)))
+        assert list(store.files(TABLE)) == [f"{number:02}" for number in range(20)]
+
+    def test_what_is_abandoned_is_gone(self, store: Store) -> None:
+        staging, _ = self.staged(store, self.opened(store), "x", "y")
+        store.abandon(staging, unchecked)
+        assert list(store.staged(f"{staging}/t-1/t")) == []
+        assert store.names(staging.rpartition("/")[0]) == []
+
+    # -- the ledger on it --------------------------------------------------------------------------------------
+
+    def commit(self, store: Store, ledger: Ledger, end: int) -> None:
+        """Load a file."""
+        try:
+            staging, files = self.staged(store, ledger, f"t+{end}")
+        except OSError:
+            # As in a load: whoever takes over deletes what this driver is about to stage.
+            ledger.check_fence()
+            raise
+        ledger.commit(staging, self.moves(staging, files), {TP: end}, {"t": Schema.struct({})})
+
+    def test_loads_follow_each_other_across_restarts(self, store: Store) -> None:
+        for end in (1, 2, 3):
+            ledger = self.opened(store)
+            assert ledger.offsets.get(TP, 0) == end - 1
+            self.commit(store, ledger, end)
+            assert list(store.files(TABLE)) == [f"t+{number}" for number in range(1, end + 1)]
+
+    def test_a_driver_that_was_overtaken_commits_nothing(self, store: Store) -> None:
+        first = self.opened(store)
+        staging, files = self.staged(store, first, "lost")
+        second = self.opened(store)
+        self.commit(store, second, 1)
+        with pytest.raises(FencedError):
+            first.commit(staging, self.moves(staging, files), {TP: 7}, {})
+        with pytest.raises(FencedError):
+            first.recover()
+        assert list(store.files(TABLE)) == ["t+1"]
+        assert self.opened(store).offsets == {TP: 1}
+
+    def test_of_many_drivers_that_open_at_once_one_remains(self, store: Store) -> None:
+        together = threading.Barrier(4)
+
+        def drive(number: int) -> Any:
+            ledger = Ledger(store, "sink")
+            together.wait()
+            try:
+                ledger.open()
+                self.commit(store, ledger, number + 1)
+            except (FencedError, LedgerError) as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(4) as threads:
+            errors = list(threads.map(drive, range(4)))
+        assert all(isinstance(error, FencedError) for error in errors if error is not None)
+        committed = [f"t+{number + 1}" for number, error in enumerate(errors) if error is None]
+        # One that was overtaken after its commit has committed; whoever came later knows of it.
+        assert committed
+        assert list(store.files(TABLE)) == committed
+        assert self.opened(store).offsets[TP] in {int(name.removeprefix("t+")) for name in committed}
+
+
+def unique_prefix() -> str:
+    """The name of a folder that no other test uses."""
+    return f"test-{uuid4().hex[:12]}"

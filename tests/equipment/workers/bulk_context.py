@@ -1,0 +1,64 @@
+"""What the worker gives a bulk sink task, in a process or test that is no worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from connect.bulk import FailuresOf, Progress
+from connect.chain.tolerance import ErrorCounts, Tolerance
+from connect.data import TopicPartition
+from connect.offset_set import OffsetSet
+from worker.kafka.topics.creation import NewTopic
+from worker.runtime.assembly import Assembly
+from worker.runtime.bulk.left_out import LeftOut
+from worker.runtime.clients import Clients
+from worker.runtime.dead_letters.loads import LoadDeadLetters
+from worker.runtime.dead_letters.queue import ErrorHeaders
+from worker.security.redaction import Redaction
+
+__all__ = ["BulkContext"]
+
+_BYTES: Final = "converters.byte_array.ByteArrayConverter"
+
+
+class BulkContext:
+    """The context of the task of the connector ``name``, with the worker's own handling of bad records."""
+
+    def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
+        self.connector_name = name
+        self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
+        self.connector_properties = props
+        self.stop = False
+        self.told = Progress("nothing yet")
+        self.counts = ErrorCounts()
+        self._left_out = self._made(bootstrap)
+
+    def _made(self, bootstrap: str) -> LeftOut:
+        own = {"name": self.connector_name, "connector.class": "SparkSink", "topics": "t"}
+        worker = {"bootstrap.servers": bootstrap, **dict.fromkeys(("key.converter", "value.converter"), _BYTES)}
+        assembly = Assembly.resolve(worker, {**self.connector_properties, **own}, Redaction())
+        config = assembly.config
+        queues: list[LoadDeadLetters] = []
+        if topic := config.errors_deadletterqueue_topic_name:
+            clients = Clients(assembly, 0)
+            clients.dlq_topic(NewTopic(topic, 1, 1))
+            headers = ErrorHeaders(self.connector_name, 0, assembly.redaction)
+            queues.append(LoadDeadLetters(clients, topic, headers, self.connector_name, self.stopping))
+        tolerance = Tolerance(config.error_policy, queues, self.wait, counts=self.counts)
+        return LeftOut(tolerance, next(iter(queues), None), tells=False)
+
+    def wait(self, seconds: float) -> bool:
+        time.sleep(seconds)
+        return True
+
+    def stopping(self) -> bool:
+        return self.stop
+
+    def progress(self, progress: Progress) -> None:
+        """Keep what the task told last."""
+        self.told = progress
+
+    def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
+        self._left_out.leave_out(bad, failures)

@@ -1,0 +1,336 @@
+"""Delta tables from a topic on the broker to what readers of the tables see, Delta's own and one that is not."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConnectError, DataError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.sink import SparkSinkTask
+from equipment.waiting import wait_until
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import SMALL_SPARK
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+udf = pytest.importorskip("pyspark.sql.functions").udf
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    # Connections to Java of threads that have ended are left to the garbage collector by py4j.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
+ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
+
+
+class Sink:
+    """A topic of two partitions, a store, and tasks that load the one into the other."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.store = store
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.ends: Counter[TopicPartition] = Counter()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+
+    def produce(self, values: Sequence[Any], keys: Sequence[Any] = ()) -> None:
+        """Produce values, dicts as JSON, to the partitions in turn, or each where the ``id`` of its key says."""
+        for index, value in enumerate(values):
+            data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+            key = json.dumps(keys[index]).encode() if keys else None
+            partition = keys[index]["id"] % 2 if keys else index % 2
+            self.producer.produce(self.topic, data, key, partition=partition)
+            self.ends[TopicPartition(self.topic, partition)] += 1
+        assert self.producer.flush(30) == 0
+
+    def props(self, props: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "store.url": str(self.store),
+            "table.format": "delta",
+            "key.converter": "converters.byte_array.ByteArrayConverter",
+            "header.converter": "converters.simple_header.SimpleHeaderConverter",
+            "name": "sink",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.sql.shuffle.partitions": "2",
+            **SMALL_SPARK,
+            **props,
+        }
+
+    def task(self, props: Mapping[str, str] = JSON) -> SparkSinkTask:
+        """A task that has started, on the session that the tests share."""
+        props = self.props(props)
+        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
+        task.start()
+        return task
+
+    def ranges(self, task: SparkSinkTask) -> list[OffsetRange]:
+        committed = task.committed()
+        return [
+            OffsetRange(*tp, committed.get(tp, 0), end, "an-id")
+            for tp, end in self.ends.items()
+            if end > committed.get(tp, 0)
+        ]
+
+    def drain(self, task: SparkSinkTask) -> None:
+        """Load all that was produced and is not loaded yet."""
+        task.load(self.ranges(task))
+        assert task.committed() == dict(self.ends)
+
+    def path(self, table: str | None = None) -> Path:
+        return self.store / "topics" / (table or self.topic)
+
+    def table(self, name: str | None = None) -> DeltaTable:
+        return DeltaTable(self.path(name))
+
+    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The rows that the deltalake package reads."""
+        rows: list[dict[str, Any]] = self.table(name).to_pyarrow_table().to_pylist()
+        return sorted(rows, key=lambda row: row["id"])
+
+    def sql(self, statement: str) -> list[dict[str, Any]]:
+        """What Spark answers; ``{table}`` stands for the table of the topic."""
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        rows = session.sql(statement.replace("{table}", f"delta.`{self.path()}`")).collect()
+        return [row.asDict(recursive=True) for row in rows]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[None]:
+    """Spark, started by the first task and kept for all tests of this file."""
+    yield
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+
+
+@pytest.fixture
+def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
+    return Sink(bootstrap, topic, tmp_path)
+
+
+def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sink) -> None:
+    first = [{"id": n, "origin": "EWR", "tags": ["a"], "at": {"gate": "B1"}} for n in range(20)]
+    sink.produce(first)
+    task = sink.task()
+    sink.drain(task)
+    assert sink.rows() == first
+
+    sink.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
+    sink.drain(task)
+    assert sink.rows()[0] == {**first[0], "delay": None, "at": {"gate": "B1", "floor": None}}
+    assert sink.rows()[20] == {"id": 20, "origin": None, "tags": None, "at": {"gate": "B2", "floor": 2}, "delay": 10.0}
+
+    # Delta answers such a statement by rewriting files; a checkpoint is then all that is left of the log before it.
+    sink.sql("DELETE FROM {table} WHERE id < 5")
+    sink.sql("OPTIMIZE {table}")
+    log = sink.table()
+    log.create_checkpoint()
+    for version in range(log.version()):
+        (sink.path() / "_delta_log" / f"{version:020}.json").unlink()
+
+    restarted = sink.task()
+    assert restarted.committed() == dict(sink.ends)
+    sink.produce([{"id": 40}])
+    sink.drain(restarted)
+    assert [row["id"] for row in sink.rows()] == list(range(5, 41))
+    table = sink.table()
+    assert table.transaction_version("sluice/sink") % 2 == 1
+    assert table.transaction_version(f"sluice/sink/{sink.topic}/0/to") == 21
+
+
+UPSERT = {
+    "value.converter": "converters.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "key.converter": "converters.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "write.mode": "upsert",
+}
+
+
+def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
+    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
+    print(f"SLUICE_TEST_SEED={seed}")
+    dice = random.Random(seed)
+    model: dict[int, dict[str, Any]] = {}
+    task = sink.task({**UPSERT, "upsert.envelope": "debezium"})
+    for load in range(4):
+        keys: list[Any] = []
+        values: list[Any] = []
+        for _ in range(dice.choice((1, 50, 300))):
+            key = dice.randrange(40)
+            row = {"id": key, "name": f"n{dice.random()}", **({"extra": dice.randrange(9)} if load > 1 else {})}
+            if dice.random() < 0.7:
+                values.append({"op": dice.choice("cru"), "before": None, "after": row})
+                model[key] = row
+            else:
+                values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
+                model.pop(key, None)
+            keys.append({"id": key})
+        sink.produce(values, keys)
+        if load == 2:
+            task = sink.task({**UPSERT, "upsert.envelope": "debezium"})
+        sink.drain(task)
+        columns = [field.name for field in sink.table().schema().fields]
+        expected = [{name: row.get(name) for name in columns} for _, row in sorted(model.items())]
+        assert sink.rows() == expected
+
+
+def test_columns_are_exact_or_refused(sink: Sink) -> None:
+    logical = "org.apache.kafka.connect.data"
+
+    def enveloped(kind: str, value: Any) -> dict[str, Any]:
+        fields = [
+            {"field": "id", "type": kind, "optional": False},
+            {"field": "price", "type": "bytes", "name": f"{logical}.Decimal", "parameters": {"scale": "2"}},
+            {"field": "day", "type": "int32", "name": f"{logical}.Date"},
+            {"field": "time of day", "type": "int32", "name": f"{logical}.Time"},
+            {"field": "at", "type": "int64", "name": f"{logical}.Timestamp", "optional": True},
+            {"field": "raw", "type": "bytes", "optional": True},
+            {"field": "counts", "type": "map", "keys": {"type": "string"}, "values": {"type": "int32"}},
+        ]
+        return {"schema": {"type": "struct", "fields": fields}, "payload": value}
+
+    row = {
+        "price": "AN4=",
+        "day": 19000,
+        "time of day": 3_600_001,
+        "at": 1_600_000_000_123,
+        "raw": "AAE=",
+        "counts": {"a": 1},
+    }
+    task = sink.task(ENVELOPED)
+    sink.produce([enveloped("int32", {**row, "id": 1})])
+    sink.drain(task)
+    restarted = sink.task(ENVELOPED)
+    sink.produce([enveloped("int64", {**row, "id": 2**40, "at": None})])
+    sink.drain(restarted)
+    found = sink.sql("SELECT *, unix_millis(at) AS millis FROM {table} ORDER BY id")
+    assert found[0] | {"at": None} == {
+        "id": 1,
+        "price": Decimal("2.22"),
+        "day": dt.date(2022, 1, 8),
+        "time of day": 3_600_001,
+        "at": None,
+        "raw": bytearray(b"\0\1"),
+        "counts": {"a": 1},
+        "millis": 1_600_000_000_123,
+    }
+    assert (found[1]["id"], found[1]["at"]) == (2**40, None)
+
+    sink.produce([enveloped("string", {**row, "id": "text"})])
+    with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 2"):
+        restarted.load(sink.ranges(restarted))
+    assert len(sink.sql("SELECT * FROM {table}")) == 2
+
+
+def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -> None:
+    routed = {
+        **JSON,
+        "transforms": "route",
+        "transforms.route.type": "ExtractTopic$Value",
+        "transforms.route.field": "to",
+    }
+    task = sink.task(routed)
+    sink.produce([{"id": n, "to": ("a", "b")[n % 2]} for n in range(10)])
+    sink.drain(task)
+    properties = f"delta.`{sink.path('b')}` {{}} TBLPROPERTIES ('delta.setTransactionRetentionDuration'{{}})"
+    sink.sql("ALTER TABLE " + properties.format("SET", " = 'interval 1 day'"))
+    sink.produce([{"id": n, "to": ("a", "b", "c")[n % 3], "more": 1} for n in range(10, 20)])
+    with pytest.raises(ConnectError, match="would forget the offsets"):
+        task.load(sink.ranges(task))
+    assert [row["id"] for row in sink.rows("a")] == [0, 2, 4, 6, 8, 12, 15, 18]
+    sink.sql("ALTER TABLE " + properties.format("UNSET", ""))
+
+    restarted = sink.task(routed)
+    assert set(restarted.committed().values()) == {5}
+    sink.produce([{"id": n, "to": "a"} for n in range(20, 24)])
+    sink.drain(restarted)
+    assert [row["id"] for row in sink.rows("a")] == [0, 2, 4, 6, 8, 12, 15, 18, 20, 21, 22, 23]
+    assert [row["id"] for row in sink.rows("b")] == [1, 3, 5, 7, 9, 10, 13, 16, 19]
+    assert [row["id"] for row in sink.rows("c")] == [11, 14, 17]
+    assert dict(sink.task(routed).committed()) == dict(sink.ends)
+
+
+def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
+    from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
+    from connectors.spark.delta.writing import append_rows  # noqa: PLC0415
+
+    sink.produce([{"id": 0}])
+    first = sink.task()
+    sink.drain(first)
+    second = sink.task()
+    sink.produce([{"id": 1}, {"id": 2}])
+    with pytest.raises(FencedError, match="has taken over connector sink"):
+        first.load(sink.ranges(first))
+    sink.drain(second)
+    assert [row["id"] for row in sink.rows()] == [0, 1, 2]
+
+    # The table is taken over just before the rows of a load are written, and while they are.
+    session = SparkSession.getActiveSession()
+    path, tp = str(sink.path()), TopicPartition(sink.topic, 0)
+    rows = session.createDataFrame([(9,)], "id long")
+
+    def taken_over_before(application: str, version: int) -> None:
+        Table(session, sink.topic, path, "sink").take_over()
+        append_rows(rows, path, application, version)
+
+    def taken_over_meanwhile(application: str, version: int) -> None:
+        begun, over = sink.store / "begun", sink.store / "taken-over"
+
+        def slow(number):
+            begun.touch()
+            while not over.exists():
+                time.sleep(0.02)
+            return number
+
+        slowly = session.range(1).select(udf(slow, "long")("id").alias("id"))
+        with ThreadPoolExecutor(1) as other:
+            writing = other.submit(append_rows, slowly, path, application, version)
+            wait_until("the rows are being written", begun.exists, seconds=120)
+            Table(session, sink.topic, path, "sink").take_over()
+            over.touch()
+            writing.result()
+
+    for write in (taken_over_before, taken_over_meanwhile):
+        zombie = Table(session, sink.topic, path, "sink")
+        with pytest.raises(FencedError):
+            zombie.load({tp: 2}, {tp: 3}, routed=False, ids={}, write=write)
+    assert [row["id"] for row in sink.rows()] == [0, 1, 2]
+
+
+def test_the_files_of_loads_are_merged_and_the_offsets_stay(sink: Sink) -> None:
+    for first in range(0, 30, 10):
+        sink.produce([{"id": n} for n in range(first, first + 10)])
+        sink.drain(sink.task(JSON))
+    assert len(sink.table().file_uris()) == 6
+
+    sink.produce([{"id": n} for n in range(30, 40)])
+    task = sink.task({**JSON, "compact.interval.ms": "1"})
+    sink.drain(task)
+    assert len(sink.table().file_uris()) == 1
+    assert [row["id"] for row in sink.rows()] == list(range(40))
+    assert sink.task(JSON).committed() == dict(sink.ends)

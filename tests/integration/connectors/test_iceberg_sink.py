@@ -1,0 +1,343 @@
+"""Iceberg tables from a topic on the broker to what readers that are not Spark see of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+
+import connectors.spark
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.jvm.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connectors.spark.compaction import compact
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.session import start_session
+from connectors.spark.sink import SparkSinkTask
+from connectors.spark.stores.access import Access
+from connectors.spark.target import make_target
+from equipment.servers.iceberg_rest import rest_catalog
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import SMALL_SPARK
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(1200)]
+
+JSON = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "false"}
+ENVELOPED = {"value.converter": "converters.json.JsonConverter"}
+
+
+class Lake:
+    """A topic of two partitions, and tasks that load it into Iceberg tables below a store."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.store = store
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.ends: Counter[TopicPartition] = Counter()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+
+    def produce(self, values: Sequence[Any]) -> None:
+        """Produce values as JSON, to the partitions in turn."""
+        for index, value in enumerate(values):
+            partition = index % 2
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
+            self.producer.produce(self.topic, data, partition=partition)
+            self.ends[TopicPartition(self.topic, partition)] += 1
+        assert self.producer.flush(30) == 0
+
+    def props(self, props: Mapping[str, str]) -> dict[str, str]:
+        """A configuration."""
+        return {
+            "name": "lake",
+            "topics": self.topic,
+            "store.url": str(self.store),
+            "table.format": "iceberg",
+            "key.converter": "converters.byte_array.ByteArrayConverter",
+            "header.converter": "converters.simple_header.SimpleHeaderConverter",
+            **JSON,
+            **SMALL_SPARK,
+            **props,
+        }
+
+    def task(self, props: Mapping[str, str] | None = None) -> SparkSinkTask:
+        """A task that has started, on the session that the tests share."""
+        whole = self.props(props or {})
+        task = SparkSinkTask(SparkSinkConfig.parse(whole), BulkContext(whole["name"], self.bootstrap, whole))
+        task.start()
+        return task
+
+    def ranges(self, task: SparkSinkTask) -> list[OffsetRange]:
+        """What is not loaded yet."""
+        committed = task.committed()
+        ranges = [OffsetRange(*tp, committed.get(tp, 0), end) for tp, end in self.ends.items()]
+        return [item for item in ranges if len(item)]
+
+    def drain(self, task: SparkSinkTask) -> None:
+        """Load all that was produced and is not loaded yet."""
+        task.load(self.ranges(task))
+        assert task.committed() == dict(self.ends)
+
+    def table(self, name: str | None = None) -> StaticTable:
+        """The table as pyiceberg has it."""
+        folder = self.store / "topics" / (name or self.topic)
+        return StaticTable.from_metadata(folder.as_uri())
+
+    def rows(self, name: str | None = None) -> list[dict[str, Any]]:
+        """The rows that pyiceberg sees."""
+        found: list[dict[str, Any]] = self.table(name).scan().to_arrow().to_pylist()
+        return sorted(found, key=lambda row: row["id"])
+
+    def offsets(self, connector: str = "lake") -> dict[str, Any]:
+        """The offsets in the summary of the newest snapshot."""
+        snapshot = self.table().current_snapshot()
+        assert snapshot is not None
+        assert snapshot.summary is not None
+        found: dict[str, Any] = json.loads(snapshot.summary.additional_properties[f"sluice.offsets.{connector}"])
+        return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[Any]:
+    """Spark with the drivers of all catalogs, kept for all tests of this file."""
+    folder = Path(connectors.spark.__file__).parent / "iceberg"
+    locks = [jar for name in ("sqlite", "postgresql") for jar in read_lock(folder / f"{name}.jars")]
+    drivers = ",".join(map(str, resolve_jars(locks, home=sluice_home())))
+    spark = start_session({**SMALL_SPARK, "table.format": "iceberg", "spark.jars": drivers}, "lake", Access())
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def lake(bootstrap: str, topic: str, tmp_path: Path) -> Lake:
+    return Lake(bootstrap, topic, tmp_path)
+
+
+def test_a_table_grows_by_commits_that_carry_the_offsets(lake: Lake) -> None:
+    first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"]} for n in range(20)]
+    lake.produce(first)
+    task = lake.task()
+    lake.drain(task)
+    assert lake.rows() == first
+    assert lake.offsets() == {lake.topic: {"next": [10, 10]}}
+
+    second = [{"id": n, "gate": {"name": "B1", "floor": 2}, "tags": []} for n in range(20, 40)]
+    lake.produce(second)
+    lake.drain(task)
+    rows = lake.rows()
+    assert rows[:20] == [{**row, "gate": None} for row in first]
+    assert rows[20:] == [{**row, "origin": None, "delay": None} for row in second]
+    assert len(lake.table().metadata.snapshots) == 2
+    assert lake.offsets() == {lake.topic: {"next": [20, 20]}}
+    assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
+
+    # Another driver goes on from there.
+    lake.produce([{"id": n} for n in range(40, 44)])
+    again = lake.task()
+    assert again.committed() == {TopicPartition(lake.topic, 0): 20, TopicPartition(lake.topic, 1): 20}
+    lake.drain(again)
+    assert [row["id"] for row in lake.rows()] == list(range(44))
+
+
+def altered(spark: Any, folder: Path, statement: Any) -> None:
+    """Change a table as another engine does."""
+    java = spark._jvm
+    tables = java.org.apache.iceberg.hadoop.HadoopTables(spark._jsparkSession.sessionState().newHadoopConf())
+    statement(tables.load(str(folder)), java)
+
+
+def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
+    folder = lake.store / "topics" / lake.topic
+    lake.produce([{"id": n} for n in range(10)])
+    first = lake.task()
+    lake.drain(first)
+    second = lake.task()
+    lake.produce([{"id": n} for n in range(10, 20)])
+    # The first one is alive and knows of nothing: it writes its files, and finds its table taken.
+    with pytest.raises(FencedError, match="has taken over table topics"):
+        lake.drain(first)
+    assert len(lake.rows()) == 10
+    lake.drain(second)
+    assert [row["id"] for row in lake.rows()] == list(range(20))
+    with pytest.raises(FencedError, match="has taken over table topics"):
+        first.load([OffsetRange(lake.topic, 0, 5, 10)])
+
+    # A rollback takes records away; they are loaded again.
+    def taken_back(table: Any, _: Any) -> None:
+        table.manageSnapshots().rollbackTo(table.currentSnapshot().parentId()).commit()
+
+    altered(session, folder, taken_back)
+    assert len(lake.rows()) == 10
+    third = lake.task()
+    lake.drain(third)
+    assert [row["id"] for row in lake.rows()] == list(range(20))
+
+    # Others commit and expire: the offsets have no snapshot left, and are known all the same.
+    def expired(table: Any, _: Any) -> None:
+        table.newAppend().commit()
+        kept = table.currentSnapshot().snapshotId()
+        for snapshot in table.snapshots():
+            if snapshot.snapshotId() != kept:
+                table.expireSnapshots().expireSnapshotId(snapshot.snapshotId()).commit()
+
+    altered(session, folder, expired)
+    assert len(lake.table().metadata.snapshots) == 1
+    lake.produce([{"id": n} for n in range(20, 24)])
+    fourth = lake.task()
+    assert fourth.committed() == {TopicPartition(lake.topic, 0): 10, TopicPartition(lake.topic, 1): 10}
+    lake.drain(fourth)
+    assert [row["id"] for row in lake.rows()] == list(range(24))
+
+    # Another column while a driver is at work: the load is made again.
+    altered(
+        session,
+        folder,
+        lambda table, java: (
+            table.updateSchema().addColumn("note", java.org.apache.iceberg.types.Types.StringType.get()).commit()
+        ),
+    )
+    lake.produce([{"id": n} for n in range(24, 26)])
+    with pytest.raises(RetriableError, match="altered"):
+        lake.drain(fourth)
+    lake.drain(fourth)
+    assert lake.rows()[-1] == {"id": 25, "note": None}
+
+
+def test_bad_records_skipped_offsets_and_widening(lake: Lake) -> None:
+    lake.produce([{"id": 1, "n": 1}, b"{"])
+    task = lake.task()
+    with pytest.raises(DataError, match="offset 0"):
+        lake.drain(task)
+    assert not (lake.store / "topics" / lake.topic).exists()
+    task.load([OffsetRange(lake.topic, 0, 0, 1)])
+    skipping = make_target(task.config, "lake", task._session)
+    skipping.open()
+    skipping.skip({TopicPartition(lake.topic, 1): 1})
+    again = lake.task()
+    assert again.committed() == {TopicPartition(lake.topic, 0): 1, TopicPartition(lake.topic, 1): 1}
+    assert lake.rows() == [{"id": 1, "n": 1}]
+
+    def typed(kind: str, value: Any) -> dict[str, Any]:
+        fields = [{"field": "id", "type": "int64"}, {"field": "v", "type": kind, "optional": True}]
+        return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 2, "v": value}}
+
+    wide = {**ENVELOPED, "value.converter.schemas.enable": "true", "iceberg.tables.evolve-schema-enabled": "false"}
+    lake.produce([typed("int32", 7)])
+    closed = lake.task(wide)
+    with pytest.raises(ConnectError, match="evolve-schema-enabled"):
+        lake.drain(closed)
+    opened = lake.task({**wide, "iceberg.tables.evolve-schema-enabled": "true"})
+    lake.drain(opened)
+    lake.produce([typed("int64", 2**40), typed("int16", 3)])
+    lake.drain(opened)
+    assert sorted(row["v"] for row in lake.rows() if row["v"] is not None) == [3, 7, 2**40]
+    assert str(lake.table().schema().find_field("v").field_type) == "long"
+    # Iceberg has no way from long to double.
+    lake.produce([typed("double", 0.5)])
+    with pytest.raises(ConnectError, match="v"):
+        lake.drain(opened)
+
+
+def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
+    route = {
+        "transforms": "route",
+        "transforms.route.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "$1-routed",
+        "iceberg.tables.default-partition-by": "bucket(4, id), origin",
+        "iceberg.tables.auto-create-props.history.expire.max-snapshot-age-ms": "60000",
+    }
+    lake.produce([{"id": n, "origin": "EWR"} for n in range(6)])
+    task = lake.task(route)
+    lake.drain(task)
+    name = f"{lake.topic}-routed"
+    assert len(lake.rows(name)) == 6
+    table = lake.table(name)
+    assert [field.name for field in table.spec().fields] == ["id_bucket", "origin"]
+    assert table.properties["history.expire.max-snapshot-age-ms"] == "60000"
+    assert lake.task(route).committed() == dict(lake.ends)
+
+
+def test_compaction_keeps_rows_and_offsets(lake: Lake) -> None:
+    task = lake.task({"compact.interval.ms": "3600000"})
+    for start in range(0, 24, 4):
+        lake.produce([{"id": n} for n in range(start, start + 4)])
+        lake.drain(task)
+    target = make_target(task.config, "lake", task._session)
+    target.open()
+    (done,) = compact(target, None, lambda: False)
+    assert (done.table, done.files_before) == (f"topics.{lake.topic}", 12)
+    assert done.files_after == 1
+    assert lake.rows() == [{"id": n} for n in range(24)]
+    lake.produce([{"id": 24}])
+    again = lake.task()
+    lake.drain(again)
+    assert len(lake.rows()) == 25
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def sql_catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    if request.param == "sqlite":
+        return {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db"}
+    database = request.getfixturevalue("postgresql")
+    return {"uri": database.jdbc_url, "jdbc.user": database.user, "jdbc.password": database.password}
+
+
+def test_a_sql_catalog_compares_and_swaps(
+    lake: Lake, sql_catalog: dict[str, str], session: Any, tmp_path: Path
+) -> None:
+    catalog = {f"iceberg.catalog.{key}": value for key, value in sql_catalog.items()}
+    props = {"iceberg.catalog.type": "jdbc", "table.name.format": "lake.${topic}_raw", **catalog}
+    props["iceberg.catalog.jdbc.schema-version"] = "V1"
+    lake.produce([{"id": n} for n in range(10)])
+    task = lake.task(props)
+    lake.drain(task)
+    other = lake.task(props)
+    lake.produce([{"id": n} for n in range(10, 20)])
+    with pytest.raises(FencedError):
+        lake.drain(task)
+    lake.drain(other)
+    if "sqlite" in sql_catalog["uri"]:
+        reading = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=lake.store.as_uri())
+        rows = reading.load_table(("lake", f"{lake.topic}_raw")).scan().to_arrow()["id"].to_pylist()
+        assert sorted(rows) == list(range(20))
+    if password := sql_catalog.get("jdbc.password"):
+        assert password not in str(session.sparkContext.getConf().getAll())
+
+
+def test_a_rest_catalog(lake: Lake, tmp_path: Path) -> None:
+    folder = tmp_path / "rest"
+    folder.mkdir()
+    with rest_catalog(folder) as url:
+        props = {
+            "iceberg.catalog": "central",
+            "iceberg.catalog.type": "rest",
+            "iceberg.catalog.uri": url,
+            "iceberg.tables": "lake.events",
+            "iceberg.tables.default-commit-branch": "incoming",
+        }
+        lake.produce([{"id": n} for n in range(10)])
+        task = lake.task(props)
+        lake.drain(task)
+        other = lake.task(props)
+        lake.produce([{"id": n} for n in range(10, 20)])
+        with pytest.raises(FencedError):
+            lake.drain(task)
+        lake.drain(other)
+        table = RestCatalog("central", uri=url).load_table(("lake", "events"))
+        branch = table.scan().use_ref("incoming").to_arrow()["id"].to_pylist()
+        assert sorted(branch) == list(range(20))
+        assert table.scan().to_arrow().num_rows == 0

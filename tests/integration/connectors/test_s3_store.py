@@ -1,0 +1,171 @@
+"""A bucket is a store: with moto, and with versitygw where that is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connectors.spark.ledger.ledger import Ledger
+from connectors.spark.ledger.manifest import LedgerError
+from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.objects import Objects, client_for
+from connectors.spark.stores.opening import open_store
+from connectors.spark.stores.s3 import S3Store
+from connectors.spark.stores.store import Store
+from equipment.servers.s3 import S3Server
+from equipment.stores.contract import TABLE, StoreContract, unique_prefix
+
+ATTEMPT = "attempt_202611222242027096542949290684644_0000_m_000000_{}"
+
+
+def config_of(server: S3Server, url: str, **more: str) -> StoreOptions:
+    return StoreOptions.parse({"store.url": url, **server.props, **more})
+
+
+@pytest.fixture
+def url(s3: S3Server) -> str:
+    return f"s3://{s3.bucket}/{unique_prefix()}/lake"
+
+
+@pytest.fixture
+def bucket(s3: S3Server, url: str) -> Objects:
+    """What is below the store, in plain requests."""
+    config = config_of(s3, url)
+    return Objects(client_for(config), s3.bucket, config.location.path)
+
+
+class S3Contract(StoreContract):
+    def stage(self, store: Store, folder: str, name: str, data: bytes, attempt: int = 0) -> None:
+        """As S3A does: an upload, and a file that describes it."""
+        assert isinstance(store, S3Store)
+        objects = store._objects
+        client, key = objects._client, objects.key(f"{TABLE}/{name}")
+        place = {"Bucket": objects._bucket, "Key": key}
+        upload = client.create_multipart_upload(**place)["UploadId"]
+        tag = client.upload_part(**place, UploadId=upload, PartNumber=1, Body=data)["ETag"]
+        document = {"uploadId": upload, "destinationKey": key, "etags": [{"etag": tag}], "length": len(data)}
+        base = f"{folder}/{ATTEMPT.format(attempt)}"
+        objects.put(f"{base}/__base/{TABLE}/{name}", b"")
+        objects.put(f"{base}/__base/{TABLE}/{name}.pending", json.dumps(document).encode())
+        objects.put(f"{folder}/committed/{ATTEMPT.format(attempt)}.pendingset", b"")
+
+
+class TestS3Store(S3Contract):
+    @pytest.fixture
+    def store(self, s3: S3Server, url: str) -> Iterator[Store]:
+        yield open_store(config_of(s3, url), _no_spark)
+
+    def test_a_bucket_itself_is_a_store(self, s3: S3Server) -> None:
+        store = open_store(config_of(s3, f"s3://{s3.make_bucket()}"), _no_spark)
+        self.commit(store, self.opened(store), 1)
+        assert list(store.files(TABLE)) == ["t+1"]
+        assert store.names("") == ["_sluice", "topics"]
+
+    def test_only_the_attempt_that_counts_is_staged(self, store: Store) -> None:
+        folder = f"{self.opened(store).new_staging()}/t-1/t"
+        store.begin(folder, TABLE)
+        self.stage(store, folder, "first", b"1", attempt=3)
+        self.stage(store, folder, "last", b"2", attempt=12)
+        assert [file.target for file in store.staged(folder)] == [f"{TABLE}/last"]
+
+    def test_uploads_that_nothing_describes_are_aborted(self, store: Store, bucket: Objects) -> None:
+        """Those of a task that was killed before it closed its file."""
+        staging, _ = self.staged(store, self.opened(store), "x")
+        bucket._client.create_multipart_upload(Bucket=bucket._bucket, Key=bucket.key(f"{TABLE}/y"))
+        bucket._client.create_multipart_upload(Bucket=bucket._bucket, Key=bucket.key("topics/tt/z"))
+        assert len(bucket.uploads("topics")) == 3
+        self.opened(store)
+        assert [path for path, _ in bucket.uploads("topics")] == ["topics/tt/z"]
+        assert list(bucket.below(staging)) == []
+
+    def test_nothing_is_aborted_after_another_driver_took_over(self, store: Store, bucket: Objects) -> None:
+        staging, _ = self.staged(store, self.opened(store), "x")
+
+        def overtaken() -> None:
+            raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            store.abandon(staging, overtaken)
+        assert len(bucket.uploads("topics")) == 1
+
+    def test_uploads_that_a_load_has_not_used_are_aborted_with_it(self, store: Store, bucket: Objects) -> None:
+        ledger = self.opened(store)
+        staging, files = self.staged(store, ledger, "empty", "full")
+        moves = [move for move in self.moves(staging, files) if move.target.endswith("full")]
+        ledger.commit(staging, moves, {TopicPartition("t", 0): 1}, {})
+        assert list(store.files(TABLE)) == ["full"]
+        assert bucket.uploads("topics") == []
+        assert list(bucket.below(staging)) == []
+
+    def test_an_upload_that_the_store_expired_is_named(self, store: Store, bucket: Objects) -> None:
+        ledger = self.opened(store)
+        staging, files = self.staged(store, ledger, "x")
+        for path, upload in bucket.uploads("topics"):
+            bucket.abort(path, upload)
+        with pytest.raises(LedgerError, match=r"topics/t/x, .* is gone\. The store may have removed its unfinished"):
+            ledger.commit(staging, self.moves(staging, files), {TopicPartition("t", 0): 1}, {})
+
+    def test_a_table_has_one_owner(self, store: Store, s3: S3Server, url: str) -> None:
+        self.commit(store, self.opened(store), 1)
+        other = open_store(config_of(s3, url), _no_spark)
+        ledger = Ledger(other, "other")
+        ledger.open()
+        with pytest.raises(ConnectError, match=r"belongs to connector sink: give this one a topics\.dir of its own"):
+            other.begin(f"{ledger.new_staging()}/t-1/t", TABLE)
+
+    def test_a_put_whose_answer_was_lost_succeeds(self, s3: S3Server, url: str) -> None:
+        config = config_of(s3, url)
+        client = client_for(config)
+        objects = Objects(_Forgetful(client), s3.bucket, config.location.path)
+        objects.put_if_absent("manifest", b"mine")
+        assert objects.get("manifest") == b"mine"
+        with pytest.raises(FileExistsError):
+            Objects(client, s3.bucket, config.location.path).put_if_absent("manifest", b"mine")
+
+
+class _Forgetful:
+    """A client whose first put arrives twice, as when its answer is lost and the library tries again."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def put_object(self, **request: Any) -> Any:
+        self._client.put_object(**request)
+        return self._client.put_object(**request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+def test_a_bucket_that_is_not_there_is_named(s3: S3Server) -> None:
+    store = open_store(config_of(s3, "s3://no-such-bucket-here/lake"), _no_spark)
+    with pytest.raises(ConnectError, match="There is no bucket no-such-bucket-here"):
+        store.create("a", b"")
+
+
+def test_a_service_that_does_not_answer_is_tried_again(s3: S3Server) -> None:
+    config = StoreOptions.parse({"store.url": "s3://bucket", **s3.props, "s3.endpoint": "http://127.0.0.1:1"})
+    with pytest.raises(RetriableError, match="cannot be reached"):
+        open_store(config, _no_spark).read("a")
+
+
+def test_no_secret_is_in_a_configuration_or_an_error(s3: S3Server) -> None:
+    config = StoreOptions.parse(
+        {"store.url": "s3://bucket", **s3.props, "s3.endpoint": "http://127.0.0.1:1", "aws.secret.access.key": "hush"}
+    )
+    assert "hush" not in repr(config)
+    with pytest.raises(RetriableError) as caught:
+        open_store(config, _no_spark).read("a")
+    assert "hush" not in repr(caught.value) + repr(caught.value.__cause__)
+
+
+def _no_spark() -> Any:
+    raise AssertionError("an object store needs no Spark")

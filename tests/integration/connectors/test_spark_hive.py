@@ -1,0 +1,166 @@
+"""Tables of the Spark sink in a Hive metastore, from a record on the broker to a SELECT."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConnectError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.sink import SparkSinkTask
+from equipment.servers.hive import hive_metastore
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import sink_props
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+
+# A metastore and a Spark start for the first of them.
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@dataclass
+class Hive:
+    """A metastore, and a Spark that has it as its catalog."""
+
+    uris: str
+
+    def select(self, sql: str) -> list[tuple[Any, ...]]:
+        spark = SparkSession.getActiveSession()
+        assert spark is not None
+        spark.catalog.clearCache()
+        return [tuple(row) for row in spark.sql(sql).collect()]
+
+    def refreshed(self, table: str, columns: str = "*", order: str = "id") -> list[tuple[Any, ...]]:
+        self.select(f"REFRESH TABLE {table}")
+        return self.select(f"SELECT {columns} FROM {table} ORDER BY {order}")
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
+    with hive_metastore(tmp_path_factory.mktemp("hive") / "home") as uris:
+        yield Hive(uris)
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            active.stop()
+
+
+class Sink:
+    """A topic of one partition and a connector that loads it."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path, hive: Hive) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.table = "flights_" + topic.rpartition("-")[2]
+        self.end = 0
+        self.props = {
+            **sink_props({"store.url": str(store)}),
+            "name": "hive",
+            "hive.integration": "true",
+            "hive.metastore.uris": hive.uris,
+            "hive.database": "lake",
+            "hive.table.name": f"{self.table}_${{topic}}",
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.hive.metastore.uris": hive.uris,
+        }
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+
+    @property
+    def name(self) -> str:
+        return f"lake.{self.table}_{''.join(c if c.isalnum() else '_' for c in self.topic)}".lower()
+
+    def produce(self, values: Sequence[Mapping[str, Any]]) -> None:
+        for value in values:
+            self.producer.produce(self.topic, json.dumps(value).encode(), partition=0)
+            self.end += 1
+        assert self.producer.flush(30) == 0
+
+    def task(self, **props: str) -> SparkSinkTask:
+        own = self.props | {key.replace("_", "."): value for key, value in props.items()}
+        task = SparkSinkTask(SparkSinkConfig.parse(own), BulkContext("hive", self.bootstrap, own))
+        task.start()
+        return task
+
+    def drain(self, task: SparkSinkTask) -> None:
+        first = task.committed().get(TopicPartition(self.topic, 0), 0)
+        task.load([OffsetRange(self.topic, 0, first, self.end)])
+
+
+@pytest.fixture
+def sink(bootstrap: str, topic: str, tmp_path: Path, hive: Hive) -> Sink:
+    return Sink(bootstrap, topic, tmp_path, hive)
+
+
+def test_a_column_added_in_the_source_shows_up_in_hive(sink: Sink, hive: Hive) -> None:
+    task = sink.task(partition_field_name="origin", partitioner_class="FieldPartitioner")
+    sink.produce([{"id": n, "origin": ("EWR", "J/K")[n % 2], "gate": {"floor": n}} for n in range(4)])
+    sink.drain(task)
+    assert hive.refreshed(sink.name, "id, origin, gate.floor") == [(n, ("EWR", "J/K")[n % 2], n) for n in range(4)]
+
+    sink.produce(
+        [{"id": 4, "origin": "EWR", "delay": 1.5, "gate": {"floor": 4, "name": "B"}}, {"id": 5, "origin": "LGA"}]
+    )
+    sink.drain(task)
+    rows = hive.refreshed(sink.name, "id, origin, delay, gate.name")
+    assert rows == [(n, ("EWR", "J/K")[n % 2], None, None) for n in range(4)] + [
+        (4, "EWR", 1.5, "B"),
+        (5, "LGA", None, None),
+    ]
+    # Hive reads each partition by the columns it has: all of them have the new one.
+    for origin in ("EWR", "J/K"):
+        described = hive.select(f"DESCRIBE EXTENDED {sink.name} PARTITION (origin='{origin}')")
+        assert ("delay", "double") in {row[:2] for row in described}
+
+
+def test_what_was_committed_and_not_registered_is_registered_at_the_next_start(sink: Sink, hive: Hive) -> None:
+    sink.produce([{"id": n} for n in range(3)])
+    # As a kill between the commit and the registration leaves it.
+    sink.drain(sink.task(hive_integration="false"))
+    with pytest.raises(Exception, match="cannot be found"):
+        hive.select(f"SELECT * FROM {sink.name}")
+    task = sink.task()
+    assert hive.refreshed(sink.name, "id, `partition`") == [(n, "0") for n in range(3)]
+    sink.produce([{"id": 3}])
+    sink.drain(task)
+    sink.task()
+    assert Counter(hive.refreshed(sink.name)) == Counter((n, "0") for n in range(4))
+
+
+def test_names_that_hive_cannot_hold_are_refused_before_anything_is_written(sink: Sink) -> None:
+    sink.produce([{"id": 1, "Gate": 1, "gate": 2}])
+    with pytest.raises(ConnectError, match="Hive does not tell the fields Gate, gate apart"):
+        sink.drain(sink.task())
+
+
+def test_a_table_of_another_place_is_left_alone(sink: Sink, hive: Hive, tmp_path: Path) -> None:
+    sink.produce([{"id": 1}])
+    sink.drain(sink.task())
+    with pytest.raises(ConnectError, match=f"Table {sink.name} of Hive is in"):
+        sink.drain(sink.task(store_url=str(tmp_path / "other")))
+    assert hive.refreshed(sink.name, "id") == [(1,)]
+
+
+def test_without_a_metastore_there_is_one_in_derby(sink: Sink) -> None:
+    sink.produce([{"id": 1}])
+    task = sink.task(hive_metastore_uris="", name="derby")
+    sink.drain(task)
+    sink.produce([{"id": 2, "new": "x"}])
+    sink.drain(task)

@@ -1,0 +1,325 @@
+"""The layout of the tables of the Spark sink: formats, folders, file sizes, compaction, read by other readers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyarrow import csv, orc
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConnectError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.session import start_session
+from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from connectors.spark.stores.access import store_access
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import sink_props
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PARTITIONS = 2
+DAY = 86_400_000
+# 2013-11-03T05:30:00Z: half past one in New York, and again an hour later.
+HALF_PAST_ONE = 1_383_456_600_000
+TIMED = {
+    "partitioner.class": "io.confluent.connect.storage.partitioner.TimeBasedPartitioner",
+    "path.format": "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH",
+    "partition.duration.ms": "3600000",
+    "timezone": "America/New_York",
+    "locale": "en-US",
+    "timestamp.extractor": "Record",
+}
+
+
+class Sink:
+    """A topic of two partitions, a store, and tasks that load the one into the other."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.store = store
+        self.table = store / "topics" / topic
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.ends: Counter[TopicPartition] = Counter()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        topics = [NewTopic(topic, PARTITIONS, 1, config={"retention.ms": "-1"})]
+        admin.create_topics(topics)[topic].result()
+
+    def produce(self, values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
+        """Produce values, dicts as JSON, to the partitions in turn."""
+        for index, value in enumerate(values):
+            partition = index % PARTITIONS
+            data = value if isinstance(value, bytes) else json.dumps(value).encode()
+            extra = {} if timestamps is None else {"timestamp": timestamps[index]}
+            self.producer.produce(self.topic, data, partition=partition, **extra)
+            self.ends[TopicPartition(self.topic, partition)] += 1
+        assert self.producer.flush(30) == 0
+
+    def props(self, **props: str) -> dict[str, str]:
+        keys = {key.replace("_", "."): value for key, value in props.items()}
+        # The jar of Avro has to be there from the start of the session that all tests share.
+        return {**sink_props({"store.url": str(self.store)}), "name": "layout", **keys}
+
+    def task(self, props: Mapping[str, str]) -> SparkSinkTask:
+        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
+        task.start()
+        return task
+
+    def drain(self, task: SparkSinkTask) -> None:
+        """Load all that was produced and is not loaded yet."""
+        committed = task.committed()
+        task.load([OffsetRange(*tp, committed.get(tp, 0), end) for tp, end in sorted(self.ends.items())])
+        assert task.committed() == dict(self.ends)
+
+    def files(self) -> list[str]:
+        return sorted(path.relative_to(self.table).as_posix() for path in self.table.rglob("*") if path.is_file())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Spark, with the jar of Avro, kept for all tests of this file."""
+    props = {**sink_props({"store.url": str(tmp_path_factory.mktemp("store"))}), "format.class": "AvroFormat"}
+    spark = start_session(props, "layout", store_access(SparkSinkConfig.parse(props)))
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
+    return Sink(bootstrap, topic, tmp_path)
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """The rows of a file, by a reader that is not Spark."""
+    name = file.name
+    if name.endswith(".parquet"):
+        return pq.ParquetFile(file).read().to_pylist()
+    if name.endswith(".orc"):
+        return orc.ORCFile(file).read().to_pylist()
+    if name.endswith(".avro"):
+        with file.open("rb") as content:
+            return list(fastavro.reader(content))
+    data = gzip.decompress(file.read_bytes()) if name.endswith(".gz") else file.read_bytes()
+    if ".json" in name:
+        return [json.loads(line) for line in data.splitlines()]
+    if ".csv" in name:
+        options = csv.ParseOptions(newlines_in_values=True)
+        convert = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+        return csv.read_csv(pa.BufferReader(data), parse_options=options, convert_options=convert).to_pylist()
+    return [{"value": line} for line in data.decode().split("\n")[:-1]]
+
+
+def rows(sink: Sink) -> list[dict[str, Any]]:
+    found = [row for file in sink.files() for row in read(sink.table / file)]
+    return sorted(found, key=lambda row: row.get("id", 0))
+
+
+FLAT = [{"id": n, "text": ("a,b", 'say "x"', "two\nlines", "", " s ", None)[n % 6], "x": n / 4} for n in range(24)]
+
+
+@pytest.mark.parametrize(
+    ("format_class", "codec", "extension"),
+    [
+        ("io.confluent.connect.s3.format.parquet.ParquetFormat", {"parquet.codec": "gzip"}, "gz.parquet"),
+        ("io.confluent.connect.hdfs.orc.OrcFormat", {"orc.codec": "zlib"}, "zlib.orc"),
+        ("io.confluent.connect.s3.format.avro.AvroFormat", {"avro.codec": "deflate"}, "deflate.avro"),
+        ("io.confluent.connect.s3.format.json.JsonFormat", {"s3.compression.type": "gzip"}, "json.gz"),
+        ("JsonFormat", {}, "json"),
+        ("CsvFormat", {}, "csv"),
+        ("CsvFormat", {"s3.compression.type": "gzip"}, "csv.gz"),
+    ],
+)
+def test_a_format_keeps_all_rows(sink: Sink, format_class: str, codec: dict[str, str], extension: str) -> None:
+    sink.produce(FLAT)
+    task = sink.task({**sink.props(format_class=format_class), **codec})
+    sink.drain(task)
+    topic = sink.topic
+    assert sink.files() == [f"partition={p}/{topic}+{p}+0000000000+0000000011.{extension}" for p in (0, 1)]
+    assert rows(sink) == FLAT
+
+
+def test_lines_of_text_are_written_as_they_are(sink: Sink) -> None:
+    values = [f' {n}, "quoted" \\ ü' for n in range(10)]
+    sink.produce([value.encode() for value in values])
+    props = sink.props(format_class="StringFormat") | {"value.converter": "converters.string.StringConverter"}
+    task = sink.task(props)
+    sink.drain(task)
+    assert sorted(row["value"] for row in rows(sink)) == sorted(values)
+    assert sink.files()[0].endswith(".txt")
+    sink.produce([b"one\ntwo"])
+    with pytest.raises(ConnectError, match="line break"):
+        sink.drain(task)
+
+
+@pytest.mark.parametrize(
+    ("format_class", "value", "match"),
+    [
+        ("CsvFormat", {"id": 1, "tags": ["a"]}, "CsvFormat cannot hold the field tags, which is of type array"),
+        ("AvroFormat", {"id": 1, "a-b": 2}, "AvroFormat cannot hold the field a-b"),
+        ("StringFormat", {"id": 1, "text": "a"}, r"the records have 2 fields \(id, text\)"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
+    sink: Sink, format_class: str, value: Any, match: str
+) -> None:
+    sink.produce([value])
+    with pytest.raises(ConnectError, match=match):
+        sink.drain(sink.task(sink.props(format_class=format_class)))
+    assert not sink.table.exists()
+
+
+def test_types_are_exact_in_each_format(sink: Sink) -> None:
+    fields = [
+        {"field": "id", "type": "int32"},
+        {"field": "at", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp", "version": 1},
+        {"field": "day", "type": "int32", "name": "org.apache.kafka.connect.data.Date", "version": 1},
+        {
+            "field": "price",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "version": 1,
+            "parameters": {"scale": "2"},
+        },
+        {"field": "data", "type": "bytes"},
+        {"field": "tags", "type": "array", "items": {"type": "string"}},
+    ]
+    schema = {"type": "struct", "fields": fields}
+    payload = {"id": 1, "at": 1500, "day": 1, "price": "AMg=", "data": "AAH/", "tags": ["a", "b"]}
+    sink.produce([{"schema": schema, "payload": payload}])
+    found = {}
+    for name in ("ParquetFormat", "OrcFormat", "AvroFormat", "JsonFormat"):
+        props = sink.props(format_class=name, topics_dir=name, value_converter_schemas_enable="true", name=name)
+        sink.drain(sink.task(props))
+        (file,) = [path for path in (sink.store / name).rglob("*") if path.is_file()]
+        found[name] = {key: str(value) for key, value in read(file)[0].items()}
+    exact = {
+        "id": "1",
+        "at": "1970-01-01 00:00:01.500000+00:00",
+        "day": "1970-01-02",
+        "price": "2.00",
+        "data": str(b"\x00\x01\xff"),
+        "tags": "['a', 'b']",
+    }
+    assert found["ParquetFormat"] == found["AvroFormat"] == exact
+    # The timestamps of ORC have no zone; they are in UTC.
+    assert found["OrcFormat"] == exact | {"at": "1970-01-01 00:00:01.500000"}
+    assert found["JsonFormat"] == exact | {"at": "1970-01-01T00:00:01.500000Z", "price": "2.0", "data": "AAH/"}
+
+
+def test_folders_by_the_times_of_records(sink: Sink) -> None:
+    # An hour that the clocks show twice has one folder.
+    instants = [HALF_PAST_ONE + n * 3_600_000 for n in range(4)] * 10
+    sink.produce([{"id": n} for n in range(40)], instants)
+    sink.drain(sink.task(sink.props() | TIMED))
+    folders = [f"year=2013/month=11/day=03/hour={hour}" for hour in ("01", "02", "03")]
+    assert [file.rpartition("/")[0] for file in sink.files()] == folders
+    # Rows of both partitions are in one file, which is named after the load.
+    assert sink.files()[0].endswith(f"/{sink.topic}+0-1+load-0000000002.snappy.parquet")
+    assert rows(sink) == [{"id": n} for n in range(40)]
+
+
+def test_folders_by_a_field_and_by_the_wall_clock(sink: Sink) -> None:
+    days = ["2013-01-01T23:30:00-05:00", "2013-01-02T05:00:00Z", "2013-01-03"]
+    sink.produce([{"id": n, "of": {"at": days[n % 3]}} for n in range(12)])
+    props = sink.props(partitioner_class="DailyPartitioner", timestamp_extractor="RecordField", timestamp_field="of.at")
+    task = sink.task(props)
+    sink.drain(task)
+    assert sorted({file.rpartition("/")[0] for file in sink.files()}) == [
+        "year=2013/month=01/day=02",
+        "year=2013/month=01/day=03",
+    ]
+    assert rows(sink)[0] == {"id": 0, "of": {"at": days[0]}}
+    sink.produce([{"id": 12, "of": {"at": "soon"}}])
+    with pytest.raises(ConnectError, match=r"partition 0, offset 6: timestamp\.field=of\.at tells no time"):
+        sink.drain(task)
+    tolerant = sink.task(props | {"errors.tolerance": "all"})
+    sink.drain(tolerant)
+    assert len(rows(sink)) == 12
+
+    other = sink.props(partitioner_class="TimeBasedPartitioner", path_format="YYYY/MM", topics_dir="other")
+    other |= {"partition.duration.ms": str(DAY), "name": "other", "errors.tolerance": "all"}
+    sink.drain(sink.task(other))
+    (folder,) = {
+        file.parent.relative_to(sink.store / "other" / sink.topic) for file in sink.store.glob("other/*/*/*/*")
+    }
+    assert len(folder.parts) == 2
+    assert folder.parts[0].isdecimal()
+
+
+def test_folders_by_nested_fields(sink: Sink) -> None:
+    sink.produce([{"id": n, "gate": {"name": f"B/{n % 2}"}, "origin": "EWR"} for n in range(8)])
+    props = sink.props(partitioner_class="FieldPartitioner") | {"partition.field.name": "origin,gate.name"}
+    sink.drain(sink.task(props))
+    assert [file.rpartition("/")[0] for file in sink.files()] == [f"origin=EWR/gate.name=B%2F{n}" for n in (0, 1)]
+    assert rows(sink) == [{"id": n, "gate": {"name": f"B/{n % 2}"}} for n in range(8)]
+
+
+def test_many_folders_are_one_file_each(sink: Sink) -> None:
+    sink.produce([{"id": n, "key": n % 50} for n in range(2000)])
+    props = sink.props(partitioner_class="FieldPartitioner") | {"partition.field.name": "key"}
+    sink.drain(sink.task(props))
+    assert len(sink.files()) == 50
+    assert len(rows(sink)) == 2000
+
+
+def test_a_target_size_merges_and_splits_the_files_of_a_load(sink: Sink) -> None:
+    texts = random.Random(14)
+    size = 1024 * 1024
+    task = sink.task(sink.props(target_file_size_bytes=str(size)))
+    for load in range(2):
+        sink.produce([{"id": 4000 * load + n, "text": texts.randbytes(700).hex()} for n in range(4000)])
+        sink.drain(task)
+    sizes = {file: (sink.table / file).stat().st_size for file in sink.files()}
+    assert {file.partition("/")[0] for file in sizes} == {"partition=0", "partition=1"}
+    # How large the rows are is known once some were written.
+    second = [size for file, size in sizes.items() if "+0000002000+0000003999" in file]
+    assert len(second) >= 4
+    assert max(second) < 1.5 * size
+    assert [row["id"] for row in rows(sink)] == list(range(8000))
+
+
+@pytest.mark.parametrize("format_class", ["ParquetFormat", "OrcFormat", "AvroFormat", "JsonFormat"])
+def test_compaction_merges_what_loads_have_left(sink: Sink, format_class: str) -> None:
+    task = sink.task(sink.props(format_class=format_class))
+    expected = []
+    for load in range(3):
+        values = [{"id": 10 * load + n, "tags": [f"x{n}"], **({"new": n} if load == 2 else {})} for n in range(10)]
+        expected += values
+        sink.produce(values)
+        sink.drain(task)
+    assert len(sink.files()) == 6
+    foreign = sink.table / "partition=0" / "notes.txt"
+    foreign.write_text("not ours")
+
+    config = SparkSinkConfig.parse(sink.props(format_class=format_class))
+    (done,) = SparkSinkConnector.compact(config, None)
+    foreign.unlink()
+    assert (done.table, done.files_before, done.files_after) == (sink.topic, 6, 2)
+    suffix = sink.files()[0].partition(".")[2]
+    names = [f"partition={p}/{sink.topic}+{p}+0000000000+0000000014" for p in (0, 1)]
+    # The loads are 2, 3 and 4, the claim of the command 5.
+    assert sink.files() == [f"{names[0]}+compacted-0000000006.{suffix}", f"{names[1]}+compacted-0000000006+1.{suffix}"]
+    complete = [{"new": None, **value} for value in expected]
+    assert [{"new": None, **row} for row in rows(sink)] == complete
+    assert list(SparkSinkConnector.compact(config, None)) == []

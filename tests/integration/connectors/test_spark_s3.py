@@ -1,0 +1,172 @@
+"""The Spark sink into S3: what Spark leaves there, in any format and layout, and what readers see."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import DataError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from equipment.servers.s3 import S3Server
+from equipment.stores.contract import unique_prefix
+from equipment.stores.lakes import s3_lake
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import sink_props
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ROWS = [{"id": number, "origin": ("EWR", "JFK", "LGA")[number % 3]} for number in range(60)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[None]:
+    """Spark, started by the first task and kept for all tests of this file."""
+    yield
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+
+
+class Sink:
+    """A topic of two partitions, a prefix of a bucket, and tasks that load the one into the other."""
+
+    def __init__(self, bootstrap: str, topic: str, server: S3Server) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.server = server
+        self.folder = unique_prefix()
+        self.url = f"s3://{server.bucket}/{self.folder}"
+        self.producer = Producer({"bootstrap.servers": bootstrap})
+        self.ends: Counter[TopicPartition] = Counter()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+
+    def produce(self, rows: list[dict[str, Any]]) -> None:
+        for number, row in enumerate(rows):
+            self.producer.produce(self.topic, json.dumps(row).encode(), partition=number % 2)
+            self.ends[TopicPartition(self.topic, number % 2)] += 1
+        assert self.producer.flush(30) == 0
+
+    def props(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {**sink_props({"store.url": self.url, **self.server.props}), "name": "sink", **more}
+
+    def task(self, **more: str) -> SparkSinkTask:
+        props = self.props({key.replace("_", "."): value for key, value in more.items()})
+        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", self.bootstrap, props))
+        task.start()
+        return task
+
+    def drain(self, task: SparkSinkTask) -> None:
+        done = task.committed()
+        task.load([OffsetRange(*tp, done.get(tp, 0), end) for tp, end in self.ends.items() if end > done.get(tp, 0)])
+
+    def objects(self) -> list[str]:
+        """All objects of the store."""
+        pages = self.server.client().get_paginator("list_objects_v2")
+        found = pages.paginate(Bucket=self.server.bucket, Prefix=f"{self.folder}/")
+        return [item["Key"].removeprefix(f"{self.folder}/") for page in found for item in page.get("Contents", ())]
+
+    def uploads(self) -> list[Any]:
+        """All uploads to the store that are not completed."""
+        found = self.server.client().list_multipart_uploads(Bucket=self.server.bucket).get("Uploads", [])
+        return [item for item in found if item["Key"].startswith(self.folder)]
+
+    def read(self) -> list[dict[str, Any]]:
+        """The rows, as pyarrow reads them."""
+        schema = pa.schema([("id", pa.int64()), ("origin", pa.string())])
+        with s3_lake(self.server, self.folder) as lake:
+            return by_id(lake.read(f"topics/{self.topic}", schema).to_pylist())
+
+
+def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["id"])
+
+
+@pytest.fixture
+def sink(bootstrap: str, topic: str, s3: S3Server) -> Sink:
+    return Sink(bootstrap, topic, s3)
+
+
+def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
+    sink.produce(ROWS[:20])
+    task = sink.task()
+    sink.drain(task)
+    sink.produce(ROWS[20:])
+    sink.drain(sink.task())
+    assert sink.read() == ROWS
+    folders = {key.rpartition("/")[0] for key in sink.objects()}
+    table = f"topics/{sink.topic}"
+    owners = "_sluice/tables/topics"
+    assert folders == {f"{table}/partition=0", f"{table}/partition=1", "_sluice/sink/manifests", owners}
+    assert sink.uploads() == []
+
+
+def test_folders_of_values_and_other_formats(sink: Sink) -> None:
+    sink.produce(ROWS)
+    by_field = {"partitioner_class": "FieldPartitioner", "partition_field_name": "origin"}
+    sink.drain(sink.task(format_class="JsonFormat", **by_field))
+    spark = SparkSession.getActiveSession()
+    frame = spark.read.schema("id long, origin string").json(f"s3a://{sink.url[5:]}/topics/{sink.topic}")
+    assert by_id([row.asDict() for row in frame.collect()]) == ROWS
+    places = {key.split("/")[2] for key in sink.objects() if key.startswith("topics/")}
+    assert places == {"origin=EWR", "origin=JFK", "origin=LGA"}
+
+
+def test_a_load_that_fails_leaves_nothing_after_the_next(sink: Sink) -> None:
+    sink.produce(ROWS[:20])
+    task = sink.task()
+    sink.drain(task)
+    sink.producer.produce(sink.topic, b"{", partition=1)
+    sink.ends[TopicPartition(sink.topic, 1)] += 1
+    sink.produce(ROWS[20:])
+    with pytest.raises(DataError, match=f"{sink.topic}"):
+        sink.drain(task)
+    assert sink.read() == ROWS[:20]
+    sink.drain(sink.task(errors_tolerance="all"))
+    assert sink.read() == ROWS
+    assert sink.uploads() == []
+
+
+def test_offsets_are_set_forward_without_spark(sink: Sink) -> None:
+    config = SparkSinkConfig.parse(sink.props({}))
+    assert SparkSinkConnector.alter_offsets(config, {TopicPartition(sink.topic, 0): 10})
+    sink.produce(ROWS[:40])
+    sink.drain(sink.task())
+    assert [row["id"] for row in sink.read()] == [row["id"] for row in ROWS[:40] if row["id"] % 2 or row["id"] >= 20]
+
+
+def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) -> None:
+    sink.task()
+    secret = sink.server.props["aws.secret.access.key"]
+    spark = SparkSession.getActiveSession()
+    assert secret not in str(spark.sparkContext.getConf().getAll())
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_ours(path)]
+    assert any(b"SparkSubmit" in command for command in commands)
+    assert not any(secret.encode() in command for command in commands)
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        stat = (path.parent / "stat").read_text().rpartition(")")[2].split()
+        return int(stat[1]) == os.getpid()
+    except OSError:
+        return False

@@ -1,0 +1,337 @@
+"""Queries in the Spark sink: what they make of the records, which of them are refused, and what survives a restart."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from connect.errors import ConfigError, ConnectError, DataError
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.session import start_session
+from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sql.options import RECORDS
+from connectors.spark.sql.statement import check_query
+from connectors.spark.stores.access import Access
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import sink_props
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Lake:
+    """A topic of two partitions, and a store that its tasks load it into."""
+
+    def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
+        self.topic, self.store = topic, store
+        self._bootstrap = bootstrap
+        self._producer = Producer({"bootstrap.servers": bootstrap})
+        self._ends: Counter[TopicPartition] = Counter()
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+
+    def produce(self, *values: Any) -> None:
+        """Produce values to the partitions in turn."""
+        for index, value in enumerate(values):
+            self._producer.produce(self.topic, json.dumps(value).encode(), partition=index % 2)
+            self._ends[TopicPartition(self.topic, index % 2)] += 1
+        assert self._producer.flush(30) == 0
+
+    def task(self, sql: str, *, start: bool = True, **props: str) -> SparkSinkTask:
+        """A task, started on the session that the tests share; ``_`` in the keys is a dot."""
+        given = {key.replace("_", "."): value for key, value in props.items()}
+        settings = {**sink_props({"store.url": str(self.store)}), "name": "sink", "sql": sql, **given}
+        task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", self._bootstrap, settings))
+        if start:
+            task.start()
+        return task
+
+    def load(self, task: SparkSinkTask) -> None:
+        """Load all that is not loaded yet."""
+        done = task.committed()
+        task.load([OffsetRange(*tp, done.get(tp, 0), end) for tp, end in self._ends.items() if end > done.get(tp, 0)])
+        assert task.committed() == dict(self._ends)
+
+    def files(self) -> list[Path]:
+        """The files that readers see."""
+        return sorted((self.store / "topics").rglob("*.parquet"))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows that readers see."""
+        return [row for file in self.files() for row in pq.ParquetFile(file).read().to_pylist()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[Any]:
+    """Spark, which the tasks of this file share, with what Delta tables need."""
+    spark = start_session({**sink_props({"store.url": "/nowhere"}), "table.format": "delta"}, "sql", Access())
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def lake(bootstrap: str, topic: str, tmp_path: Path) -> Lake:
+    return Lake(bootstrap, topic, tmp_path / "store")
+
+
+def by(key: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return sorted(rows, key=lambda row: row[key])
+
+
+def test_a_query_chooses_and_computes_columns_and_its_result_grows(lake: Lake) -> None:
+    task = lake.task("SELECT id, upper(origin) AS origin, miles * 1.5D AS far FROM records WHERE id % 2 = 0")
+    lake.produce(*({"id": n, "origin": "ewr", "miles": n, "unused": "x"} for n in range(10)))
+    lake.load(task)
+    expected = [{"id": n, "origin": "EWR", "far": n * 1.5} for n in range(0, 10, 2)]
+    assert by("id", lake.rows()) == expected
+    names = {file.relative_to(lake.store / "topics" / lake.topic).as_posix() for file in lake.files()}
+    assert names == {f"{lake.topic}+0-1+load-0000000002.snappy.parquet"}
+
+    # Another query after a restart, over records that lack a field: what they had before is known.
+    lake.produce({"id": 10, "origin": "jfk"}, {"id": 11})
+    lake.load(lake.task("SELECT id, miles * 1.5D AS far, named_struct('a', id) AS new FROM records"))
+    grown = [row for row in by("id", lake.rows()) if row["id"] >= 10]
+    assert grown == [{"id": n, "origin": None, "far": None, "new": {"a": n}} for n in (10, 11)]
+    assert [row for row in by("id", lake.rows()) if row["id"] < 10] == expected
+
+
+def test_a_load_without_rows_is_loaded_all_the_same(lake: Lake) -> None:
+    lake.produce({"id": 1}, {"id": 2})
+    task = lake.task("SELECT id FROM records WHERE id > 5")
+    lake.load(task)
+    assert lake.rows() == []
+    lake.produce({"id": 6})
+    lake.load(task)
+    assert lake.rows() == [{"id": 6}]
+
+
+def test_aggregates_are_those_of_each_load(lake: Lake) -> None:
+    query = (
+        "SELECT window(timestamp_seconds(at), '1 hour').start AS hour, carrier, count(*) AS flights, "
+        "sum(miles) AS miles FROM records GROUP BY ALL"
+    )
+    task = lake.task(query)
+    lake.produce(*({"at": n * 600, "carrier": "UA", "miles": 10} for n in range(12)))
+    lake.load(task)
+    lake.produce({"at": 0, "carrier": "UA", "miles": 5})
+    lake.load(task)
+    found = sorted((row["hour"].hour, row["flights"], row["miles"]) for row in lake.rows())
+    assert found == [(0, 1, 5), (0, 6, 60), (1, 6, 60)]
+
+
+def test_folders_are_made_of_the_columns_of_the_result(lake: Lake) -> None:
+    lake.produce(*({"id": n, "origin": ("EWR", "JFK")[n % 2]} for n in range(6)))
+    props = {"partitioner_class": "FieldPartitioner", "partition_field_name": "where"}
+    lake.load(lake.task("SELECT id, origin AS where FROM records r1 JOIN records r2 USING (id, origin)", **props))
+    folders = Counter(file.parent.name for file in lake.files())
+    assert folders.keys() == {"where=EWR", "where=JFK"}
+    assert by("id", lake.rows()) == [{"id": n} for n in range(6)]
+
+
+def test_tables_that_the_worker_allows_are_joined(lake: Lake, tmp_path: Path, session: Any) -> None:
+    carriers, airports = tmp_path / "carriers", tmp_path / "airports.csv"
+    carriers.mkdir()
+    pq.write_table(pa.table({"code": ["UA", "AA"], "name": ["United", "American"]}), carriers / "1.parquet")
+    airports.write_text("code,city\nEWR,Newark\n")
+    url = "jdbc:derby:memory:ranks"
+    connection = session._jvm.java.sql.DriverManager.getConnection(f"{url};create=true")
+    statement = connection.createStatement()
+    statement.execute('CREATE TABLE ranks ("code" VARCHAR(10), "rank" INT)')
+    statement.execute("INSERT INTO ranks VALUES ('UA', 1), ('AA', 2)")
+    props = {
+        "sql.tables.carriers.path": str(carriers),
+        "sql.tables.airports.path": str(airports),
+        "sql.tables.airports.format": "csv",
+        "sql.tables.ranks.jdbc.url": url,
+        "sql.tables.ranks.jdbc.table": "ranks",
+        "sql.allowed.paths": str(tmp_path),
+        "sql.allowed.jdbc.urls": url,
+    }
+    query = (
+        "SELECT id, name, city, rank FROM records JOIN carriers ON carrier = carriers.code "
+        "LEFT JOIN airports ON origin = airports.code JOIN ranks ON ranks.code = carrier"
+    )
+    lake.produce({"id": 1, "carrier": "UA", "origin": "EWR"}, {"id": 2, "carrier": "AA", "origin": "XXX"})
+    task = lake.task(query, **props)
+    lake.load(task)
+    assert by("id", lake.rows()) == [
+        {"id": 1, "name": "United", "city": "Newark", "rank": 1},
+        {"id": 2, "name": "American", "city": None, "rank": 2},
+    ]
+    # A table is read again with each load.
+    pq.write_table(pa.table({"code": ["B6"], "name": ["JetBlue"]}), carriers / "2.parquet")
+    statement.execute("INSERT INTO ranks VALUES ('B6', 3)")
+    lake.produce({"id": 3, "carrier": "B6", "origin": "EWR"})
+    lake.load(task)
+    assert by("id", lake.rows())[2] == {"id": 3, "name": "JetBlue", "city": "Newark", "rank": 3}
+
+
+def test_a_query_is_read_from_a_file_that_the_worker_allows(lake: Lake, tmp_path: Path) -> None:
+    file = tmp_path / "flights.sql"
+    file.write_text("SELECT id + 1 AS next -- one more\nFROM records\n")
+    lake.produce({"id": 1})
+    settings = {
+        **sink_props({"store.url": str(lake.store)}),
+        "name": "sink",
+        "sql.file": str(file),
+        "sql.allowed.paths": str(tmp_path),
+    }
+    task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", lake._bootstrap, settings))
+    task.start()
+    lake.load(task)
+    assert lake.rows() == [{"next": 2}]
+
+
+def test_nothing_is_loaded_when_the_records_or_the_result_do_not_fit(lake: Lake) -> None:
+    lake.produce({"id": 1}, {"id": 2})
+    lake.load(lake.task("SELECT id FROM records"))
+    lake.produce({"id": 3})
+    with pytest.raises(ConnectError, match=r"does not fit the records of table .*`gone`.*value\.schema"):
+        lake.load(lake.task("SELECT gone FROM records"))
+    with pytest.raises(DataError, match='Column "id" of the table is int64 and cannot hold string'):
+        lake.load(lake.task("SELECT 'x' AS id FROM records"))
+    with pytest.raises(DataError, match="two columns called id"):
+        lake.load(lake.task("SELECT id, id FROM records"))
+    with pytest.raises(DataError, match=r"column nothing of the query's result is of Spark's type void"):
+        lake.load(lake.task("SELECT id, NULL AS nothing FROM records"))
+    with pytest.raises(ConnectError, match="CAST_INVALID_INPUT"):
+        lake.load(lake.task("SELECT CAST('x' AS BIGINT) + id AS id FROM records"))
+    lake.produce({"id": "not a number"})
+    with pytest.raises(DataError, match=f"Bad record in topic {lake.topic}, partition 0, offset 2"):
+        lake.load(lake.task("SELECT id FROM records"))
+    assert by("id", lake.rows()) == [{"id": 1}, {"id": 2}]
+
+
+ALLOWED = [
+    "SELECT a, count(*) c FROM records r WHERE a > 1 GROUP BY a HAVING c > 1 ORDER BY c LIMIT 5",
+    "WITH x AS (SELECT * FROM records), y AS (SELECT * FROM x) SELECT y.*, t.name FROM y LEFT JOIN t USING (id)",
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r, records",
+    "SELECT sum(v) OVER w FROM records WINDOW w AS (PARTITION BY k ORDER BY z ROWS 1 PRECEDING)",
+    "SELECT window(ts, '1 hour').start s, max(v) FILTER (WHERE b) FROM records GROUP BY window(ts, '1 hour')",
+    "SELECT * FROM records LATERAL VIEW explode(a) t AS b",
+    "SELECT * EXCEPT (a) FROM records, LATERAL (SELECT records.x) b",
+    "SELECT transform(a, x -> x + 1), try_cast(b AS INT), c[0], d.e.f, CASE WHEN a THEN b END FROM records",
+    "SELECT date_trunc('hour', ts), approx_count_distinct(x), array_agg(c) FROM records GROUP BY ALL",
+    "SELECT extract(year FROM ts), a || b, a LIKE 'x%', trim(BOTH ' ' FROM a), uuid(), typeof(a) FROM records",
+    "SELECT * FROM records PIVOT (sum(a) FOR b IN ('x', 'y'))",
+    "SELECT a FROM records UNION ALL SELECT b FROM t EXCEPT SELECT c FROM records",
+    "SELECT /*+ BROADCAST(t) */ * FROM records JOIN t ON records.a = t.a JOIN (VALUES (1)) v(a) ON v.a = t.a",
+    "FROM records |> WHERE a > 1 |> SELECT a",
+]
+
+HOSTILE = [
+    ("SELECT * FROM parquet.`/etc/passwd`", "there is no table parquet./etc/passwd"),
+    ("SELECT (SELECT max(a) FROM csv.`/x`) FROM records", "there is no table csv"),
+    ("SELECT a FROM records WHERE a IN (SELECT x FROM orc.`/e`)", "there is no table orc"),
+    ("SELECT * FROM secret", "there is no table secret"),
+    ("SELECT * FROM global_temp.records", "there is no table global_temp.records"),
+    ("SELECT * FROM secret, (WITH secret AS (SELECT 1) SELECT * FROM secret)", "there is no table secret"),
+    ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", "there is no table b"),
+    ("SELECT * FROM records VERSION AS OF 1", "without RelationTimeTravel"),
+    ("SELECT * FROM IDENTIFIER('parquet.`/etc`')", "without PlanWithUnresolvedIdentifier"),
+    ("SELECT IDENTIFIER('reflect')('java.lang.System', 'exit') FROM records", "IDENTIFIER"),
+    ("SELECT reflect('java.lang.System', 'getenv', 'HOME') FROM records", "the function reflect"),
+    ("SELECT `java_method`('java.lang.System', 'exit') FROM records", "the function java_method"),
+    ("SELECT TRY_REFLECT('a', 'b') FROM records", "the function TRY_REFLECT"),
+    ("SELECT count(*) OVER w FROM records WINDOW w AS (PARTITION BY reflect('a', 'b'))", "the function reflect"),
+    ("SELECT count(*) FILTER (WHERE reflect('a', 'b') = 'x') FROM records", "the function reflect"),
+    ("SELECT transform(a, x -> reflect('a', x)) FROM records", "the function reflect"),
+    ("SELECT * FROM VALUES (reflect('a', 'b'))", "the function reflect"),
+    ("SELECT * FROM records LATERAL VIEW reflect('a', 'b') t AS x", "the table function reflect"),
+    ("SELECT * FROM records ORDER BY reflect('a', 'b')", "the function reflect"),
+    ("SELECT * FROM records LIMIT length(reflect('a', 'b'))", "the function reflect"),
+    ("SELECT /*+ REPARTITION(reflect('a', 'b')) */ * FROM records", "the function reflect"),
+    ("SELECT * FROM records PIVOT (sum(reflect('a', 'b')) FOR b IN ('x'))", "the function reflect"),
+    ("WITH x AS (SELECT reflect('a', 'b')) SELECT 1 FROM records", "the function reflect"),
+    ("SELECT from_protobuf(a, 'x', '/etc/passwd') FROM records", "the function from_protobuf"),
+    ("SELECT from_avro(a, '', map('avroSchemaUrl', 'file:///etc/passwd')) FROM records", "the function from_avro"),
+    ("SELECT from_xml(a, 'b INT', map('rowValidationXSDPath', '/etc/passwd')) FROM records", "the function from_xml"),
+    ("SELECT xpath(a, 'b') FROM records", "the function xpath"),
+    ("SELECT my.udf(a) FROM records", "the function my.udf"),
+    ("SELECT * FROM range(10)", "the table function range"),
+    ("SELECT * FROM my_tvf(TABLE(records))", "the table function my_tvf"),
+    ("SELECT TRANSFORM(a) USING 'cat /etc/passwd' FROM records", "without ScriptTransformation"),
+    ("INSERT INTO x SELECT * FROM records", "without InsertIntoStatement"),
+    ("FROM records INSERT INTO x SELECT * INSERT INTO y SELECT *", "without"),
+    ("INSERT OVERWRITE DIRECTORY '/tmp/x' USING parquet SELECT * FROM records", "without InsertIntoDir"),
+    ("CREATE TABLE x AS SELECT * FROM records", "without CreateTableAsSelect"),
+    ("MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "without MergeIntoTable"),
+    ("DROP TABLE x", "without DropTable"),
+    ("ADD JAR 'evil.jar'", "without AddJarsCommand"),
+    ("SET spark.sql.variable.substitute=true", "without SetCommand"),
+    ("EXPLAIN SELECT 1", "without ExplainCommand"),
+    ("BEGIN SELECT 1; END", "without CompoundBody"),
+    ("EXECUTE IMMEDIATE 'SELECT 1'", "without"),
+    ("SELECT :p FROM records", "parameters"),
+    ("SELECT 1; DROP TABLE x", "PARSE_SYNTAX_ERROR"),
+    ("", "PARSE_EMPTY_STATEMENT"),
+]
+
+
+@pytest.mark.parametrize("query", ALLOWED)
+def test_queries_are_allowed(session: Any, query: str) -> None:
+    check_query(session, "sql", query, frozenset({RECORDS, "t"}))
+
+
+@pytest.mark.parametrize(("query", "reason"), HOSTILE)
+def test_what_is_more_than_a_query_is_refused(session: Any, query: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        check_query(session, "sql", query, frozenset({RECORDS, "t"}))
+    assert reason in str(error.value).partition("The query is refused: ")[2]
+
+
+def test_a_query_sees_nothing_of_the_worker(lake: Lake) -> None:
+    lake.produce({"id": 1})
+    lake.load(lake.task("SELECT '${env:HOME}${spark.driver.memory}${system:user.dir}' AS secret FROM records"))
+    assert lake.rows() == [{"secret": "${env:HOME}${spark.driver.memory}${system:user.dir}"}]
+
+
+def test_a_preview_shows_what_would_be_written_and_fences_nobody(lake: Lake) -> None:
+    running = lake.task("SELECT id, origin AS where FROM records")
+    lake.produce({"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"})
+    lake.load(running)
+    before = {path: path.stat().st_mtime_ns for path in lake.store.rglob("*")}
+
+    lake.produce({"id": 2, "origin": "LGA"}, {"id": 3, "origin": "LGA"}, {"id": 4, "origin": None})
+    props = {"partitioner_class": "FieldPartitioner", "partition_field_name": "where"}
+    other = lake.task("SELECT id, origin AS where, id * 2 AS twice FROM records WHERE id > 2", start=False, **props)
+    (table,) = other.preview([OffsetRange(lake.topic, 0, 0, 3), OffsetRange(lake.topic, 1, 0, 2)], 10)
+    assert (table.table, table.place) == (lake.topic, f"{lake.store}/topics/{lake.topic}")
+    assert by("id", table.rows) == [{"id": 3, "where": "LGA", "twice": 6}, {"id": 4, "where": None, "twice": 8}]
+    assert table.schema.field_names == ("id", "where", "twice")
+    assert table.folders == ["where=LGA", "where=__HIVE_DEFAULT_PARTITION__"]
+
+    assert {path: path.stat().st_mtime_ns for path in lake.store.rglob("*")} == before
+    lake.load(running)
+    assert [row["id"] for row in by("id", lake.rows())] == [0, 1, 2, 3, 4]
+
+
+def test_the_result_goes_to_a_delta_table_with_its_offsets(lake: Lake, session: Any) -> None:
+    query = "SELECT id % 2 AS odd, count(*) AS records FROM records GROUP BY 1"
+    task = lake.task(query, table_format="delta")
+    lake.produce({"id": 0}, {"id": 1}, {"id": 2})
+    lake.load(task)
+    again = lake.task(query, table_format="delta")
+    lake.load(again)
+    lake.produce({"id": 3, "unused": "x"})
+    lake.load(again)
+    found = session.read.format("delta").load(str(lake.store / "topics" / lake.topic)).collect()
+    assert sorted((row.odd, row.records) for row in found) == [(0, 2), (1, 1), (1, 1)]

@@ -1,0 +1,63 @@
+"""The loads of a bulk sink as text: the one under way, what waits to be tried again, and the last ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from worker.cli.output import columns
+from worker.texts import size_text
+
+__all__ = ["load_lines"]
+
+_SHOWN: Final = 5
+_HEADER: Final = ("LOAD", "BEGUN", "SECONDS", "RECORDS", "ROWS", "SIZE", "FILES", "ROWS/S", "DUE BY", "ERROR")
+
+
+def load_lines(tasks: list[Mapping[str, Any]]) -> list[str]:
+    """The lines for the tasks of ``GET /connectors/NAME/loads``; none if there are no loads."""
+    return [line for task in tasks for line in _of_task(task)]
+
+
+def _of_task(task: Mapping[str, Any]) -> Iterator[str]:
+    if (current := task["current"]) is not None:
+        yield from ("", _current(current))
+        if current["progress"]["ui"]:
+            yield f"Its Spark UI: {current['progress']['ui']}"
+    if (retry := task["retry"]) is not None:
+        times = f"{retry['attempts']} times in a row" if retry["attempts"] > 1 else "once"
+        yield from ("", f"A load has failed {times} and is tried again at {retry['at']}: {retry['error']}")
+    if task["last"]:
+        yield from ("", columns(_HEADER, [_row(load) for load in task["last"][:_SHOWN]], cut=True))
+
+
+def _current(load: Mapping[str, Any]) -> str:
+    told = load["progress"]
+    records = f"{told['records']:,} of {load['records']:,}" if told["records"] else f"{load['records']:,}"
+    ranges = ", ".join(map(_range, load["ranges"][:_SHOWN]))
+    more = f" and {load['partitions'] - _SHOWN} more" if load["partitions"] > _SHOWN else ""
+    return (
+        f"Load {load['number']}, due by {load['reason']}, for {load['seconds']:,.0f} s: {told['stage']}, "
+        f"{records} records ({ranges}{more}), {told['rows']:,} rows, {size_text(told['bytes'])}, "
+        f"{told['files']:,} files, {load['rows_per_second']:,} rows/s"
+    )
+
+
+def _range(item: Mapping[str, Any]) -> str:
+    return f"{item['topic']}-{item['partition']}: {item['first']} to {item['end'] - 1}"
+
+
+def _row(load: Mapping[str, Any]) -> tuple[object, ...]:
+    told = load["progress"]
+    return (
+        load["number"],
+        load["begun_at"],
+        f"{load['seconds']:,.1f}",
+        f"{load['records']:,}",
+        f"{told['rows']:,}",
+        size_text(told["bytes"]),
+        f"{told['files']:,}",
+        f"{load['rows_per_second']:,}",
+        load["reason"],
+        load["error"],
+    )

@@ -1,0 +1,193 @@
+"""The load of a bulk sink task that is under way, and the last ones: for the status, the metrics and the log.
+
+While a load runs, a thread of its own tells once a second how far it is. Nothing of this is stored: a kill loses only
+what is shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from connect.bulk import Progress
+from worker.runtime.bulk.plan import Plan
+from worker.runtime.metrics import TaskMetrics
+from worker.supervisor.messages import messages
+from worker.texts import size_text, utc_text
+
+__all__ = ["Loads"]
+
+logger = logging.getLogger(__name__)
+_TICK: Final = 1.0
+_LINE: Final = 10.0
+_KEPT: Final = 20
+_RANGES: Final = 20
+_LONGEST_TEXT: Final = 2_000
+
+
+@dataclass(slots=True)
+class _Load:
+    """One attempt at a plan."""
+
+    number: int
+    plan: Plan
+    begun: float = field(default_factory=time.monotonic)
+    begun_at: float = field(default_factory=time.time)
+    ended: float | None = None
+    progress: Progress = field(default_factory=lambda: Progress("starting"))
+    error: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        return (time.monotonic() if self.ended is None else self.ended) - self.begun
+
+    def document(self) -> dict[str, Any]:
+        """The load as it is shown. Of many ranges only the first are."""
+        plan, seconds = self.plan, self.seconds
+        return {
+            "number": self.number,
+            "begun_at": utc_text(self.begun_at),
+            "seconds": round(seconds, 3),
+            "reason": plan.reason,
+            "topics": len({item.topic for item in plan.ranges}),
+            "partitions": len(plan.ranges),
+            "records": plan.records,
+            "ranges": [
+                {"topic": item.topic, "partition": item.partition, "first": item.first, "end": item.end}
+                for item in plan.ranges[:_RANGES]
+            ],
+            "progress": asdict(self.progress),
+            "rows_per_second": round(self.progress.rows / max(seconds, _TICK)),
+            "error": self.error,
+        }
+
+    def line(self) -> str:
+        """How far it is, for the log."""
+        told = self.progress
+        of = f"{told.records:,} of {self.plan.records:,} records" if told.records else f"{self.plan.records:,} records"
+        return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{_written(told)}"
+
+    def last_line(self) -> str:
+        """What became of it, for the log."""
+        plan, told, seconds = self.plan, self.progress, self.seconds
+        rate = f" ({told.rows / max(seconds, 0.001):,.0f} a second)" if told.rows else ""
+        return (
+            f"Loaded {plan.records:,} records of {len(plan.ranges):,} partition{'s' * (len(plan.ranges) > 1)} "
+            f"in {seconds:,.1f} s{rate}"
+            f"{_written(told)}. It was due by {plan.reason}."
+        )
+
+
+class Loads:
+    """Accounts for loads. The task's thread begins and ends them; any thread may tell how far one is."""
+
+    def __init__(
+        self, send: Callable[[messages.Loads], None], hide: Callable[[str], str], metrics: TaskMetrics
+    ) -> None:
+        self._send = send
+        self._hide = hide
+        self._metrics = metrics
+        self._lock = threading.Lock()
+        self._number = 0
+        self._current: _Load | None = None
+        self._last: deque[_Load] = deque(maxlen=_KEPT)
+        self._retry: dict[str, Any] | None = None
+        self._failures = 0
+
+    def tell(self, progress: Progress) -> None:
+        """Take in how far the load under way is. A plugin says it: nothing of it is believed to have its type."""
+        told = Progress(
+            self._shown(progress.stage),
+            int(progress.records),
+            int(progress.rows),
+            int(progress.bytes),
+            int(progress.files),
+            None if progress.ui is None else self._shown(progress.ui),
+        )
+        with self._lock:
+            if self._current is not None:
+                self._current.progress = told
+
+    @contextmanager
+    def under_way(self, plan: Plan) -> Iterator[None]:
+        """Account for what the block does as the load of this plan."""
+        self._number += 1
+        load = _Load(self._number, plan)
+        with self._lock:
+            self._current, self._retry = load, None
+        self._report()
+        over = threading.Event()
+        teller = threading.Thread(target=self._tell_on, args=(load, over), name="load", daemon=True)
+        teller.start()
+        try:
+            yield
+        except BaseException as error:
+            # Whatever a plugin raises, SystemExit too.
+            load.error = self._shown(str(error) or type(error).__name__)
+            raise
+        finally:
+            over.set()
+            teller.join()
+            self._end(load)
+
+    def retried_in(self, seconds: float) -> None:
+        """Show that the load which has failed is tried again after so long."""
+        with self._lock:
+            error = self._last[-1].error if self._last else None
+            at = utc_text(time.time() + seconds)
+            self._retry = {"at": at, "attempts": self._failures, "error": error}
+        self._report()
+
+    def _end(self, load: _Load) -> None:
+        load.ended = time.monotonic()
+        with self._lock:
+            self._current = None
+            self._last.append(load)
+        if load.error is None:
+            self._failures = 0
+            self._count(load)
+            logger.info("%s", load.last_line())
+        else:
+            self._failures += 1
+            self._metrics.count("load-failure-total", 1)
+        self._report()
+
+    def _count(self, load: _Load) -> None:
+        told = load.progress
+        self._metrics.count("load-total", 1)
+        self._metrics.count("load-time-ms-total", round(load.seconds * 1000))
+        self._metrics.count("load-row-total", told.rows)
+        self._metrics.count("load-byte-total", told.bytes)
+        self._metrics.count("load-file-total", told.files)
+
+    def _tell_on(self, load: _Load, over: threading.Event) -> None:
+        due = _LINE
+        while not over.wait(_TICK):
+            if load.seconds >= due:
+                due = load.seconds + _LINE
+                logger.info("%s", load.line())
+            # The task's thread, whose metrics these are, waits for the load.
+            self._metrics.report()
+            self._report()
+
+    def _report(self) -> None:
+        with self._lock:
+            current = None if self._current is None else self._current.document()
+            last = [load.document() for load in reversed(self._last)]
+            retry = self._retry
+        self._send(messages.Loads(current, last, retry))
+
+    def _shown(self, text: str) -> str:
+        return self._hide(str(text))[:_LONGEST_TEXT]
+
+
+def _written(told: Progress) -> str:
+    if not (told.rows or told.files):
+        return ""
+    return f", {told.rows:,} rows, {size_text(told.bytes)}, {told.files:,} files"

@@ -1,0 +1,117 @@
+"""The partitions of a bulk sink's topics and their offsets, looked up for all of them at once.
+
+However many partitions there are: a look at their ends is one request to each broker that leads some, a look which of
+them there are is one request in all.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from connect.data import TopicPartition
+from connect.errors import ConnectError
+from worker.kafka.topics.admin import topic_ids
+from worker.runtime.sink.topic_choice import TopicChoice
+
+__all__ = ["MADE_AGAIN", "Partitions"]
+
+logger = logging.getLogger(__name__)
+_TIMEOUT: Final = 30.0
+_REFRESH: Final = 10.0
+_END: Final = -1
+_BEGINNING: Final = -2
+MADE_AGAIN: Final = (
+    "{} was deleted and made again, or its brokers have lost records: its offsets do not mean what they did. Give the "
+    "connector another name to load it from its beginning, or set its offsets."
+)
+
+
+class Partitions:
+    """Asks the brokers. Every method raises ``KafkaException`` while they do not answer."""
+
+    def __init__(self, consumer: Consumer, admin: AdminClient, choice: TopicChoice, poll_seconds: float) -> None:
+        self._consumer = consumer
+        self._admin = admin
+        self._choice = choice
+        self._soon = min(_REFRESH, poll_seconds)
+        self._known: tuple[TopicPartition, ...] = ()
+        self._gone: set[TopicPartition] = set()
+        self._due = 0.0
+        self.topic_ids: dict[str, str] = {}
+        """The id of each topic, where the brokers have any: it tells a topic from a later one of its name."""
+
+    def all(self, *, anew: bool = False) -> tuple[TopicPartition, ...]:
+        """The partitions there are, looked up every ten seconds, or now if ``anew``.
+
+        Raises :class:`~connect.errors.ConnectError` for a topic that was made again.
+        """
+        if anew or time.monotonic() >= self._due:
+            self._find()
+        return self._known
+
+    def forget(self) -> None:
+        """Look the partitions up when they are asked for next: something is not as it was."""
+        self._due = 0.0
+
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last record of each, as the connector's isolation level has it."""
+        return self._offsets(dict.fromkeys(partitions, _END))
+
+    def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each that is still there."""
+        return self._offsets(dict.fromkeys(partitions, _BEGINNING))
+
+    def at(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """The offset of the first record of each from a time (ms since 1970) on; ``None`` where there is none yet."""
+        found = self._offsets(times)
+        return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """The offset of the group at each; ``None`` where it has none."""
+        asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
+        if not asked:
+            return {}
+        answers = _checked(self._consumer.committed(asked, timeout=_TIMEOUT))
+        return {tp: offset if offset >= 0 else None for tp, offset in answers.items()}
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets of the group."""
+        client = [confluent_kafka.TopicPartition(*tp, offset) for tp, offset in offsets.items()]
+        self._consumer.commit(offsets=client, asynchronous=False)
+
+    def _offsets(self, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Ask for all at once. Kafka's request takes a time, or one of two numbers for the end and the beginning."""
+        client = [confluent_kafka.TopicPartition(*tp, which) for tp, which in asked.items()]
+        return _checked(self._consumer.offsets_for_times(client, timeout=_TIMEOUT)) if client else {}
+
+    def _find(self) -> None:
+        present = self._choice.partitions(self._consumer)
+        found = {TopicPartition(name, number) for name, numbers in present.items() for number in numbers}
+        for gone in sorted(set(self._known) - found):
+            logger.warning("%s no longer exists; those of its records that were not loaded are lost.", gone)
+            self._gone.add(gone)
+        if back := found & self._gone:
+            raise ConnectError(MADE_AGAIN.format(min(back)))
+        for name, topic_id in topic_ids(self._admin, sorted(present)).items():
+            if self.topic_ids.setdefault(name, topic_id) != topic_id:
+                raise ConnectError(MADE_AGAIN.format(name))
+        self._known = tuple(sorted(found))
+        # A topic that is not there yet is usually about to be created by a source.
+        is_complete = bool(present) and (self._choice.is_pattern or len(present) == len(self._choice.names))
+        self._due = time.monotonic() + (_REFRESH if is_complete else self._soon)
+
+
+def _checked(answers: Iterable[confluent_kafka.TopicPartition]) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for answer in answers:
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+        found[TopicPartition(answer.topic, answer.partition)] = answer.offset
+    return found

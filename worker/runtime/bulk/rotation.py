@@ -1,0 +1,134 @@
+"""The rotation of a bulk sink: keeps what waits from one look at the topics to the next, and has the loads planned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from connect.bulk import BulkSinkConfig
+from connect.data import TopicPartition
+from worker.runtime.bulk.plan import Limits, Plan, Waiting, plan
+from worker.runtime.bulk.schedule import last_due
+
+__all__ = ["Clock", "Rotation", "limits_of"]
+
+_SMALLEST: Final = 1.0
+_UNKNOWN: Final = 1000.0
+_SCHEDULE: Final = "rotate.schedule.interval.ms"
+_DRAIN: Final = "run.until=drained"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time, twice: to measure with, and of the day."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A partition at the last look: its end, and when the first of its records that wait was seen."""
+
+    end: int
+    since: float
+
+
+def limits_of(config: BulkSinkConfig) -> Limits:
+    """The limits that a configuration sets."""
+    wait = config.longest_wait_ms
+    return Limits(
+        config.flush_size,
+        config.flush_bytes,
+        config.load_max_bytes,
+        None if wait is None else wait / 1000,
+        None if config.rotate_idle_ms < 0 else config.rotate_idle_ms / 1000,
+    )
+
+
+class Rotation:
+    """Decides what is loaded when. It asks nobody: it is shown positions, ends and sizes."""
+
+    def __init__(self, config: BulkSinkConfig, clock: Clock = Clock()) -> None:
+        self._limits = limits_of(config)
+        self._zone = ZoneInfo(config.timezone)
+        self._interval = timedelta(milliseconds=config.rotate_schedule_interval_ms)
+        self._clock = clock
+        self._seen: dict[TopicPartition, _Seen] = {}
+        self._grown: dict[str, float] = {}
+        self._last_due = self._boundary()
+        self._due_ends: Mapping[TopicPartition, int] = {}
+        self._after: TopicPartition | None = None
+
+    def next_load(
+        self,
+        positions: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        offset_bytes: Mapping[str, float],
+        cuts: Mapping[TopicPartition, int],
+        *,
+        draining: bool,
+    ) -> Plan | None:
+        """The load that is due, if any, and the note that it is under way.
+
+        ``positions`` are the next offsets to load, ``ends`` those of the partitions; ``offset_bytes`` is the size of an
+        offset of a topic, as far as it is known, ``cuts`` where a window of record time ends.
+        """
+        now = self._clock.monotonic()
+        waiting = self._look(positions, ends, now, offset_bytes, cuts)
+        self._keep_schedule(ends)
+        due = _DRAIN if draining else _SCHEDULE if self._schedule_is_due(positions) else None
+        load = plan(waiting, self._limits, now, due=due, after=self._after)
+        if load is not None:
+            self._after = load.ranges[-1].topic_partition if load.is_cut else None
+            if load.is_by_size:
+                # What such a load leaves waits from now on; what another leaves is overdue, and goes with the next.
+                for item in load.ranges:
+                    self._seen[item.topic_partition].since = now
+        return load
+
+    def _look(
+        self,
+        positions: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        now: float,
+        offset_bytes: Mapping[str, float],
+        cuts: Mapping[TopicPartition, int],
+    ) -> dict[TopicPartition, Waiting]:
+        for tp, end in ends.items():
+            seen = self._seen.get(tp)
+            if seen is None or end != seen.end:
+                self._grown[tp.topic] = now
+            if seen is None or seen.end <= positions[tp]:
+                self._seen[tp] = _Seen(end, now)
+            else:
+                seen.end = end
+        return {
+            tp: Waiting(
+                positions[tp],
+                end,
+                self._seen[tp].since,
+                self._grown[tp.topic],
+                max(offset_bytes.get(tp.topic, _UNKNOWN), _SMALLEST),
+                cuts.get(tp),
+            )
+            for tp, end in ends.items()
+            if end > positions[tp]
+        }
+
+    def _keep_schedule(self, ends: Mapping[TopicPartition, int]) -> None:
+        boundary = self._boundary()
+        if boundary != self._last_due:
+            self._last_due, self._due_ends = boundary, dict(ends)
+
+    def _schedule_is_due(self, positions: Mapping[TopicPartition, int]) -> bool:
+        if all(positions.get(tp, end) >= end for tp, end in self._due_ends.items()):
+            self._due_ends = {}
+        return bool(self._due_ends)
+
+    def _boundary(self) -> datetime | None:
+        return last_due(self._clock.now(), self._interval, self._zone) if self._interval > timedelta(0) else None

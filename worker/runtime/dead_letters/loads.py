@@ -1,0 +1,254 @@
+"""The dead letters of loads: those of a load that is made again are written once.
+
+A bulk sink leaves records out while it loads a range, and commits the range in its target only after that. So a kill
+between the two has the load made again, with the same bad records. They are written in transactions of Kafka, which
+move a position with them, for each partition of the topic that they come from: the bad records of a load, up to where.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+while dead letters are sent                 the transaction is aborted, and its records are never read; the load is
+                                            made again and writes them
+after a transaction, before the last one    the position tells which are written; the load is made again and writes
+                                            the others
+after the last, before the target's commit  the position tells that all are written; the load that is made again
+                                            writes none
+after the target's commit                   the position is behind what is loaded, and counts for nothing
+==========================================  ========================================================================
+
+The position tells the bad records by a digest of their offsets too. If a load that is made again finds others, because
+the configuration was changed in between, it writes all of its own: then there may be two of one record, but never none
+(invariant I4). A process that lives on beside the one that took the task over is fenced by the transactional id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+from connect.chain.tolerance import Failure, StopRequested
+from connect.crash import crash_point
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connect.offset_set import OffsetSet
+from worker.errors import FencedError
+from worker.kafka.clients.roles import dlq_group_id
+from worker.runtime.clients import Clients
+from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
+from worker.runtime.source.producer import TransactionalProducer, kafka_error
+
+__all__ = ["LoadDeadLetters", "OffsetDigest", "Position", "not_written"]
+
+logger = logging.getLogger(__name__)
+_TIMEOUT: Final = 60.0
+_LARGEST: Final = 5_000
+_LONGEST: Final = 10.0
+
+
+class OffsetDigest:
+    """A digest of offsets in their order."""
+
+    def __init__(self, offsets: Iterable[int] = ()) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        for offset in offsets:
+            self.add(offset)
+
+    def add(self, offset: int) -> None:
+        """Take one offset more."""
+        self._hash.update(offset.to_bytes(8, "big"))
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The bad records that are written of one partition: those from ``first`` on and before ``end``."""
+
+    first: int
+    end: int
+    digest: str
+
+    @property
+    def metadata(self) -> str:
+        """Its form beside the offset ``end`` in Kafka."""
+        return f"{self.first}:{self.digest}"
+
+    @classmethod
+    def read(cls, offset: int, metadata: str | None) -> Position | None:
+        """The inverse; ``None`` if somebody else has put another thing there."""
+        first, _, digest = (metadata or "").partition(":")
+        return cls(int(first), offset, digest) if first.isdecimal() and offset >= 0 else None
+
+
+def not_written(bad: OffsetSet, position: Position | None) -> OffsetSet:
+    """The bad records of a load that are not in the queue yet, by the position of their partition."""
+    least = next(iter(bad), 0)
+    if position is None or not position.first <= least < position.end:
+        return bad
+    written = bad.between(position.first, position.end)
+    return bad.between(position.end, 2**63 - 1) if str(OffsetDigest(written)) == position.digest else bad
+
+
+class LoadDeadLetters:
+    """Writes the dead letters of a bulk sink's loads to ``topic``; a :class:`~connect.chain.tolerance.Reporter`.
+
+    Its producer is made with the first of them. Used by the task's thread alone.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        topic: str,
+        headers: ErrorHeaders | None,
+        connector: str,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._clients = clients
+        self._topic = topic
+        self._headers = headers
+        self._connector = connector
+        self._is_stopping = is_stopping
+        self._writer: _Writer | None = None
+
+    def begin(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Begin a load: the positions of its partitions, as far as there are any, which nobody else can move now."""
+        positions: dict[TopicPartition, Position] = self._try(lambda writer: writer.positions(list(partitions)))
+        return positions
+
+    def report(self, failure: Failure) -> None:
+        """Send one record, in the transaction that is open or in a new one."""
+        self._try(lambda writer: writer.send(failure))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something was sent that is not committed."""
+        return self._writer is not None and self._writer.is_open
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the transaction should be committed now, before it becomes too large or too old."""
+        return self._writer is not None and self._writer.is_due
+
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> None:
+        """Commit what was sent, if anything was, together with the positions."""
+        if not self.is_open:
+            return
+        crash_point("before-dead-letters")
+        self._try(lambda writer: writer.commit(positions))
+        crash_point("after-dead-letters")
+
+    def flush(self) -> None:
+        """Drop what was sent and is not committed: its load was given up, and sends it again."""
+        if self._writer is not None:
+            self._writer.give_up()
+
+    def close(self) -> None:
+        """Release the clients."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _try(self, act: Callable[[_Writer], Any]) -> Any:
+        """Do it; a writer that has failed is given up, so that the load that is made again has a new one."""
+        try:
+            if self._writer is None:
+                self._writer = _Writer(self._clients, self._topic, self._headers, self._connector, self._is_stopping)
+            return act(self._writer)
+        except KafkaException as error:
+            self._abandon()
+            raise RetriableError(f"The dead letter queue {self._topic} failed: {error.args[0].str()}") from error
+        except StopRequested as error:
+            self._abandon()
+            raise RetriableError("The load was given up because the task stops; it is made when it starts.") from error
+        except FencedError as error:
+            self._abandon()
+            raise RetriableError(
+                f"Another process writes the dead letters of connector {self._connector} to {self._topic} now; whether "
+                "it has taken over, the target will tell."
+            ) from error
+        except ConnectError as error:
+            self._abandon()
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise ConnectError(
+                f"The dead letter queue {self._topic} cannot be written: {kafka_error(error).str()}. See that the "
+                f"topic is there, and that this principal may Write to it, may Write and Describe the TransactionalId "
+                f"{dlq_group_id(self._connector)} and Read the Group of that name. Nothing of the load is committed."
+            ) from error
+
+    def _abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.give_up()
+        self.close()
+
+
+class _Writer:
+    """A transactional producer for the queue, and the group that keeps the positions."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        topic: str,
+        headers: ErrorHeaders | None,
+        connector: str,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._producer, timeout = clients.transactional_dlq_producer()
+        self._queue = DeadLetterQueue(self._producer, topic, headers)
+        self._transactions = TransactionalProducer(
+            self._producer, connector, timeout=timeout, patience=_TIMEOUT, is_stopping=is_stopping
+        )
+        self._longest = min(_LONGEST, timeout / 2)
+        self._count = 0
+        self._began = 0.0
+        self._transactions.start()
+        self._consumer = clients.dlq_consumer()
+
+    def positions(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Position]:
+        self.give_up()  # what a load has left that was given up
+        asked = [confluent_kafka.TopicPartition(*tp) for tp in partitions]
+        found: dict[TopicPartition, Position] = {}
+        for item in self._consumer.committed(asked, timeout=_TIMEOUT):
+            if item.error is not None:
+                raise KafkaException(item.error)
+            position = Position.read(item.offset, item.metadata)
+            if position is not None:
+                found[TopicPartition(item.topic, item.partition)] = position
+        return found
+
+    def send(self, failure: Failure) -> None:
+        if not self._transactions.is_open:
+            self._transactions.begin()
+            self._count, self._began = 0, time.monotonic()
+        self._queue.report(failure)
+        self._count += 1
+
+    @property
+    def is_open(self) -> bool:
+        return self._transactions.is_open
+
+    @property
+    def is_due(self) -> bool:
+        return self.is_open and (self._count >= _LARGEST or time.monotonic() - self._began >= self._longest)
+
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> None:
+        self._queue.flush()
+        kept = [
+            confluent_kafka.TopicPartition(*tp, position.end, position.metadata) for tp, position in positions.items()
+        ]
+        self._transactions.send_offsets(kept, self._consumer.consumer_group_metadata())
+        self._transactions.commit()
+
+    def give_up(self) -> None:
+        self._transactions.give_up()
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,24 @@
+"""Times and sizes as documents, logs and tables have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+__all__ = ["size_text", "utc_text"]
+
+_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
+_UNIT: Final = 1000
+
+
+def utc_text(seconds: float) -> str:
+    """Seconds since 1970 as ``2026-01-31T12:00:00Z``."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def size_text(count: int) -> str:
+    """A number of bytes as ``812 bytes`` or ``41.2 MB``."""
+    amount, unit = float(count), 0
+    while amount >= _UNIT and unit < len(_UNITS) - 1:
+        amount, unit = amount / _UNIT, unit + 1
+    return f"{amount:,.1f} {_UNITS[unit]}" if unit else f"{count} {_UNITS[0]}"
