@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Workers and command lines start hundreds of times in the tests, and compile all of the code each time otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
@@ -10,7 +12,7 @@ KILLS ?= 500
 ROWS ?= 1000000
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink cluster race
 
-.PHONY: setup demo check test chaos chain bench docs docs-test clean
+.PHONY: setup demo check test chaos chain lake-kills bench docs docs-test clean
 
 setup: $(READY)
 
@@ -29,11 +31,12 @@ $(READY): pyproject.toml
 demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
+# A tenth of the examples, and nothing that measures: `make test` has it all.
 check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pytest -q -n $(WORKERS) tests/unit tests/architecture
+	@$(BIN)/pytest -q -n logical -p no:schemathesis -m "not growth" --hypothesis-profile=quick tests/unit tests/architecture
 
 test: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
@@ -45,6 +48,13 @@ chaos: setup
 # From a table of PostgreSQL by a topic to a table of SQLite and one of PostgreSQL, every value compared.
 chain: setup
 	@SLUICE_CHAIN_ROWS=$(ROWS) $(BIN)/pytest -s tests/integration/connectors/jdbc/test_jdbc_chain.py
+
+# Kills the Spark sink in one store, or in all of them, or in a table format: make lake-kills STORE=s3 KILLS=30
+lake-kills: KILLS = 30
+lake-kills: STORE = local,s3,hdfs
+lake-kills: setup
+	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
+		tests/cluster/test_$(if $(filter iceberg delta delta-upserts,$(STORE)),table,spark)_kills.py
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

@@ -1,9 +1,10 @@
 """How fast the JDBC connectors move rows, beside what the bare driver does with the same table, in one run.
 
 ``python bench/jdbc.py [ROWS]``: a table of PostgreSQL (a number, two texts, an amount, a time, a boolean; some 100
-bytes a row) to a topic, by its number and in bulk, as JSON without and with schemas. The ceiling is COPY out, its bytes
-only read; beside it COPY out with its rows made into Python values. CPU seconds are those of the process that moves the
-rows, its start included.
+bytes a row) to a topic, by its number and in bulk, as JSON without and with schemas. The first ceiling is COPY out, its
+bytes only read, the second COPY out with each line produced to a topic; beside them COPY out with its rows made into
+Python values. CPU seconds are those of the processes that move the rows, their start included; what the start takes is
+that of a run with few rows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from raw_client import produce_all
 from standalone import Bench, Measured, show, show_title
 
 from equipment.servers.lease import Database, leased_server, new_database
@@ -28,6 +30,7 @@ CREATE TABLE sales AS SELECT n::bigint AS id, 'customer ' || n % 1000 AS custome
 (n / 7.0)::numeric(12, 2) AS amount, timestamptz '2013-01-01' + n * interval '1 second' AS sold, n % 2 = 0 AS paid
 FROM generate_series(1, {rows}) n
 """
+_FEW = 100
 _TYPES = ["int8", "text", "text", "numeric", "timestamptz", "bool"]
 _SCHEMALESS = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 _WITH_SCHEMAS = {"value.converter": "JsonConverter"}
@@ -45,6 +48,9 @@ def main() -> None:
         ):
             bench = Bench(folder, broker.bootstrap_servers, rows)
             database.execute(_TABLE.format(rows=rows), "ALTER TABLE sales ADD PRIMARY KEY (id)", "VACUUM ANALYZE sales")
+            database.execute(
+                "CREATE TABLE few (LIKE sales INCLUDING ALL)", f"INSERT INTO few SELECT * FROM sales LIMIT {_FEW}"
+            )
             measure_source(bench, database)
 
 
@@ -53,16 +59,21 @@ def measure_source(bench: Bench, database: Database) -> None:
     show_title("PostgreSQL to topic")
     copy_out(bench, database, typed=False)
     ceiling, typed = copy_out(bench, database, typed=False), copy_out(bench, database, typed=True)
+    produced = copy_and_produce(bench, database)
     show(ceiling, ceiling)
     show(typed, ceiling)
-    incrementing = {"mode": "incrementing", "incrementing.column.name": "id"}
+    show(produced, ceiling)
+    few = source_props(database, "few", incrementing := {"mode": "incrementing", "incrementing.column.name": "id"})
+    start = bench.sluice("JdbcSource, few rows", {**few, "table.whitelist": "few"}, _SCHEMALESS, _FEW)
+    print("From here on of the second ceiling, COPY out and produce:")
+    show(start, produced)
     for name, mode, converter in (
         ("JSON without schemas", incrementing, _SCHEMALESS),
         ("JSON without schemas, mode=bulk", {"mode": "bulk", "poll.interval.ms": "600000"}, _SCHEMALESS),
         ("JSON without schemas, keys", {**incrementing, "key.columns": "auto"}, _SCHEMALESS),
         ("JSON with schemas", incrementing, _WITH_SCHEMAS),
     ):
-        show(bench.sluice(f"JdbcSource, {name}", source_props(database, name, mode), converter), ceiling)
+        show(bench.sluice(f"JdbcSource, {name}", source_props(database, name, mode), converter), produced, start)
 
 
 def source_props(database: Database, name: str, mode: Mapping[str, str]) -> dict[str, str]:
@@ -92,6 +103,19 @@ def copy_out(bench: Bench, database: Database, *, typed: bool) -> Measured:
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     assert rows == bench.records
     return Measured(f"psycopg: COPY out{', rows as values' if typed else ''}", rows, seconds, cpu)
+
+
+def copy_and_produce(bench: Bench, database: Database) -> Measured:
+    """The least that any source does: what comes out of the database goes into the client, a value a row."""
+    with closing(database.connect()) as connection, closing(connection.cursor()) as cursor:
+        started, cpu = time.perf_counter(), time.process_time()
+        with cursor.copy("COPY sales TO STDOUT") as copy:
+            rows = produce_all(
+                bench.bootstrap, "copied", (line for block in copy for line in bytes(block).splitlines())
+            )
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    assert rows == bench.records
+    return Measured("psycopg and raw client: COPY out, produce", rows, seconds, cpu)
 
 
 if __name__ == "__main__":

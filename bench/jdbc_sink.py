@@ -1,8 +1,10 @@
 """How fast the JDBC sink writes topics to tables, beside the bare drivers doing the same, in one run.
 
 ``python bench/jdbc_sink.py [RECORDS]``: records of five fields in Avro, from a topic into PostgreSQL (insert, upsert,
-exactly once) and into SQLite. The ceilings: COPY by psycopg, and ``executemany`` of Python's driver, of the same
-rows from memory, in transactions of the same size. CPU seconds are those of the worker, its start included.
+exactly once) and into SQLite. The ceilings: COPY by psycopg, for upserts by a staging table and INSERT ... ON CONFLICT,
+and ``executemany`` of Python's driver, of the same rows from memory, in transactions of the same size. A sink has to
+consume as well, which the raw client does beside. CPU seconds are those of the worker, its start included; what the
+start takes is that of a run with few records.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from worker.embedded.registry.server import EmbeddedRegistry, RegistryServerConf
 
 _BATCH = 3000
 _TOPIC = "payments"
+_FEW = 100
+_FEW_TOPIC = "few-payments"
 _COLUMNS = "id, name, amount, at, score"
 _TABLE = "(id BIGINT PRIMARY KEY, name TEXT, amount DECIMAL(12,2), at TIMESTAMP, score DOUBLE PRECISION)"
 _SCHEMA = Schema.struct(
@@ -70,17 +74,24 @@ def measure(bench: Bench, registry: str, database: Database) -> None:
     sink = {"connector.class": "JdbcSink", "topics": _TOPIC, "batch.size": str(_BATCH)}
     upsert = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id"}
     show_title("topic to PostgreSQL")
-    ceiling = _copied(bench.records, database)
-    show(ceiling, ceiling)
-    for name, props in {
-        "JdbcSink, insert": {},
-        "JdbcSink, insert, exactly once": {"delivery": "exactly-once"},
-        "JdbcSink, upsert of new rows": upsert,
-    }.items():
-        database.execute("DROP TABLE IF EXISTS rows", f"CREATE TABLE rows {_TABLE}")
-        show(bench.sluice(name, {**sink, **database.props, "table.name.format": "rows", **props}, worker), ceiling)
-    again = {**sink, **database.props, "table.name.format": "rows", **upsert}
-    show(bench.sluice("JdbcSink, upsert of rows that are there", again, worker), ceiling)
+    consumed = bench.raw("consume", _TOPIC, bench.folder / "consumed")
+    ceiling, new, existing = _copied(bench.records, database), *_upserted(bench.records, database)
+    for each in (consumed, ceiling, new, existing):
+        show(each, ceiling)
+    database.execute(f"CREATE TABLE few {_TABLE}")
+    few = {**sink, "topics": _FEW_TOPIC}
+    start = bench.sluice("JdbcSink, few", {**few, **database.props, "table.name.format": "few"}, worker, _FEW)
+    show(start, ceiling)
+    target = {**sink, **database.props, "table.name.format": "rows"}
+    for name, props, least, is_new in (
+        ("insert", {}, ceiling, True),
+        ("insert, exactly once", {"delivery": "exactly-once"}, ceiling, True),
+        ("upsert of new rows", upsert, new, True),
+        ("upsert of rows that are there", upsert, existing, False),
+    ):
+        if is_new:
+            database.execute("DROP TABLE IF EXISTS rows", f"CREATE TABLE rows {_TABLE}")
+        show(bench.sluice(f"JdbcSink, {name}", {**target, **props}, worker), least, start)
     show_title("topic to SQLite")
     ceiling = _executed(bench.records, bench.folder / "ceiling.db")
     show(ceiling, ceiling)
@@ -89,7 +100,7 @@ def measure(bench: Bench, registry: str, database: Database) -> None:
         with closing(sqlite3.connect(file)) as connection:
             connection.execute(f"CREATE TABLE rows {_TABLE}")
         url = {"connection.url": f"jdbc:sqlite:{file}", "table.name.format": "rows"}
-        show(bench.sluice(f"{name} (SQLite)", {**sink, **url, **props}, worker), ceiling)
+        show(bench.sluice(f"{name} (SQLite)", {**sink, **url, **props}, worker), ceiling, start)
 
 
 def _value(number: int) -> dict[str, Any]:
@@ -106,7 +117,9 @@ def _fill(bootstrap: str, registry: str, records: int) -> None:
     converter = AvroConverter.configured({"schema.registry.url": registry})
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     for number in range(records):
-        producer.produce(_TOPIC, converter.from_connect(_TOPIC, _SCHEMA, _value(number)))
+        value = converter.from_connect(_TOPIC, _SCHEMA, _value(number))
+        for topic in (_TOPIC, _FEW_TOPIC) if number < _FEW else (_TOPIC,):
+            producer.produce(topic, value)
         if number % 1000 == 0:
             producer.poll(0)
     producer.flush()
@@ -141,6 +154,29 @@ def _copied(records: int, database: Database) -> Measured:
             connection.commit()
 
         return _measured("COPY by psycopg", records, write)
+
+
+def _upserted(records: int, database: Database) -> tuple[Measured, Measured]:
+    """COPY into a staging table, and from there into the table: of new rows, and once more of the same."""
+    database.execute(f"CREATE TABLE upserted {_TABLE}")
+    columns = _COLUMNS.split(", ")
+    changes = ", ".join(f"{column} = excluded.{column}" for column in columns[1:])
+    with closing(database.connect()) as connection:
+        connection.autocommit = False
+        connection.execute("CREATE TEMPORARY TABLE staging (LIKE upserted) ON COMMIT DELETE ROWS")
+
+        def write(rows: list[tuple[Any, ...]]) -> None:
+            with connection.cursor() as cursor:
+                with cursor.copy(f"COPY staging ({_COLUMNS}) FROM STDIN") as copy:
+                    for row in rows:
+                        copy.write_row(row)
+                cursor.execute(
+                    f"INSERT INTO upserted SELECT {_COLUMNS} FROM staging ON CONFLICT (id) DO UPDATE SET {changes}"
+                )
+            connection.commit()
+
+        new = _measured("psycopg: COPY, ON CONFLICT, new rows", records, write)
+        return new, _measured("psycopg: COPY, ON CONFLICT, rows there", records, write)
 
 
 def _executed(records: int, file: Path) -> Measured:

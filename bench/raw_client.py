@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ _BATCH = 500
 
 
 def produce(bootstrap: str, topic: str, file: Path) -> int:
-    """Every line of a file to a topic, each acknowledged and its acknowledgement heard."""
+    """Every line of a file to a topic."""
+    with file.open("rb") as stream:
+        return produce_all(bootstrap, topic, (line[:-1] for line in stream))
+
+
+def produce_all(bootstrap: str, topic: str, values: Iterable[bytes]) -> int:
+    """Values to a topic, each acknowledged and its acknowledgement heard."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -34,15 +41,14 @@ def produce(bootstrap: str, topic: str, file: Path) -> int:
             raise RuntimeError(error)
         acknowledged += 1
 
-    with file.open("rb") as stream:
-        for line in stream:
-            while True:
-                try:
-                    producer.produce(topic, line[:-1], None, -1, delivered)
-                except BufferError:
-                    producer.poll(0.1)
-                else:
-                    break
+    for value in values:
+        while True:
+            try:
+                producer.produce(topic, value, None, -1, delivered)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
     producer.flush()
     return acknowledged
 

@@ -104,7 +104,9 @@ class Bench:
         answer = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
         return Measured(f"raw client: {verb}", answer["records"], answer["seconds"], answer["cpu"])
 
-    def sluice(self, name: str, connector: Mapping[str, str], worker: Mapping[str, str]) -> Measured:
+    def sluice(
+        self, name: str, connector: Mapping[str, str], worker: Mapping[str, str], records: int | None = None
+    ) -> Measured:
         """What one connector does, from the start of its task until it is drained."""
         label = re.sub(r"\W+", "-", name)
         worker_file = self._write(
@@ -128,7 +130,7 @@ class Bench:
         if status != 0:
             raise SystemExit(f"{name} ended with status {status}:\n{text}")
         started, ended = _time(_TASK.findall(text)[0][0]), _time(_END.findall(text)[0])
-        return Measured(name, self.records, (ended - started).total_seconds(), cpu)
+        return Measured(name, records or self.records, (ended - started).total_seconds(), cpu)
 
     def _write(self, name: str, props: Mapping[str, str]) -> Path:
         file = self.folder / f"{name}.properties"
@@ -169,16 +171,18 @@ def measure(bench: Bench) -> None:
 
 def show_title(title: str) -> None:
     """The head of a group of measurements."""
-    print(f"\n{title:<40}{'records/s':>12}{'seconds':>9}{'CPU s':>8}{'of ceiling':>12}", flush=True)
+    print(f"\n{title:<44}{'records/s':>12}{'seconds':>9}{'CPU s':>8}{'of ceiling':>12}", flush=True)
 
 
-def show(measured: Measured, ceiling: Measured) -> None:
-    """One measurement, and its share of the ceiling."""
+def show(measured: Measured, ceiling: Measured, start: Measured | None = None) -> None:
+    """One measurement, and its share of the ceiling; given a run of few records, also without the time to start."""
     share = measured.rate / ceiling.rate
-    print(
-        f"{measured.name:<40}{measured.rate:>12,.0f}{measured.seconds:>9.2f}{measured.cpu:>8.2f}{share:>11.0%}",
-        flush=True,
-    )
+    line = f"{measured.name:<44}{measured.rate:>12,.0f}{measured.seconds:>9.2f}{measured.cpu:>8.2f}{share:>11.0%}"
+    if start is not None:
+        records = measured.records - start.records
+        each = Measured(measured.name, records, measured.seconds - start.seconds, measured.cpu - start.cpu)
+        line += f"   without start: {each.cpu / records * 1e6:.2f} us CPU a record, {each.rate / ceiling.rate:.0%}"
+    print(line, flush=True)
 
 
 def _time(text: str) -> dt.datetime:

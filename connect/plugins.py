@@ -70,7 +70,8 @@ class PluginEntry:
     """One plugin, as ``plugins.toml`` lists it.
 
     ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others; ``folder`` is where its modules
-    are, if that is not on the import path already.
+    are, if that is not on the import path already. ``task_aliases`` are the Java classes of the tasks of those
+    connectors that ``aliases`` names, where they are not named after them.
     """
 
     kind: PluginKind
@@ -79,6 +80,17 @@ class PluginEntry:
     aliases: tuple[str, ...] = ()
     version: str | None = None
     folder: Path | None = None
+    task_aliases: tuple[str, ...] = ()
+
+    def java_task(self, connector: str) -> str | None:
+        """The Java class of the tasks of ``connector``, one of the aliases, or else of the first of them."""
+        if not self.aliases:
+            return None
+        alias = connector if connector in self.aliases else self.aliases[0]
+        if self.task_aliases:
+            return self.task_aliases[self.aliases.index(alias)]
+        suffix = self.kind.suffix
+        return f"{alias.removesuffix(suffix)}Task" if alias.endswith(suffix) else None
 
     @property
     def simple_name(self) -> str:
@@ -298,16 +310,27 @@ def read_entries(file: Path, *, folder: Path | None) -> list[PluginEntry]:
 
 
 def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path | None) -> PluginEntry:
-    unknown = table.keys() - {"class", "type", "aliases", "version"}
+    known = ["class", "type", "aliases", "version", *(["task_aliases"] if kind is PluginKind.CONNECTOR else [])]
+    unknown = table.keys() - set(known)
     if unknown or not isinstance(table.get("class"), str):
         wrong = f"unknown key {min(unknown)}" if unknown else "no class"
-        raise PluginError(f"{file}: a [[{kind.value}]] has {wrong}; it takes class, type, aliases and version.")
+        takes = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise PluginError(f"{file}: a [[{kind.value}]] has {wrong}; it takes {takes}.")
     if kind is PluginKind.CONNECTOR and table.get("type") not in ("source", "sink"):
         raise PluginError(f'{file}: connector {table["class"]} needs type = "source" or type = "sink".')
-    aliases = table.get("aliases", [])
-    if not (isinstance(aliases, list) and all(isinstance(alias, str) for alias in aliases)):
-        raise PluginError(f"{file}: the aliases of {table['class']} are not a list of strings; write aliases = [...].")
-    return PluginEntry(kind, table["class"], table.get("type"), tuple(aliases), table.get("version"), folder)
+    aliases, tasks = _names(file, table, "aliases"), _names(file, table, "task_aliases")
+    if tasks and len(tasks) != len(aliases):
+        raise PluginError(
+            f"{file}: {table['class']} has {len(aliases)} aliases and {len(tasks)} task_aliases; give one for each."
+        )
+    return PluginEntry(kind, table["class"], table.get("type"), aliases, table.get("version"), folder, tasks)
+
+
+def _names(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    names = table.get(key, [])
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise PluginError(f"{file}: the {key} of {table['class']} are not a list of strings; write {key} = [...].")
+    return tuple(names)
 
 
 def _built_in_file() -> Path:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar
 
+from connect.compaction import CompactedTable
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import SinkBatch, SinkRecord, TopicPartition
+from connect.errors import ConnectError
 
 __all__ = ["ErrantRecordReporter", "SinkConnector", "SinkConnectorContext", "SinkTask", "SinkTaskContext"]
 
@@ -122,3 +124,11 @@ class SinkConnector(Connector[C], Generic[C]):
     def alter_offsets(cls, config: C, offsets: Mapping[TopicPartition, int | None]) -> bool:  # noqa: ARG003
         """Check offsets that a user wants to set; ``None`` resets one. See ``SourceConnector.alter_offsets``."""
         return False
+
+    @classmethod
+    def compact(cls, config: C, tables: Collection[str] | None) -> Iterator[CompactedTable]:  # noqa: ARG003
+        """Merge the small files of these tables of the target, or of all, while no task of the connector runs.
+
+        Yields each table when it is done; one with nothing to merge is not told of. For ``sluice compact``.
+        """
+        raise ConnectError(f"{cls.__name__} does not write tables of files, so that there is nothing to compact.")

@@ -55,6 +55,25 @@ _SELECTION: Final[Schema] = {
     ]
 }
 
+_TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_RANGE: Final = _object({"topic": _TEXT, "partition": _NUMBER, "first": _NUMBER, "end": _NUMBER})
+_PROGRESS: Final = _object(
+    {"stage": _TEXT, **dict.fromkeys(("records", "rows", "bytes", "files"), _NUMBER), "ui": _TEXT_OR_NULL}
+)
+_LOAD: Final = _object(
+    {
+        "number": _NUMBER,
+        "begun_at": _TEXT,
+        "seconds": {"type": "number"},
+        "reason": _TEXT,
+        **dict.fromkeys(("topics", "partitions", "records", "rows_per_second"), _NUMBER),
+        "ranges": _array(_RANGE),
+        "progress": _PROGRESS,
+        "error": _TEXT_OR_NULL,
+    }
+)
+_RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
     "Message": _object({"message": _TEXT}),
@@ -118,6 +137,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
             "remaining": _AMOUNTS,
         },
+    ),
+    "Loads": _object(
+        {
+            "name": _TEXT,
+            "tasks": _array(
+                _object(
+                    {
+                        "id": _NUMBER,
+                        "worker_id": _TEXT,
+                        "current": {"anyOf": [_LOAD, {"type": "null"}]},
+                        "last": _array(_LOAD),
+                        "retry": {"anyOf": [_RETRY, {"type": "null"}]},
+                    }
+                )
+            ),
+        }
     ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
@@ -249,6 +284,9 @@ _PATHS: Final[dict[str, Schema]] = {
     ),
     f"{_CONNECTOR}/status": _item(
         _NAME, get=_operation("The state of a connector and its tasks.", {200: "ConnectorStatus"})
+    ),
+    f"{_CONNECTOR}/loads": _item(
+        _NAME, get=_operation("The load of a bulk sink that is under way, and its last ones.", {200: "Loads"})
     ),
     f"{_CONNECTOR}/logs": _item(
         _NAME,

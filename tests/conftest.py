@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 import pytest
-from hypothesis import settings
 
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
+from equipment.examples import register_profiles
+from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
+from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
+from equipment.workers.small_spark import end_spark
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
@@ -26,9 +30,19 @@ from worker.embedded.registry.application import application_jar
 from worker.embedded.registry.launch import LEAST_JAVA
 from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, RegistryServerConfig
 
-# A busy machine makes an example slow, which is no defect; in CI a property that fails does so again.
-settings.register_profile("sluice", deadline=None, derandomize=os.environ.get("CI") == "true")
-settings.load_profile("sluice")
+# In CI a property that fails does so again.
+register_profiles(derandomize=os.environ.get("CI") == "true")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Have the garbage collector pass over thousands of tests that stay anyway."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,6 +72,13 @@ def _sendable(part: Any) -> Any:
     return part
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _spark_of_the_module() -> Iterator[None]:
+    """Let no module find the Spark of another one, which has other jars and settings."""
+    yield
+    end_spark()
+
+
 @pytest.fixture(scope="session")
 def broker_jars() -> tuple[Path, ...]:
     """The class path of the embedded broker. Where it cannot be had the test is skipped, in CI it fails."""
@@ -71,12 +92,20 @@ def broker_jars() -> tuple[Path, ...]:
         pytest.skip(f"no embedded broker here: {error}")
 
 
+IMPATIENT: Final = {
+    # How often Kafka looks for transactions that are over time, by default every 10 s.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    # How often it looks for something to compact, by default every 15 s.
+    "log.cleaner.backoff.ms": "500",
+}
+
+
 @pytest.fixture(scope="session")
 def broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
     """A Kafka broker, one for all the processes of this test run. Do not stop it: others use it."""
     base = tmp_path_factory.getbasetemp()
     run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with EmbeddedBroker(BrokerConfig(folder=run / "broker", port=0)).lease() as info:
+    with EmbeddedBroker(BrokerConfig(folder=run / "broker", port=0, properties=IMPATIENT)).lease() as info:
         yield info
 
 
@@ -105,6 +134,33 @@ def registry(registry_application: Path, tmp_path_factory: pytest.TempPathFactor
     run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with EmbeddedRegistry(RegistryServerConfig(folder=run / "registry", port=0)).lease() as info:
         yield info
+
+
+@pytest.fixture(scope="session", params=["moto", "versitygw"])
+def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    """A server that speaks S3. The tests run once with each that there is."""
+    if request.param == "moto":
+        with running_moto() as server:
+            yield server
+        return
+    program = versitygw()
+    if program is None:
+        pytest.skip("no versitygw here: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
+    with running_versitygw(program) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[HdfsServer]:
+    """An HDFS. Where it cannot be had the test is skipped, in CI it fails."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running_hdfs())
+        except ConnectError as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(f"no HDFS here: {error}")
+        yield server
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
@@ -56,7 +57,8 @@ class RecentLog(logging.Handler):
         self._of_all = of_all
         self._kept: dict[str, _Lines] = {}
         self._size = 0
-        self._number = 0
+        # Greater than any number of an earlier run: no worker logs a million lines a second.
+        self._number = time.time_ns() // 1000
         self._guard = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -77,7 +79,8 @@ class RecentLog(logging.Handler):
     def since(self, connector: str, position: int, most: int) -> LoggedLines:
         """The last lines of a connector, ``most`` of them, that were logged after ``position``.
 
-        A position that this worker has not reached yet is one of before its last start: it counts as the beginning.
+        All lines come after a position of before the last start of this worker. One that is not reached yet, because
+        the clock was set back meanwhile, counts as the beginning.
         """
         with self._guard:
             after = position if position <= self._number else 0

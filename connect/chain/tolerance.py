@@ -17,10 +17,21 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from connect.chain.records import RawRecord
+from connect.chain.traces import stack_trace
 from connect.data import SinkRecord, SourceRecord
 from connect.errors import ConnectError, DataError, RetriableError
 
-__all__ = ["ErrorCounts", "ErrorPolicy", "Failure", "Reporter", "Stage", "StageError", "StopRequested", "Tolerance"]
+__all__ = [
+    "ErrorCounts",
+    "ErrorPolicy",
+    "Failure",
+    "RaisedElsewhere",
+    "Reporter",
+    "Stage",
+    "StageError",
+    "StopRequested",
+    "Tolerance",
+]
 
 T = TypeVar("T")
 
@@ -57,13 +68,37 @@ class StopRequested(Exception):  # noqa: N818 - it tells of no error
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One record that cannot be processed: where, why, and the record as it was before the stage."""
+    """One record that cannot be processed: where, why, and the record as it was before the stage.
+
+    ``error_class`` and ``trace`` are the error's, whichever process it was raised in.
+    """
 
     stage: Stage
     executing: str
     error: Exception
     record: SourceRecord | SinkRecord | None = None
     raw: RawRecord | None = None
+    raised: RaisedElsewhere | None = None
+
+    @property
+    def error_class(self) -> str:
+        """The dotted path of the class of the error."""
+        if self.raised is not None:
+            return self.raised.error_class
+        return f"{type(self.error).__module__}.{type(self.error).__qualname__}"
+
+    @property
+    def trace(self) -> str:
+        """The whole stack trace of the error, causes included."""
+        return self.raised.trace if self.raised is not None else stack_trace(self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedElsewhere:
+    """What an error leaves behind in the process that it was raised in, when only its text goes further."""
+
+    error_class: str
+    trace: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +191,26 @@ class Tolerance:
             raise ConnectError(f"{exceeded}: {failure.error}{_origin(failure)}") from failure.error
         self.counts.total_records_skipped += 1
 
-    def _exceeded(self) -> str | None:
-        """Why a record may not be left out now; ``None`` if it may."""
+    def leave_out(self, count: int) -> None:
+        """Count records that are left out without a report; raises unless they may be."""
+        if not count:
+            return
+        self.counts.total_record_errors += count
+        if (exceeded := self._exceeded(count)) is not None:
+            self.counts.total_record_failures += count
+            raise ConnectError(f"{exceeded}: {count} more records would be left out")
+        self.counts.total_records_skipped += count
+
+    def _exceeded(self, count: int = 1) -> str | None:
+        """Why so many records may not be left out now; ``None`` if they may."""
         policy = self._policy
         if not policy.tolerates_errors:
             return "Tolerance exceeded in error handler"
         now = self._clock()
-        self._left_out.append(now)
+        self._left_out += [now] * min(count, policy.tolerance_rate + 1 if policy.tolerance_rate >= 0 else 1)
         while self._left_out[0] <= now - _RATE_WINDOW:
             self._left_out.popleft()
-        if 0 <= policy.tolerance_limit <= self.counts.total_records_skipped:
+        if 0 <= policy.tolerance_limit < self.counts.total_records_skipped + count:
             return f"Tolerance exceeded in error handler: errors.tolerance.limit={policy.tolerance_limit}"
         if 0 <= policy.tolerance_rate < len(self._left_out):
             return f"Tolerance exceeded in error handler: errors.tolerance.rate={policy.tolerance_rate}"

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from connect.data.numerals import EXACT, decimal_from_integer, integer_from_decimal
@@ -46,11 +48,13 @@ __all__ = [
     "instant_in_utc",
     "milliseconds_from_time",
     "milliseconds_from_timestamp",
+    "milliseconds_from_timestamps",
     "time_from_milliseconds",
     "time_schema",
     "timestamp_from_milliseconds",
     "timestamp_schema",
     "unscaled_from_decimal",
+    "unscaled_from_decimals",
     "whole_decimal",
 ]
 
@@ -58,6 +62,7 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_DAY: Final = EPOCH.date().toordinal()
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
+_SHORT_DIGITS: Final = 100
 
 
 def decimal_schema(scale: int, **attributes: Any) -> Schema:
@@ -89,7 +94,20 @@ def unscaled_from_decimal(value: decimal.Decimal, scale: int) -> bytes:
     if -exponent != scale:
         mismatch = f"{-exponent} instead of {scale}"
         raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {mismatch}")
-    unscaled = integer_from_decimal(whole_decimal(value, scale))
+    return _bytes_of(integer_from_decimal(whole_decimal(value, scale)))
+
+
+def unscaled_from_decimals(values: Sequence[decimal.Decimal], scale: int) -> list[bytes]:
+    """The same of many values at once."""
+    unit = decimal.Decimal((0, (1,), -scale))
+    if not all(map(unit.same_quantum, values)):
+        return [unscaled_from_decimal(value, scale) for value in values]
+    wholes = [whole_decimal(value, scale) for value in values]
+    are_short = max(map(decimal.Decimal.adjusted, wholes), default=0) < _SHORT_DIGITS
+    return list(map(_bytes_of, map(int if are_short else integer_from_decimal, wholes)))
+
+
+def _bytes_of(unscaled: int) -> bytes:
     # One bit more than the magnitude, the sign, save for negative powers of two: Java's BigInteger.
     length = (unscaled + (unscaled < 0)).bit_length() // 8 + 1
     return unscaled.to_bytes(length, "big", signed=True)
@@ -151,6 +169,13 @@ def instant_in_utc(value: dt.datetime) -> dt.datetime:
         return value.astimezone(dt.UTC)
     except OverflowError as error:
         raise DataError(f"Timestamp {value} is outside the years 1 to 9999 in UTC.") from error
+
+
+def milliseconds_from_timestamps(values: Sequence[dt.datetime]) -> list[int]:
+    """The milliseconds since the epoch of many values at once."""
+    if set(map(attrgetter("tzinfo"), values)) == {dt.UTC}:
+        return [(value - EPOCH) // _MILLISECOND for value in values]
+    return list(map(milliseconds_from_timestamp, values))
 
 
 def timestamp_from_milliseconds(milliseconds: int) -> dt.datetime:

@@ -7,8 +7,10 @@ leaves a doubt, ``DoubtError`` sends the caller to the rows, which are exact and
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import chain, islice
 from operator import itemgetter
 from types import NoneType
@@ -19,7 +21,13 @@ from connect.data.numerals import INT64_MAX, INT64_MIN
 from connect.data.schema import INTEGER_RANGES
 from connect.errors import DataError
 from converters.json.decode import decode_schemaless, decoder
-from converters.json.encode import DecimalFormat, encode_float64_column, encode_schemaless, encoder
+from converters.json.encode import (
+    DecimalFormat,
+    encode_decimal_column,
+    encode_float64_column,
+    encode_schemaless,
+    encoder,
+)
 from converters.json.errors import DoubtError, InexactError, UnfitError
 from converters.json.untouched import SCHEMALESS
 
@@ -31,6 +39,8 @@ Change = Callable[[Sequence[Any]], Sequence[Any]]
 
 Raises ``DoubtError`` when the rows have to be processed one by one.
 """
+
+_Logical = Callable[[Schema], tuple[frozenset[type], Change]]
 
 _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER: Final = b"0" * 19
@@ -58,7 +68,10 @@ def column_encoder(schema: Schema | None, *, replace_null: bool, decimal_format:
     def row_of(part: Schema) -> Row:
         return encoder(part, replace_null=replace_null, decimal_format=decimal_format)
 
-    return _Direction(row_of, _WRITTEN, _encoded_struct).change(schema)
+    by_name: dict[str, _Logical] = {logical.TIMESTAMP_NAME: _encoded_timestamps}
+    if decimal_format is DecimalFormat.BASE64:
+        by_name[logical.DECIMAL_NAME] = _encoded_decimals
+    return _Direction(row_of, _WRITTEN, _encoded_struct, by_name=by_name).change(schema)
 
 
 def field_encoders(
@@ -84,11 +97,14 @@ class _Direction:
     handled: Mapping[Type, tuple[frozenset[type], Change]]
     struct: Callable[[Sequence[tuple[str, Change]]], Change]
     floats_are_exact: bool = False
+    by_name: Mapping[str, _Logical] = field(default_factory=dict)
+    """What handles columns of logical types; the others go row by row."""
 
     def change(self, schema: Schema) -> Change:
         row = self.row_of(schema)
         if schema.name in logical.LOGICAL_NAMES:
-            return _by_row(row)
+            handled = self.by_name.get(schema.name)
+            return _nullable(row, *handled(schema)) if handled is not None else _by_row(row)
         if schema.type in self.handled:
             return _nullable(row, *self._scalar(schema.type, row))
         if schema.type is Type.STRUCT:
@@ -163,6 +179,28 @@ def _whole(row: Row, low: int, high: int) -> Change:
 
 def _as_floats(column: Sequence[Any]) -> Sequence[Any]:
     return list(map(float, column)) if int in set(map(type, column)) else column
+
+
+def _encoded_decimals(schema: Schema) -> tuple[frozenset[type], Change]:
+    scale = logical.decimal_scale(schema)
+
+    def change(column: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return encode_decimal_column(column, scale)
+        except (DataError, ArithmeticError) as error:
+            raise DoubtError from error
+
+    return frozenset({Decimal}), change
+
+
+def _encoded_timestamps(_schema: Schema) -> tuple[frozenset[type], Change]:
+    def change(column: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return logical.milliseconds_from_timestamps(column)
+        except DataError as error:
+            raise DoubtError from error
+
+    return frozenset({dt.datetime}), change
 
 
 # -- containers --------------------------------------------------------------------------------------------------

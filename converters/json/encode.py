@@ -6,7 +6,7 @@ fragment.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +26,7 @@ from converters.json.untouched import SCHEMALESS, StructWork, untouched_types
 __all__ = [
     "DecimalFormat",
     "Encode",
+    "encode_decimal_column",
     "encode_float64_column",
     "encode_schemaless",
     "encoder",
@@ -146,6 +147,14 @@ def encode_float64_column(column: Sequence[Any]) -> Sequence[Any]:
     return list(map(_float64, column))
 
 
+def encode_decimal_column(column: Sequence[Any], scale: int) -> Sequence[Any]:
+    """The base64 texts of many decimals."""
+    return [
+        binascii.b2a_base64(unscaled, newline=False).decode()
+        for unscaled in logical.unscaled_from_decimals(column, scale)
+    ]
+
+
 def _float32(value: Any) -> Any:
     """What orjson should write for a float of single precision."""
     number = _number(value)
@@ -175,7 +184,7 @@ def _bytes(value: Any) -> str:
     if isinstance(value, memoryview):
         value = value.tobytes()
     if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
+        return binascii.b2a_base64(value, newline=False).decode()
     raise WrongTypeError
 
 

@@ -1,4 +1,4 @@
-"""Requests of a worker's own to the workers that run tasks, for the metrics of these.
+"""Requests of a worker's own to the workers that run tasks, for the metrics and loads of these.
 
 They change nothing and are repeated: a crash on either side loses nothing.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from connect.errors import ConnectError
 from rest.http.paths import escaped
 from rest.peers.forwarding import Peers
+from worker.metrics.measurements import TaskMeasured
 
-__all__ = ["OwnerClient"]
+__all__ = ["OwnerClient", "tasks_measured"]
 
 _THREADS: Final = 4
 
@@ -28,20 +29,24 @@ class OwnerClient:
         self._peers = peers
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="owner-client")
 
-    def measured(self, url: str, connector: str) -> Future[Mapping[int, Mapping[str, float]]]:
-        """Ask the worker at ``url`` for the metrics of a connector's tasks that it knows of."""
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
+        """Ask the worker at ``url`` for what it knows of a connector's tasks."""
         return self._threads.submit(self._ask, f"{url}connectors/{escaped(connector)}/status?forward=false")
 
     def close(self) -> None:
         """Cancel the requests that have not begun; the others end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, url: str) -> Mapping[int, Mapping[str, float]]:
+    def _ask(self, url: str) -> Mapping[int, TaskMeasured]:
         answer = self._peers.ask("GET", url, {"Accept": "application/json"}, b"")
         if answer.status != HTTPStatus.OK:
             raise ConnectError(f"The worker answered GET {url} with {answer.status}")
         try:
-            tasks = orjson.loads(answer.body)["tasks"]
-            return {task["id"]: task["metrics"] for task in tasks if "metrics" in task}
+            return tasks_measured(orjson.loads(answer.body))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise ConnectError(f"The worker answered GET {url} with something other than a status") from error
+
+
+def tasks_measured(status: Mapping[str, Any]) -> dict[int, TaskMeasured]:
+    """What another worker knows of its tasks, by its answer to the request for a status."""
+    return {task["id"]: TaskMeasured(task.get("metrics"), task.get("loads")) for task in status["tasks"]}

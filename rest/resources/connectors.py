@@ -78,6 +78,10 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         from_worker = request.args.get("forward") == "false"
         return jsonify(patience.wait(connectors.status(name, refresh=not from_worker)))
 
+    @blueprint.get("/<name:name>/loads")
+    def loads(name: str) -> Response:
+        return jsonify(patience.wait(connectors.loads(name)))
+
     @blueprint.post("/<name:name>/restart")
     def restart(name: str) -> tuple[Response | str, int]:
         tasks, failed = flag("includeTasks"), flag("onlyFailed")

@@ -39,9 +39,13 @@ class Module:
         """The syntax tree."""
         return ast.parse(self.text)
 
-    def imports(self) -> Iterator[tuple[int, str]]:
+    def imports(self) -> list[tuple[int, str]]:
         """Every module that is imported anywhere in the file, at run time, with the line."""
-        yield from imports_of(self.tree.body)
+        return self._imports
+
+    @functools.cached_property
+    def _imports(self) -> list[tuple[int, str]]:
+        return list(imports_of(self.tree.body))
 
     def load(self) -> ModuleType:
         """The module, imported; the test is skipped when a library is missing that only some need."""

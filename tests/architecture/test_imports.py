@@ -26,6 +26,8 @@ SHARED_BY_FAMILIES: Final = "connectors/storage"
 """What several families of connectors use."""
 
 DOORS: Final = {
+    "boto3": ["connectors/spark/stores"],
+    "botocore": ["connectors/spark/stores"],
     "click": ["worker/cli"],
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
@@ -36,7 +38,9 @@ DOORS: Final = {
     "kafka": ["worker/kafka", "worker/membership"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
+    "numpy": ["connectors/spark"],
     "psycopg": ["connectors/jdbc"],
+    "py4j": ["connectors/spark"],
     "pyarrow": ["connect/data", "connectors", "converters"],
     "pymysql": ["connectors/jdbc"],
     "pyspark": ["connectors/spark"],

@@ -207,6 +207,18 @@ class WorkerConfig(Config):
         doc="Files that the datagen connector may read its schema from (schema.filename), and folders of such files. "
         "By default any but the worker's own, /proc and /sys. An error never shows what is in the file.",
     )
+    sql_allowed_paths: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="Files and folders, or URLs of stores, that the queries of Spark sinks may join (sql.tables.NAME.path) and "
+        "that queries may be read from (sql.file). By default none: what is in them can end up in a table.",
+    )
+    sql_allowed_jdbc_urls: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables the queries of Spark sinks "
+        "may join (sql.tables.NAME.jdbc.url). By default none: such a URL can load code and name files.",
+    )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,

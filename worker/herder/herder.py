@@ -42,6 +42,7 @@ from worker.supervisor.supervisor import (
     Changed,
     Expires,
     Hangs,
+    Loaded,
     Measured,
     Notice,
     OwnershipAsked,
@@ -159,6 +160,8 @@ class Herder:
         match notice:
             case Measured(unit, values):
                 self._collaborators.measurements.take(unit, values)
+            case Loaded(unit, loads):
+                self._collaborators.measurements.take_loads(unit, loads)
             case TopicsUsed(unit, topics):
                 if self._collaborators.units.speaks_for(unit):
                     self._collaborators.connectors.uses_topics(unit, topics)

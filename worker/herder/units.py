@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
 from worker.herder.cluster.publishing import Publishing
@@ -25,6 +24,7 @@ from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages.hangs import Hanging, not_returned
 from worker.supervisor.messages.messages import Drain, Fail, RunTask
 from worker.supervisor.supervisor import Changed, Expires, Hangs, Published, Supervisor
+from worker.texts import utc_text
 from worker.unit import Unit
 
 __all__ = ["Units"]
@@ -338,5 +338,4 @@ class Units:
 def _shown(hanging: Hanging | None) -> Hang | None:
     if hanging is None:
         return None
-    since = datetime.fromtimestamp(hanging.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return Hang(hanging.method, since, hanging.line, hanging.trace)
+    return Hang(hanging.method, utc_text(hanging.since), hanging.line, hanging.trace)

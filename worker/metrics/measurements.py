@@ -11,19 +11,21 @@ import math
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from worker.herder.inbox import Action, Inbox
 from worker.membership.membership import Membership
 from worker.stores.status.store import State, Status, StatusStore
+from worker.supervisor.messages.messages import Loads
 from worker.unit import Unit
 
-__all__ = ["Measurements", "Owners", "Values"]
+__all__ = ["Document", "Measurements", "Owners", "TaskMeasured", "Values"]
 
 logger = logging.getLogger(__name__)
 Values: TypeAlias = Mapping[str, float]
+Document: TypeAlias = Mapping[str, Any]
 
 _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
@@ -32,11 +34,21 @@ _PATIENCE: Final = 3.0
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
 
+class TaskMeasured(NamedTuple):
+    """The latest of a task: its values, and its loads if it is a bulk sink."""
+
+    values: Values | None
+    loads: Document | None
+
+
+_NOTHING: Final = TaskMeasured(None, None)
+
+
 class Owners(Protocol):
     """Asks other workers about the tasks that they run."""
 
-    def measured(self, url: str, connector: str) -> Future[Mapping[int, Values]]:
-        """The latest values of a connector's tasks on the worker at ``url``, by task number."""
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
+        """The latest of a connector's tasks on the worker at ``url``, by task number."""
 
 
 class _Question(NamedTuple):
@@ -46,7 +58,7 @@ class _Question(NamedTuple):
 
 class _Told(NamedTuple):
     worker_id: str
-    values: Values
+    measured: TaskMeasured
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +78,7 @@ class Measurements:
         self._membership = membership
         self._inbox = inbox
         self._owners = owners
-        self._own: dict[Unit, Values] = {}
+        self._own: dict[Unit, TaskMeasured] = {}
         self._others: dict[Unit, _Told] = {}
         self._under_way: set[_Question] = set()
         self._answered: dict[_Question, float] = {}
@@ -74,28 +86,40 @@ class Measurements:
 
     def take(self, unit: Unit, values: Values) -> None:
         """Keep the latest values of a task of this worker."""
-        self._own[unit] = values
+        self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
+
+    def take_loads(self, unit: Unit, loads: Loads) -> None:
+        """Keep the latest loads of a task of this worker."""
+        self._own[unit] = self._own.get(unit, _NOTHING)._replace(loads=asdict(loads))
 
     def of(self, unit: Unit, status: Status) -> Values | None:
         """The latest values of a task, unless another worker reported them than the one that runs it now."""
+        return self._latest(unit, status).values
+
+    def loads_of(self, unit: Unit, status: Status) -> Document | None:
+        """The latest loads of a task, with the same condition; ``None`` if it makes none."""
+        return self._latest(unit, status).loads
+
+    def _latest(self, unit: Unit, status: Status) -> TaskMeasured:
         if status.worker_id == self._worker_id:
-            return self._own.get(unit)
+            return self._own.get(unit, _NOTHING)
         told = self._others.get(unit)
-        return told.values if told is not None and told.worker_id == status.worker_id else None
+        return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
     def totals(self) -> dict[str, float]:
         """The values of this worker's tasks, added up; without a lag if that of one of the sinks is unknown."""
         totals: dict[str, float] = {}
-        for values in self._own.values():
+        all_values = [measured.values or {} for measured in self._own.values()]
+        for values in all_values:
             for key, value in values.items():
                 totals[key] = totals.get(key, 0.0) + value
-        if any(_PARTITIONS in values and _LAG not in values for values in self._own.values()):
+        if any(_PARTITIONS in values and _LAG not in values for values in all_values):
             totals.pop(_LAG, None)
         return totals
 
     def forget(self, connector: str) -> None:
         """Drop the values of a connector that was deleted."""
-        self._own = {unit: values for unit, values in self._own.items() if unit.connector != connector}
+        self._own = {unit: measured for unit, measured in self._own.items() if unit.connector != connector}
         self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 
@@ -131,10 +155,10 @@ class Measurements:
             if unit.connector == connector and unit.is_task and status.state in _HAS_VALUES
         } - {self._worker_id}
 
-    def _put(self, question: _Question, answer: Future[Mapping[int, Values]]) -> None:
+    def _put(self, question: _Question, answer: Future[Mapping[int, TaskMeasured]]) -> None:
         answer.add_done_callback(lambda done: self._inbox.post(lambda: self._take_answer(question, done)))
 
-    def _take_answer(self, question: _Question, done: Future[Mapping[int, Values]]) -> None:
+    def _take_answer(self, question: _Question, done: Future[Mapping[int, TaskMeasured]]) -> None:
         self._under_way.discard(question)
         self._answered[question] = time.monotonic()
         if (error := done.exception()) is not None:

@@ -56,6 +56,14 @@ def test_a_module_that_another_folder_has_too_is_not_taken_for_it(tmp_path: Path
         ('[predicate]\nclass = "m.Mine"\n', r"write \[\[predicate\]\] before each plugin"),
         ('[[predicate]]\nclass = "m.Mine"\naliases = "Mine"\n', r"write aliases = \[...\]"),
         ('predicate = ["m.Mine"]\n', r"write \[\[predicate\]\]"),
+        (
+            '[[predicate]]\nclass = "m.Mine"\ntask_aliases = []\n',
+            "unknown key task_aliases; it takes class, type, aliases and",
+        ),
+        (
+            '[[connector]]\nclass = "m.C"\ntype = "sink"\naliases = ["a.A", "b.B"]\ntask_aliases = ["a.T"]\n',
+            "m.C has 2 aliases and 1 task_aliases; give one for each",
+        ),
     ],
 )
 def test_a_folder_whose_file_has_the_wrong_form_is_skipped_and_told_of(tmp_path: Path, listed: str, wrong: str) -> None:
@@ -66,6 +74,22 @@ def test_a_folder_whose_file_has_the_wrong_form_is_skipped_and_told_of(tmp_path:
     assert broken.name == f"Folder {tmp_path / 'one'}"
     assert re.search(wrong, broken.error)
     assert registry.find(PluginKind.PREDICATE, "Mine").class_name == "module_of_two.Mine"
+
+
+@pytest.mark.parametrize(
+    ("connector", "task"),
+    [
+        ("io.confluent.connect.jdbc.JdbcSourceConnector", "io.confluent.connect.jdbc.source.JdbcSourceTask"),
+        ("JdbcSource", "io.confluent.connect.jdbc.source.JdbcSourceTask"),
+        ("io.confluent.connect.jdbc.JdbcSinkConnector", "io.confluent.connect.jdbc.sink.JdbcSinkTask"),
+        ("io.aiven.connect.jdbc.JdbcSinkConnector", "io.aiven.connect.jdbc.sink.JdbcSinkTask"),
+        ("connectors.file.FileStreamSinkConnector", "org.apache.kafka.connect.file.FileStreamSinkTask"),
+        ("io.aiven.kafka.connect.http.HttpSinkConnector", "io.aiven.kafka.connect.http.HttpSinkTask"),
+        ("DirectorySource", None),
+    ],
+)
+def test_tasks_have_the_class_that_kafka_connect_would_run(connector: str, task: str | None) -> None:
+    assert PluginRegistry.discover().find(PluginKind.CONNECTOR, connector).java_task(connector) == task
 
 
 def distribution(site: Path, package: str, files: dict[str, str]) -> None:

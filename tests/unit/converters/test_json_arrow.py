@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from connect.data import ArrowColumn, Column, Schema, ValueColumn, date_schema, decimal_schema, time_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.examples import examples
 from equipment.strategies.schemas import schemas, structs
 from equipment.strategies.values import values_of
 from equipment.vectors import encoded
@@ -110,13 +111,13 @@ def damaged(draw: st.DrawFn) -> bytes:
     return message
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.lists(damaged() | st.none(), max_size=4), st.sampled_from([ORDER, WITHOUT_DEFAULT]))
 def test_damaged_payloads_are_read_as_by_rows(messages: list[bytes | None], schema: Schema) -> None:
     assert by_arrow(converter(schemas_enable=False), messages, schema) == plain_rows(messages, schema)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(damaged(), max_size=4), st.sampled_from([ORDER, WITHOUT_DEFAULT]))
 def test_damaged_envelopes_are_read_as_by_rows(payloads: list[bytes], schema: Schema) -> None:
     described = converter().from_connect("t", schema, {"a": 1, "d": 1.5})

@@ -25,6 +25,7 @@ from connect.data import (
 )
 from connect.errors import ConfigError, DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.examples import examples
 from equipment.strategies.schemas import schemas, schemas_and_values
 from equipment.strategies.values import schemaless_values, values_of
 from equipment.vectors import encoded
@@ -257,13 +258,13 @@ PLAIN = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.none() | damaged(SOUND), max_size=4))
 def test_damaged_envelopes_are_read_alike(messages: list[bytes | None]) -> None:
     assert columns_outcome(converter(), messages) == by_rows(converter(), messages)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(st.none() | damaged(PLAIN), max_size=4))
 def test_damaged_payloads_are_read_alike(messages: list[bytes | None]) -> None:
     options: dict[str, Any] = {"schemas_enable": False}

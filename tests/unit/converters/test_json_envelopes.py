@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from connect.data import Schema, ValueColumn, decimal_schema
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.examples import examples
 from equipment.strategies.schemas import schemas
 from equipment.strategies.values import values_of
 from equipment.vectors import encoded
@@ -93,7 +94,7 @@ def test_every_form_is_read_alike(form: str, decimal_format: str) -> None:
         assert readings(json_converter, [message] * 40) == dict.fromkeys(("row", "column", "arrow"), expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data(), st.lists(schemas(), min_size=1, max_size=3), st.booleans())
 def test_forms_may_be_mixed(data: st.DataObject, several: list[Schema], numeric: bool) -> None:
     writer = converter(decimal_format="NUMERIC" if numeric else "BASE64")
@@ -136,7 +137,7 @@ NUMBERS += [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.lists(st.sampled_from(NUMBERS), min_size=4, max_size=4), min_size=1, max_size=9), st.data())
 def test_odd_numbers_are_read_alike(rows: list[list[str]], data: st.DataObject) -> None:
     fields = {

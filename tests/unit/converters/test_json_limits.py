@@ -26,6 +26,7 @@ from connect.data import (
 )
 from connect.errors import DataError
 from converters.json import JsonConverter, JsonConverterConfig
+from equipment.examples import examples
 from equipment.strategies.schemas import schemas
 from equipment.strategies.values import schemaless_values, values_of
 
@@ -157,7 +158,7 @@ def by_all_ways(schema: Schema, rows: Sequence[dict[str, Any]], **options: Any) 
     return ways
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from(NAMES) | st.text(min_size=1, max_size=3), min_size=1, max_size=4, unique=True),
     st.booleans(),
@@ -280,7 +281,7 @@ def test_odd_values_are_written_alike_or_refused(kind: int, options: dict[str, A
             assert (ways[0] is DataError) == (row is DataError)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.sampled_from(ODD) | schemaless_values(), max_size=6), st.booleans())
 def test_schemaless_columns_of_odd_values_are_written_as_rows(values: list[Any], enveloped: bool) -> None:
     json_converter = converter(schemas_enable=enveloped)
@@ -290,7 +291,7 @@ def test_schemaless_columns_of_odd_values_are_written_as_rows(values: list[Any],
         assert found == rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -308,7 +309,7 @@ def test_schemaless_rows_are_cut_apart_where_they_end(rows: list[Any], enveloped
     assert refused_or(lambda: list(json_converter.from_connect_column("t", ValueColumn(rows)))) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data(), schemas(), schemas())
 def test_values_of_another_schema_are_written_alike_or_refused(
     data: st.DataObject, schema: Schema, other: Schema

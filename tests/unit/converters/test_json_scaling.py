@@ -88,6 +88,7 @@ READERS: dict[str, Callable[[str], tuple[JsonConverter, bytes]]] = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", PAYLOADS)
 @pytest.mark.parametrize("form", READERS)
 @pytest.mark.parametrize("by", ["row", "column"])
@@ -110,6 +111,7 @@ def test_a_truncated_message_of_json_in_json_costs_little(enveloped: bool) -> No
     assert best(lambda: json_converter.to_connect_column("t", [sound[:83000]])) < 100 * least
 
 
+@pytest.mark.growth
 def test_schemas_that_differ_in_every_message_are_read_in_linear_time() -> None:
     def messages(size: int) -> list[bytes]:
         names = ",".join(f'"p{index}":"\\"payload\\":"' for index in range(20))
@@ -144,6 +146,7 @@ VALUES: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("by", ["row", "column"])
 def test_odd_values_are_written_in_linear_time(kind: str, by: str) -> None:
@@ -159,6 +162,7 @@ def test_odd_values_are_written_in_linear_time(kind: str, by: str) -> None:
     assert_grows_evenly(attempt, writing, 2000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("text", ["\U0001f600", "\x01", '",\n  "', "\\", "},{"])
 def test_odd_text_of_a_schema_is_written_in_linear_time(text: str) -> None:
     json_converter = converter()
@@ -215,6 +219,7 @@ def map_message(schema: str, keys: list[object]) -> bytes:
     return f'{{"schema":{schema},"payload":{json.dumps([[key, 1] for key in keys])}}}'.encode()
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("by", ["row", "column"])
 def test_maps_are_read_in_linear_time(kind: str, by: str) -> None:

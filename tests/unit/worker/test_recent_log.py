@@ -34,8 +34,19 @@ def test_only_what_is_new_is_told() -> None:
     log(recent, "b|worker", "3")
     log(recent, "a|worker", "4")
     assert recent.since("a", first.position, 100).lines == ("4",)
-    assert recent.since("a", 10**9, 100).lines == ("1", "2", "4"), "a position of before the worker was restarted"
     assert recent.since("a", 0, 0).lines == ()
+
+
+def test_a_worker_that_was_restarted_tells_all_that_it_has_logged_since() -> None:
+    before = RecentLog()
+    log(before, "a|worker", "1")
+    position = before.since("a", 0, 100).position
+    after = RecentLog()
+    for text in "234":
+        log(after, "a|worker", text)
+    assert after.since("a", position, 100).lines == ("2", "3", "4")
+    set_back = after.since("a", 0, 100).position + 10**9
+    assert after.since("a", set_back, 100).lines == ("2", "3", "4"), "the clock was set back before the restart"
 
 
 def test_each_connector_and_all_together_have_their_limits() -> None:

@@ -19,6 +19,7 @@ from worker.herder.connectors.views import (
     task_configs,
     task_status,
 )
+from worker.herder.inbox import Request
 from worker.metrics.measurements import Measurements
 from worker.stores.config.store import ConfigStore, ConnectorEntry
 from worker.stores.status.store import Status, StatusStore
@@ -122,11 +123,32 @@ class Connectors:
             document["next_run"] = at.isoformat().replace("+00:00", "Z")
         return document
 
-    def newest_status(self, name: str, *, refresh: bool) -> Document:
-        """The status; with ``refresh`` other workers are asked for newer metrics, which the next status shows."""
-        if refresh:
-            self._measurements.refresh(name)
+    def newest_status(self, name: str) -> Document:
+        """The status; other workers are asked for newer metrics, which the next status shows."""
+        self._measurements.refresh(name)
         return self.status(name)
+
+    def status_for_workers(self, name: str) -> Document:
+        """The status as another worker asks for it: with the loads of bulk sinks as well."""
+        loads = {task["id"]: {"loads": task} for task in self._task_loads(name)}
+        document = self.status(name)
+        return {**document, "tasks": [{**task, **loads.get(task["id"], {})} for task in document["tasks"]]}
+
+    def loads(self, request: Request[Document], name: str) -> None:
+        """Answer with the loads of a connector's bulk tasks, once the other workers were asked for theirs."""
+        self.entry(name)
+        request.enter(f"asking the other workers about their tasks of connector {name}")
+        self._measurements.gather(name, lambda: request.set_result({"name": name, "tasks": self._task_loads(name)}))
+
+    def _task_loads(self, name: str) -> list[Document]:
+        statuses = self._statuses.statuses()
+        units = sorted(unit for unit in statuses if unit.connector == name and unit.is_task)
+        known = [(unit, statuses[unit], self._measurements.loads_of(unit, statuses[unit])) for unit in units]
+        return [
+            {"id": unit.task, "worker_id": status.worker_id, **loads}
+            for unit, status, loads in known
+            if loads is not None
+        ]
 
     def expanded(self) -> dict[str, dict[str, Document]]:
         """Every connector by name, with its status, if it has one, and its info. Nobody may change it."""

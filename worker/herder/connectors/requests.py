@@ -87,8 +87,17 @@ class ConnectorRequests:
         return self._requests.ask(lambda: dict(self._connectors.entry(name).config))
 
     def status(self, name: str, *, refresh: bool = True) -> Request[Document]:
-        """The status of a connector and its tasks; with ``refresh`` other workers are asked for newer metrics."""
-        return self._requests.ask(lambda: self._connectors.newest_status(name, refresh=refresh))
+        """The status of a connector and its tasks, for which other workers are asked for newer metrics.
+
+        Without ``refresh`` it is for another worker that asks, and has all that this one knows.
+        """
+        if not refresh:
+            return self._requests.ask(lambda: self._connectors.status_for_workers(name))
+        return self._requests.ask(lambda: self._connectors.newest_status(name))
+
+    def loads(self, name: str) -> Request[Document]:
+        """The loads of the tasks of a bulk sink: the one under way and the last ones of each."""
+        return self._requests.begin(lambda request: self._connectors.loads(request, name))
 
     def task_configs(self, name: str) -> Request[list[Document]]:
         """The configurations of a connector's tasks."""

@@ -23,6 +23,8 @@ __all__ = [
     "admin_properties",
     "client_id_base",
     "dlq_admin_properties",
+    "dlq_consumer_properties",
+    "dlq_group_id",
     "dlq_producer_properties",
     "internal_properties",
     "sink_consumer_properties",
@@ -68,6 +70,11 @@ def sink_group_id(connector_name: str) -> str:
     return f"connect-{connector_name}"
 
 
+def dlq_group_id(connector_name: str) -> str:
+    """The group that keeps a sink's positions in its dead letter queue, and the transactional id of its writer."""
+    return f"{sink_group_id(connector_name)}-dlq"
+
+
 def transactional_id(group_id: str, connector_name: str, task: int) -> str:
     """The transactional id of an exactly-once source task in the cluster ``group_id``."""
     return f"{group_id}-{connector_name}-{task}"
@@ -94,10 +101,15 @@ def source_producer_properties(
     return _task_producer_properties(worker, connector, f"connector-producer-{name}-{task}", forced)
 
 
-def dlq_producer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
-    """The producer that writes a sink task's dead letters to its dead letter queue."""
+def dlq_producer_properties(
+    worker: Mapping[str, str], connector: Mapping[str, str], task: int, *, exactly_once: bool = False
+) -> ClientProperties:
+    """The producer that writes a sink task's dead letters to its dead letter queue; it may be transactional."""
     client_id = f"connector-dlq-producer-{connector['name']}-{task}"
-    return _task_producer_properties(worker, connector, client_id, {})
+    forced: dict[str, str] = {}
+    if exactly_once:
+        forced = {"enable.idempotence": "true", "transactional.id": dlq_group_id(connector["name"])}
+    return _task_producer_properties(worker, connector, client_id, forced)
 
 
 def _task_producer_properties(
@@ -128,6 +140,13 @@ def sink_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, 
     # I2: an offset is committed by the worker, when the task says that its data is durable.
     forced = {"enable.auto.commit": "false", "enable.auto.offset.store": "false"}
     return _task_client(ClientKind.CONSUMER, role, worker, connector, forced)
+
+
+def dlq_consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str], task: int) -> ClientProperties:
+    """The consumer of a sink's dead letter queue, which sees nothing of a transaction that may yet be aborted."""
+    properties = sink_consumer_properties(worker, connector, task)
+    own = {"group.id": dlq_group_id(connector["name"]), "isolation.level": "read_committed"}
+    return replace(properties, properties={**properties.properties, **own})
 
 
 def source_offsets_consumer_properties(

@@ -7,6 +7,8 @@ import decimal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from connect.data import Schema, Type
@@ -191,8 +193,20 @@ def check_scale(schema: Schema) -> None:
 def local_times(zone: dt.tzinfo) -> Callable[[Sequence[dt.datetime]], list[str]]:
     """Writes instants as times of a zone, without it."""
     if zone is dt.UTC:
-        return lambda values: [_in_utc(value) for value in values]
+        return _utc_texts
     return lambda values: [value.astimezone(zone).replace(tzinfo=None).isoformat(" ") for value in values]
+
+
+def _utc_texts(values: Sequence[dt.datetime]) -> list[str]:
+    if set(map(attrgetter("tzinfo"), values)) == {dt.UTC}:
+        # A third of the cost of their own text, which is made with the zone.
+        return [f"{_day(value.toordinal())} {value.time().isoformat()}" for value in values]
+    return [_in_utc(value) for value in values]
+
+
+@lru_cache(4096)
+def _day(ordinal: int) -> str:
+    return dt.date.fromordinal(ordinal).isoformat()
 
 
 def _in_utc(value: dt.datetime) -> str:

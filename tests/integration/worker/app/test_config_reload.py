@@ -38,33 +38,39 @@ def worker(request: pytest.FixtureRequest, topic: str, tmp_path: Path, bootstrap
         made.close()
 
 
-@pytest.mark.parametrize("provider", REFERENCES)
 def test_a_task_goes_on_with_the_new_value(
-    worker: StandaloneWorker, provider: str, topic: str, tmp_path: Path, bootstrap: str
+    worker: StandaloneWorker, topic: str, tmp_path: Path, bootstrap: str
 ) -> None:
+    """A connector of each provider moves to the topic that it has now; beside it stays one that is not to."""
     give(tmp_path, f"{topic}-old")
-    reference = REFERENCES[provider].replace("FOLDER", str(tmp_path))
     source = tmp_path / "in.txt"
     source.write_text("before\n")
-    create(worker, "moves", file=str(source), topic=reference)
-    create(worker, "stays", file=str(source), topic=reference, config_action_reload="none")
-    wait_until("the old topic has it from both", lambda: lines(bootstrap, f"{topic}-old") == ["before"] * 2)
-    staying = worker.task_pid("stays")
+    moving, staying = [f"moves-{provider}" for provider in REFERENCES], [f"stays-{provider}" for provider in REFERENCES]
+    references = {name: REFERENCES[name.split("-")[1]].replace("FOLDER", str(tmp_path)) for name in moving + staying}
+    for name in moving:
+        create(worker, name, file=str(source), topic=references[name])
+    for name in staying:
+        create(worker, name, file=str(source), topic=references[name], config_action_reload="none")
+    wait_until("the old topic has it from all", lambda: lines(bootstrap, f"{topic}-old") == ["before"] * 4)
+    processes = {name: worker.task_pid(name) for name in staying}
 
     give(tmp_path, f"{topic}-new")
-    restarts = restarts_of(worker, "moves|task-0")
+    before = {name: restarts_of(worker, f"{name}|task-0") for name in moving}
     # The first restart may have been decided with the old value.
-    wait_until("the task was restarted twice since", lambda: restarts_of(worker, "moves|task-0") > restarts + 1, 60)
+    for name in moving:
+        wait_until(f"{name} was restarted twice", lambda n=name: restarts_of(worker, f"{n}|task-0") > before[n] + 1, 60)
     with source.open("a") as stream:
         stream.write("after\n")
-    wait_until("the new topic has it", lambda: lines(bootstrap, f"{topic}-new") == ["after"], 60)
-    wait_until("the other has it in the old one", lambda: lines(bootstrap, f"{topic}-old")[2:] == ["after"])
+    wait_until("the new topic has it", lambda: lines(bootstrap, f"{topic}-new") == ["after"] * 2, 60)
+    wait_until("the others have it in the old one", lambda: lines(bootstrap, f"{topic}-old")[4:] == ["after"] * 2)
 
-    assert worker.task_pid("stays") == staying
-    assert restarts_of(worker, "moves|worker") > 0, "the connector is restarted, too"
-    assert restarts_of(worker, "stays|worker") == restarts_of(worker, "stays|task-0") == 0
-    assert worker.get("connectors/moves/config").json()["topic"] == reference
-    worker.wait_for_states("stays", "RUNNING", "RUNNING")
+    for name in moving:
+        assert restarts_of(worker, f"{name}|worker") > 0, "the connector is restarted, too"
+        assert worker.get(f"connectors/{name}/config").json()["topic"] == references[name]
+    for name, process in processes.items():
+        assert worker.task_pid(name) == process
+        assert restarts_of(worker, f"{name}|worker") == restarts_of(worker, f"{name}|task-0") == 0
+        worker.wait_for_states(name, "RUNNING", "RUNNING")
 
 
 def test_a_connector_cannot_have_the_files_of_the_worker(worker: StandaloneWorker, topic: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from equipment.brokers.topics import committed, create_topic, produce, read_topic
+from equipment.workers.small_spark import sink_props
 from equipment.workers.standalone import StandaloneWorker
 from worker.cli.main import main
 
@@ -150,3 +151,37 @@ def produce_keyed(bootstrap: str, topic: str, key: str, value: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, value.encode(), key.replace(" ", "").encode())
     assert producer.flush(30) == 0
+
+
+@pytest.mark.spark
+def test_of_a_spark_sink_the_table_is_shown_as_the_next_load_would_write_it(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    create_topic(bootstrap, topic)
+    produce(bootstrap, topic, [json.dumps({"id": n, "origin": "ewr"}).encode() for n in range(5)])
+    worker = standalone_worker(tmp_path, bootstrap)
+    config = {
+        **sink_props({"store.url": str(tmp_path / "lake")}),
+        "name": topic,
+        "connector.class": "SparkSink",
+        "topics": topic,
+    }
+    config |= {"transforms": "r", "transforms.r.type": "ReplaceField$Value", "transforms.r.renames": "id:number"}
+    config |= {"sql": "SELECT number, upper(origin) AS origin FROM records WHERE number > 0"}
+    connector = properties(tmp_path / "sink.properties", **config)
+    worker.write_text(worker.read_text() + "connector.spark.config.override.policy=All\n")
+
+    result = preview(worker, connector, "--timeout", 300, records=3)
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert len(document["records"]) == 3
+    (table,) = document["tables"]
+    assert table == {
+        "table": topic,
+        "place": f"{tmp_path}/lake/topics/{topic}",
+        "folders": [],
+        "columns": [{"name": "number", "type": "int64?"}, {"name": "origin", "type": "string?"}],
+        "rows": [{"number": 1, "origin": "EWR"}, {"number": 2, "origin": "EWR"}],
+    }
+    assert not (tmp_path / "lake").exists()
+    assert f"connect-{topic}" not in groups_of(bootstrap)

@@ -279,7 +279,7 @@ def test_a_transaction_that_takes_too_long_says_what_to_raise(
     )
     wait_until("it is there", lambda: texts(bootstrap, topic, "read_uncommitted") == ["0"])
     produce(bootstrap, topic, [b"after"])
-    # Kafka looks every ten seconds for transactions that are over time; what comes after them cannot be read before.
+    # What comes after a transaction cannot be read before Kafka has ended it.
     wait_until("the transaction is aborted", lambda: texts(bootstrap, topic) == ["after"], 60)
     script.commits = 1
     assert "Raise producer.override.transaction.timeout.ms, now 1000" in task.trace()

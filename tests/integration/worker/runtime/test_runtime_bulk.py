@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient
 
-from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange
+from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connect.sink import SinkConnector
@@ -45,6 +46,7 @@ class RecordingTask(BulkSinkTask[BulkSinkConfig]):
     target: ClassVar[Target]
 
     def load(self, ranges: Sequence[OffsetRange]) -> None:
+        self.context.progress(Progress("writing", records=1, rows=2, bytes=3, files=4))
         self.target.before()
         self.target.loads.append(tuple(ranges))
         self.target.offsets |= {item.topic_partition: item.end for item in ranges}
@@ -151,6 +153,84 @@ def test_a_load_that_is_to_be_tried_again_is_not_doubled_if_it_was_durable(
     wait_until("the rest is loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [15])
     task.stop()
     assert target.spans(topic) == [(0, 10), (10, 15)]
+
+
+def test_loads_are_told_while_they_run_and_when_they_are_tried_again(
+    start: Start, target: Target, bootstrap: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    target.before = times(1, RetriableError("the target is away", retry_after=0.01))
+    task = start()
+    wait_until("it is counted", lambda: task.metric("load-total") == 1)
+    task.stop()
+    told = task.seen(messages.Loads)
+    first = next(loads.current for loads in told if loads.current is not None)
+    expected = {"number": 1, "reason": "rotate.interval.ms", "topics": 1, "partitions": 1, "records": 10, "error": None}
+    assert {key: first[key] for key in expected} == expected
+    assert first["ranges"] == [{"topic": topic, "partition": 0, "first": 0, "end": 10}]
+    (retry,) = [loads.retry for loads in told if loads.retry is not None and loads.current is None]
+    assert (retry["attempts"], retry["error"]) == (1, "the target is away")
+    last = told[-1]
+    assert (last.current, last.retry) == (None, None)
+    assert [(load["number"], load["error"]) for load in last.last] == [(2, None), (1, "the target is away")]
+    assert last.last[0]["progress"] == {
+        "stage": "writing", "records": 1, "rows": 2, "bytes": 3, "files": 4, "ui": None,
+    }  # fmt: skip
+    counted = {key: task.metric(f"load-{key}-total") for key in ("row", "byte", "file", "failure")}
+    assert counted == {"row": 2, "byte": 3, "file": 4, "failure": 1}
+    assert "The load will be tried again in 0.01 s: the target is away" in caplog.text
+    assert "2 rows, 3 bytes, 4 files. It was due by rotate.interval.ms." in caplog.text
+
+
+def test_a_load_that_takes_long_is_told_of(start: Start, target: Target, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic)
+    fill(bootstrap, topic, 10)
+    running: list[RunningTask] = []
+
+    def long_load() -> None:
+        wait_until("a second of it is told", lambda: any(map(_lasts, running[0].seen(messages.Loads))))
+
+    target.before = long_load
+    running.append(start())
+    wait_until("it is loaded", lambda: target.offsets)
+    told = [loads.current for loads in running[0].seen(messages.Loads) if _lasts(loads)]
+    assert {load["progress"]["stage"] for load in told if load is not None} == {"writing"}
+    running[0].stop()
+
+
+def _lasts(loads: messages.Loads) -> bool:
+    return loads.current is not None and loads.current["seconds"] >= 1
+
+
+def test_large_records_are_loaded_a_few_at_a_time(start: Start, target: Target, bootstrap: str, topic: str) -> None:
+    create_topic(bootstrap, topic, partitions=2)
+    produce(bootstrap, topic, [b"x" * 1000] * 50)
+    produce(bootstrap, topic, [b"x" * 1000] * 5, 1)
+    task = start(flush_bytes="20000", load_max_bytes="30000")
+    both = {TopicPartition(topic, 0): 50, TopicPartition(topic, 1): 5}
+    wait_until("all is loaded", lambda: target.offsets == both)
+    task.stop()
+    assert max(sum(map(len, load)) for load in target.loads) == 25
+    assert target.spans(topic) == [(0, 20), (20, 40), (40, 50)]
+
+
+def test_loads_end_where_another_window_of_record_time_begins(
+    start: Start, target: Target, bootstrap: str, topic: str
+) -> None:
+    create_topic(bootstrap, topic)
+    hour = 3_600_000
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(9):
+        producer.produce(topic, b"x", partition=0, timestamp=(480_000 + number // 4) * hour + number)
+    assert producer.flush(30) == 0
+    props = {"rotate.record.interval.ms": str(hour), "rotate.interval.ms": "-1"}
+    task = start(**props)
+    wait_until("two hours are loaded", lambda: target.offsets.get(TopicPartition(topic, 0)) == 8)
+    task.send(messages.Drain())
+    task.wait_for(messages.Drained)
+    assert target.spans(topic) == [(0, 4), (4, 8), (8, 9)]
 
 
 def test_a_paused_task_loads_nothing(start: Start, target: Target, bootstrap: str, topic: str) -> None:

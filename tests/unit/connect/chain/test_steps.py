@@ -73,6 +73,7 @@ def test_no_batch_is_none_afterwards() -> None:
     assert apply_steps([step], empty) == []
 
 
+@pytest.mark.growth
 def test_schemas_that_alternate_are_aligned_evenly() -> None:
     def columns(count: int) -> tuple[list[ValueColumn], list[ValueColumn]]:
         return [ValueColumn([None] * count)], [ValueColumn([n], (NARROW, WIDE)[n % 2]) for n in range(count)]

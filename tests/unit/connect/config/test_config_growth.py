@@ -26,6 +26,7 @@ def hostile(unit: str, before: str = "", after: str = "") -> Any:
     return lambda size: before + unit * size + after
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -44,6 +45,7 @@ def test_references(make: Any) -> None:
     assert_grows_evenly(lambda text: resolve_references({"a": text}, {}), make, 20_000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -61,6 +63,7 @@ def test_properties_files(make: Any) -> None:
     assert_grows_evenly(parse_properties, make, 40_000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("config_type", ConfigType)
 @pytest.mark.parametrize(
     "make",

@@ -17,9 +17,10 @@ from connect.data.arrow import (
     to_array,
     to_values,
 )
+from equipment.examples import examples
 from equipment.strategies.described import SCHEMAS, columns
 
-PATIENT = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+PATIENT = settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 
 
 @PATIENT

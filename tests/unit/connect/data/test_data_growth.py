@@ -28,6 +28,7 @@ def listed(element: str, brackets: str = "[]") -> Any:
     return lambda size: brackets[0] + ",".join(element.format(number) for number in range(size)) + brackets[1]
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -71,6 +72,7 @@ def unscaled(size: int) -> bytes:
     return bytes(range(1, 126)) * (size // 125)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     ("run", "make"),
     [
@@ -100,6 +102,7 @@ def test_long_numbers_and_decimals_are_made_of_each_other(base: int, power: int,
     assert integer_text(number) == str(made)
 
 
+@pytest.mark.growth
 def test_structures() -> None:
     schema = Schema.array(Schema.map(Schema.string(), Schema.array(Schema.int64())))
     make = lambda size: [{"a": [1], "b": []}] * size  # noqa: E731
@@ -108,6 +111,7 @@ def test_structures() -> None:
     assert_grows_evenly(infer_schema, make, 3000)
 
 
+@pytest.mark.growth
 def test_a_repeated_key_of_an_arrow_map_is_found() -> None:
     pa = pytest.importorskip("pyarrow")
     kind = pa.map_(pa.int64(), pa.int64())
@@ -120,6 +124,7 @@ def test_a_repeated_key_of_an_arrow_map_is_found() -> None:
     assert_grows_evenly(refuse, make, 3000)
 
 
+@pytest.mark.growth
 def test_an_arrow_map_of_decimals_of_one_hash_is_refused() -> None:
     pa = pytest.importorskip("pyarrow")
     kind = pa.map_(pa.decimal128(38, 0), pa.int64())
@@ -134,6 +139,7 @@ def test_an_arrow_map_of_decimals_of_one_hash_is_refused() -> None:
     assert_grows_evenly(refuse, make, 3000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make", [repeated("1"), repeated("0", after="x"), repeated("a", "0x", "p"), repeated(" ", after="x")]
 )

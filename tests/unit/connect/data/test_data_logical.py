@@ -7,10 +7,13 @@ from decimal import Decimal
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from connect.data import logical
 from connect.errors import DataError
 from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, decimals
+
+MOMENT = dt.datetime(2024, 7, 1, tzinfo=dt.UTC)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +69,23 @@ def test_timestamps_come_back(value: dt.datetime) -> None:
     assert logical.timestamp_from_milliseconds(logical.milliseconds_from_timestamp(value)) == value
 
 
+@given(st.lists(decimals(2) | st.sampled_from([Decimal("9" * 300 + ".00"), Decimal("-0.00")]), max_size=4))
+def test_many_decimals_have_the_bytes_of_each(values: list[Decimal]) -> None:
+    assert logical.unscaled_from_decimals(values, 2) == [logical.unscaled_from_decimal(value, 2) for value in values]
+
+
+@pytest.mark.parametrize("text", ["1.5", "1.500", "1E+2", "NaN", "sNaN", "Infinity"])
+def test_one_of_another_scale_among_many_decimals_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"mismatching scale|not finite"):
+        logical.unscaled_from_decimals([Decimal("1.00"), Decimal(text), Decimal("2.00")], 2)
+
+
+@given(st.lists(TIMESTAMPS, max_size=4), st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=5, minutes=30))]))
+def test_many_timestamps_have_the_milliseconds_of_each(values: list[dt.datetime], zone: dt.tzinfo) -> None:
+    values = [value if value.year in (1, 9999) else value.astimezone(zone) for value in values]
+    assert logical.milliseconds_from_timestamps(values) == list(map(logical.milliseconds_from_timestamp, values))
+
+
 def test_timestamps_are_rounded_down() -> None:
     just_before = logical.EPOCH - dt.timedelta(microseconds=1)
     assert logical.milliseconds_from_timestamp(just_before) == -1
@@ -74,6 +94,8 @@ def test_timestamps_are_rounded_down() -> None:
 def test_a_datetime_without_a_zone_is_no_timestamp() -> None:
     with pytest.raises(DataError, match="no time zone"):
         logical.milliseconds_from_timestamp(dt.datetime(2020, 1, 1))  # noqa: DTZ001
+    with pytest.raises(DataError, match="no time zone"):
+        logical.milliseconds_from_timestamps([MOMENT, dt.datetime(2020, 1, 1)])  # noqa: DTZ001
 
 
 @pytest.mark.parametrize(

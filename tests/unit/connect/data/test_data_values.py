@@ -33,7 +33,10 @@ from connect.data.values import (
 from connect.errors import DataError
 from equipment.strategies.values import DATES, TIMES, TIMESTAMPS, values_of
 
-WORDS = st.text(st.characters(categories=["Lu", "Ll"]), min_size=1, max_size=8)
+# What three words mean without quotes is no text.
+WORDS = st.text(st.characters(categories=["Lu", "Ll"]), min_size=1, max_size=8).filter(
+    lambda word: word not in {"null", "true", "false"}
+)
 INTEGERS = values_of(Schema.int64())
 SCALARS = INTEGERS | st.booleans() | DATES | TIMES | WORDS
 

@@ -53,6 +53,7 @@ from connect.transforms.timestamp_converter import TimestampConverter
 from connect.transforms.timestamp_router import TimestampRouter
 from connect.transforms.tombstone_handler import TombstoneHandler
 from connect.transforms.value_to_key import ValueToKey
+from equipment.examples import examples
 
 V2 = {"field.syntax.version": "V2"}
 TRANSFORMATIONS: list[tuple[Any, dict[str, str]]] = [
@@ -211,7 +212,7 @@ def outcome(run: Any, failure: type[Exception] = Exception) -> Any:
         return "failed"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(records=runs())
 def test_batches_are_transformed_as_their_records_are_and_records_stay_as_they_were(
     records: list[Record],
@@ -227,7 +228,7 @@ def test_batches_are_transformed_as_their_records_are_and_records_stay_as_they_w
         assert repr(records) == before, (transformation, config)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(records=runs())
 @pytest.mark.parametrize(
     "config",
@@ -251,7 +252,7 @@ def test_fields_are_inserted_into_what_was_hoisted_as_by_row(config: dict[str, s
     assert by_column == by_row
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(records=runs())
 def test_batches_are_tested_as_their_records_are(records: list[Record]) -> None:
     batch = batch_of(records)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from connect.data import Batch, Headers, Record, Schema, SinkBatch, SinkRecord, SourceBatch
 from connect.errors import DataError
+from equipment.examples import examples
 from equipment.strategies.transforms import OPTIONS, PREDICATES, nested, runs, transformations
 
-PROPERTY = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def batch_of(records: list[Record]) -> Batch[Any]:
@@ -142,7 +143,7 @@ def test_columns_are_tested_as_rows_are(predicate: Any, records: list[Record]) -
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(data=st.data())
 def test_what_is_nested_very_deep_is_refused_with_a_data_error_at_worst(name: str, data: st.DataObject) -> None:
     made = data.draw(transformations(name))

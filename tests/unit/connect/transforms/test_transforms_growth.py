@@ -40,6 +40,7 @@ def nested(size: int) -> Any:
     return value
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -67,6 +68,7 @@ def test_json_paths_are_parsed(make: Any) -> None:
     assert_grows_evenly(parse, make, 500)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     ("path", "make", "size"),
     [
@@ -91,6 +93,7 @@ def test_values_that_a_json_path_selects_from(path: str, make: Any, size: int) -
     assert_grows_evenly(select, make, size)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("make", [nested, lambda size: [nested(size)] * 3])
 def test_values_too_deep_for_a_json_path_are_refused_soon(make: Any) -> None:
     json_path = JsonPath("$..a..a", "filter.condition")
@@ -102,6 +105,7 @@ def test_values_too_deep_for_a_json_path_are_refused_soon(make: Any) -> None:
     assert_grows_evenly(refuse, make, 200)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -166,6 +170,7 @@ def test_flags_hold_for_the_alternatives_that_follow(text: str, topic: str, matc
     assert routed.topic == ("routed" if matches else topic)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "replacement", [hostile("$1"), hostile("1", "$1"), hostile("\\a"), hostile("${n}"), hostile("$"), hostile("${")]
 )
@@ -188,6 +193,7 @@ def test_topics_are_routed(replacement: Any) -> None:
     assert_grows_evenly(lambda batches: [plain.apply_batch(batch) for batch in batches], topics, 1000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize(
     "make",
     [
@@ -211,6 +217,7 @@ def test_field_paths(make: Any) -> None:
     assert_grows_evenly(parse, make, 4000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("depth", [1, 20])
 def test_fields_by_path(depth: int) -> None:
     steps = ".".join(["a"] * depth)
@@ -224,6 +231,7 @@ def test_fields_by_path(depth: int) -> None:
         assert_grows_evenly(lambda given, each=transformation: [each.apply(record) for record in given], records, 300)
 
 
+@pytest.mark.growth
 def test_many_field_paths() -> None:
     def cast(paths: str) -> None:
         transformation = made(Cast.Value, spec=paths, field_syntax_version="V2")

@@ -19,6 +19,7 @@ from connect.data import Schema, Type, date_schema, decimal_schema, timestamp_sc
 from connect.errors import ConnectError, DataError, SchemaError
 from connectors.datagen.quickstarts import QUICKSTARTS
 from connectors.datagen.stream import RecordStream, RecordType
+from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 
 
@@ -173,7 +174,7 @@ def test_texts_match_their_regex(regex: str) -> None:
 
 
 @given(st.text(alphabet="ab[](){}|*+?.^$\\-,019d", max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example("[^]a]")
 @example("a+?")
 @example("a{2}*")
@@ -283,7 +284,7 @@ TYPES = [
 
 
 @given(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(NAMES), NODES, min_size=1, max_size=2))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_any_annotations_are_followed_or_refused(kind: Any, annotations: dict[str, Any]) -> None:
     for field in (annotated(kind, **annotations), ["null", annotated(kind, **annotations)]):
         try:
@@ -369,6 +370,7 @@ def test_what_a_block_holds_is_limited() -> None:
     assert len(RecordStream(wide, 0, 0).columns(0, 100)["x"]) == 2
 
 
+@pytest.mark.growth
 def test_refusing_a_schema_takes_time_in_proportion_to_its_size() -> None:
     def members(count: int) -> str:
         return schema_of([{"type": "fixed", "name": f"m{number}", "size": 1} for number in range(count)])

@@ -21,6 +21,7 @@ from connect.data import date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError
 from connectors.directory.formats.avro import AvroTable
 from converters.avro.wire import varint
+from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 
 SYNC = bytes(range(16))
@@ -136,7 +137,7 @@ def test_values_have_the_types_that_the_avro_converter_gives_them(tmp_path: Path
     st.lists(st.fixed_dictionaries({"n": st.integers(-(2**63), 2**63 - 1), "t": st.none() | st.text()}), max_size=30),
     st.integers(16, 500),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_rows_and_columns_are_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], interval: int
 ) -> None:
@@ -165,7 +166,7 @@ def test_a_file_that_is_cut_is_not_half_read(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_a_damaged_file_is_read_whole_or_refused(tmp_path_factory: pytest.TempPathFactory, place: int, by: int) -> None:
     data = bytearray(avro(PAIRS, codec="deflate"))
     data[place % len(data)] ^= by
@@ -211,6 +212,7 @@ def test_a_hostile_file_is_refused_at_small_cost(tmp_path: Path, data: bytes, re
     assert reason in str(refused.value)
 
 
+@pytest.mark.growth
 def test_refusing_takes_time_in_proportion_to_the_file(tmp_path: Path) -> None:
     def damaged(count: int) -> bytes:
         return avro([{"n": number, "t": "x"} for number in range(count)], interval=64)[:-1]

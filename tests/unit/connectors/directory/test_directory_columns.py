@@ -19,6 +19,7 @@ from connectors.directory.config import FileFormat
 from connectors.directory.delimited import Delimited, Dialect
 from connectors.directory.layout import parse_rows
 from connectors.directory.records import Records
+from equipment.examples import examples
 
 UTC = dt.UTC
 GOOD: list[tuple[str, str, Any]] = [
@@ -157,7 +158,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(st.tuples(st.sampled_from(ALL), st.lists(TEXTS, min_size=3, max_size=3)), min_size=1, max_size=4))
 def test_the_column_path_equals_the_row_path(columns: list[tuple[str, list[str]]]) -> None:
     delimited, dialect = layout([name for name, _ in columns])
@@ -171,7 +172,7 @@ def test_the_column_path_equals_the_row_path(columns: list[tuple[str, list[str]]
         compare(delimited, records)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.sampled_from(ALL), st.lists(st.text('01-x",\r\n0x ', max_size=6), min_size=1, max_size=4))
 def test_the_column_path_equals_the_row_path_on_any_bytes(name: str, lines: list[str]) -> None:
     delimited, dialect = layout([name, "string"])

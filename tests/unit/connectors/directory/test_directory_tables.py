@@ -28,6 +28,7 @@ from connectors.directory.formats.arrow_rows import ArrowRows
 from connectors.directory.formats.orc import OrcTable
 from connectors.directory.formats.parquet import ParquetTable
 from connectors.directory.formats.table import BLOCK_BYTES, MOST_ROWS
+from equipment.examples import examples
 from equipment.growth import assert_grows_evenly
 
 FORMATS = ["parquet", "orc"]
@@ -167,7 +168,7 @@ SCHEMA = pa.schema(
 
 @pytest.mark.parametrize("form", FORMATS)
 @given(rows=st.lists(COLUMNS, max_size=12), begin=st.integers(0, 12))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_rows_and_columns_are_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, form: str, rows: list[dict[str, Any]], begin: int
 ) -> None:
@@ -227,6 +228,7 @@ def test_a_map_with_a_key_twice_is_malformed(tmp_path: Path) -> None:
     assert "more than once" in bad[0][1]
 
 
+@pytest.mark.growth
 def test_malformed_rows_cost_a_small_multiple(tmp_path: Path) -> None:
     def block(count: int) -> pa.RecordBatch:
         return pa.record_batch({"x": pa.array([1] * count, pa.timestamp("us"))})

@@ -55,6 +55,7 @@ def test_any_bytes_are_a_stream(data: bytes) -> None:
     EventParser(10_000).feed(data)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("part", [b"data: x\n\n", b"\n", b"data: x\n", b"\r", b"x"])
 def test_parsing_a_stream_takes_even_time(part: bytes) -> None:
     def byte_by_byte(data: bytes) -> None:

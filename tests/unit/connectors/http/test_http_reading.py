@@ -339,6 +339,7 @@ def test_any_text_is_a_link_header(text: str) -> None:
     next_link(text)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("part", ["<a>,", "<a>;", "<", ";x=", '<a>; a="', "<a>; rel=prev, "])
 def test_link_headers_take_even_time(part: str) -> None:
     assert_grows_evenly(next_link, lambda size: part * (size // len(part)), 4_000)

@@ -169,6 +169,7 @@ def test_any_text_is_a_template_or_is_refused(text: str) -> None:
         return
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("part", ["${", "${a?c?c?c", "${a.b.c.d", '"\\', "${a['"])
 def test_parsing_takes_even_time(part: str) -> None:
     def parse(text: str) -> None:

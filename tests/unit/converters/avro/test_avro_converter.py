@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from connect.data import Schema, SchemaAndValue, ValueColumn, timestamp_schema
 from connect.errors import DataError, RetriableError, SchemaError
 from converters.avro import AvroConverter, AvroConverterConfig
+from equipment.examples import examples
 from equipment.fakes.schema_registry import MemoryRegistry, serving
 from equipment.vectors import encoded
 from unit.converters.avro.codecs_of import mutated
@@ -225,7 +226,7 @@ def test_columns_break_where_the_schema_changes(converter: Make) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_columns_are_read_like_rows_whatever_the_bytes(shared: AvroConverter, data: st.DataObject) -> None:
     good = shared.from_connect(
         "t", POINT, {"x": data.draw(st.integers(-9, 9)), "label": data.draw(st.none() | st.text())}

@@ -23,10 +23,11 @@ from converters.avro.encode import encoder
 from converters.avro.from_connect import avro_from_connect
 from converters.avro.structure import DEEPEST_SCHEMA
 from converters.avro.to_connect import connect_from_avro
+from equipment.examples import examples
 from equipment.strategies.schemas import schemas
 from unit.converters.avro.codecs_of import avro_of, reader_of, writer_of
 
-SLOW = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 HEADER = b"\0\0\0\0\x07"
 CONFIGS = [
     AvroDataConfig(),

@@ -121,6 +121,7 @@ def read(text: str, config: AvroDataConfig) -> None:
         decoder(avro, avro, connect_from_avro(avro, config), config)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("config", [PLAIN, ENHANCED, GENERALIZED], ids=["plain", "enhanced", "generalized"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_to_read_in(name: str, config: AvroDataConfig) -> None:
@@ -128,6 +129,7 @@ def test_schemas_to_read_in(name: str, config: AvroDataConfig) -> None:
     assert_grows_evenly(lambda text: read(text, config), lambda size: json.dumps(make(size)), size)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("config", [PLAIN, ENHANCED, BARE], ids=["plain", "enhanced", "bare"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_to_write_in(name: str, config: AvroDataConfig) -> None:
@@ -155,6 +157,7 @@ def evolving(text: str, other: str) -> None:
     encoder(schema, writer, 1, PLAIN)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("name", [name for name in SCHEMAS if name != "defaults that double each level"])
 def test_schemas_that_differ(name: str) -> None:
     make, size = SCHEMAS[name]
@@ -166,6 +169,7 @@ def test_schemas_that_differ(name: str) -> None:
     assert_grows_evenly(lambda texts: evolving(*texts), pair, size)
 
 
+@pytest.mark.growth
 def test_fields_that_the_message_lacks_and_the_schema_lacks() -> None:
     wide = record("W", *((f"f{number}", "int", 1) for number in range(60)))
 
@@ -182,6 +186,7 @@ def test_fields_that_the_message_lacks_and_the_schema_lacks() -> None:
     assert_grows_evenly(work, pair, 100)
 
 
+@pytest.mark.growth
 def test_structs_of_one_name_that_are_the_same_in_avro() -> None:
     """Without meta data the docs do not tell them apart, and each is compared with the one before it."""
 
@@ -303,6 +308,7 @@ BODIES: dict[str, tuple[str | None, Callable[[int], bytes]]] = {
 }
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("name", BODIES)
 def test_messages(name: str) -> None:
     text, make = BODIES[name]
@@ -320,6 +326,7 @@ def test_keys_chosen_to_have_one_hash_are_refused() -> None:
     assert decode([HEADER + groups_of(parts[:60], 60)]) == [{Decimal(key): 1 for key in keys[:60]}]
 
 
+@pytest.mark.growth
 def test_values_to_write() -> None:
     flat = Schema.map(Schema.string(), Schema.array(Schema.string(optional=True)))
     write = writer_of(flat)
@@ -335,6 +342,7 @@ def test_values_to_write() -> None:
     assert_grows_evenly(lambda value: anything([value]), nested, 120)
 
 
+@pytest.mark.growth
 def test_a_wrong_value_among_many_is_found_in_its_time() -> None:
     schema = Schema.struct({"a": Schema.array(Schema.int32())})
     write = writer_of(schema)
@@ -352,6 +360,7 @@ def decimal_of(kind: str | dict[str, Any], *, size: int) -> AvroSchema:
     return parse_avro(json.dumps(shown | {"logicalType": "decimal", "precision": 3 * size, "scale": 2}))
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", ["bytes", "fixed"])
 def test_long_decimals_are_read(kind: str) -> None:
     def reading(size: int) -> Callable[[], object]:
@@ -364,6 +373,7 @@ def test_long_decimals_are_read(kind: str) -> None:
     assert_grows_evenly(lambda read_one: read_one(), reading, 60_000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", ["bytes", "fixed"])
 def test_long_decimals_are_written(kind: str) -> None:
     def writing(size: int) -> Callable[[], object]:
@@ -375,6 +385,7 @@ def test_long_decimals_are_written(kind: str) -> None:
     assert_grows_evenly(lambda write_one: write_one(), writing, 30_000)
 
 
+@pytest.mark.growth
 def test_long_decimals_that_do_not_fit_are_refused_soon() -> None:
     write = writer_of(decimal_schema(2))
 
@@ -385,6 +396,7 @@ def test_long_decimals_that_do_not_fit_are_refused_soon() -> None:
     assert_grows_evenly(refuse, lambda size: Decimal("7" * size + ".777"), 60_000)
 
 
+@pytest.mark.growth
 @pytest.mark.parametrize("kind", ["int", "string", "bytes", "decimal"])
 def test_entries_with_a_repeated_key(kind: str) -> None:
     shown = {"type": "bytes", "logicalType": "decimal", "scale": 0} if kind == "decimal" else kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker.cli.preview_text import changes, record_text
+from worker.cli.preview_text import changes, record_text, table_text
 
 
 def record(**parts: Any) -> dict[str, Any]:
@@ -92,3 +92,22 @@ def test_long_values_are_cut_and_stand_below_each_other() -> None:
 
 def _header(key: str, value: Any) -> dict[str, Any]:
     return {"key": key, "schema": None, "value": value}
+
+
+def test_a_table_is_shown_with_its_folders_columns_and_rows() -> None:
+    document = {
+        "table": "flights",
+        "place": "/lake/topics/flights",
+        "folders": ["partition=0"],
+        "columns": [{"name": "id", "type": "int64?"}, {"name": "tail", "type": "string?"}],
+        "rows": [{"id": 1, "tail": "x" * 40}, {"id": 1000, "tail": None}],
+    }
+    assert table_text(document).splitlines() == [
+        "table flights  /lake/topics/flights",
+        "  folder partition=0",
+        "  id     tail",
+        "  int64  string",
+        f'  1      "{"x" * 28}…',
+        "  1000   null",
+        "  2 rows",
+    ]

@@ -137,5 +137,5 @@ def test_a_task_is_not_made_of_a_stored_configuration_that_is_refused(where: str
 
 
 def test_the_documentation_names_the_keys_that_tuning_allows() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "spark.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "spark" / "cluster.md").read_text()
     assert [key for key in ALLOWED if f"`{key}`" not in page] == []

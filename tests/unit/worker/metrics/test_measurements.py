@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from typing import Any
 
 from equipment.fakes.herding import Place, WorkedInbox
-from worker.metrics.measurements import Measurements, Values
+from worker.metrics.measurements import Measurements, TaskMeasured, Values
 from worker.stores.status.store import MemoryStatusStore, State, Status
 from worker.unit import Unit
 
@@ -18,9 +19,9 @@ class FarWorkers:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.answers: list[Future[Mapping[int, Values]]] = []
+        self.answers: list[Future[Mapping[int, TaskMeasured]]] = []
 
-    def measured(self, url: str, connector: str) -> Future[Mapping[int, Values]]:
+    def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
         self.asked.append(f"{url}{connector}")
         self.answers.append(Future())
         return self.answers[-1]
@@ -44,6 +45,11 @@ class Worker:
         unit = Unit("c", task)
         return self.measurements.of(unit, self.statuses.statuses()[unit])
 
+    def loads_of(self, task: int) -> Mapping[str, Any] | None:
+        """What is known of its loads."""
+        unit = Unit("c", task)
+        return self.measurements.loads_of(unit, self.statuses.statuses()[unit])
+
 
 def test_others_are_asked_once_and_shown_as_soon_as_they_have_answered() -> None:
     worker = Worker()
@@ -52,11 +58,12 @@ def test_others_are_asked_once_and_shown_as_soon_as_they_have_answered() -> None
     worker.measurements.refresh("c")
     assert worker.far.asked == ["http://there:2/c"]
     assert (worker.of(0), worker.of(1)) == ({"n": 1.0}, None)
-    worker.far.answers[0].set_result({0: {"n": 7.0}, 1: {"n": 2.0}})
+    worker.far.answers[0].set_result({0: TaskMeasured({"n": 7.0}, None), 1: TaskMeasured({"n": 2.0}, {"last": []})})
     worker.inbox.work()
     worker.measurements.refresh("c")
     assert len(worker.far.asked) == 1, "they were asked a moment ago"
     assert (worker.of(0), worker.of(1)) == ({"n": 1.0}, {"n": 2.0}), "of its own tasks a worker knows best"
+    assert (worker.loads_of(0), worker.loads_of(1)) == (None, {"last": []})
     assert worker.measurements.totals() == {"n": 1.0}
 
 
@@ -74,7 +81,7 @@ def test_what_was_measured_where_a_task_ran_before_is_not_shown() -> None:
     worker = Worker()
     worker.measurements.take(Unit("c", 0), {"n": 1.0})
     worker.measurements.refresh("c")
-    worker.far.answers[0].set_result({1: {"n": 2.0}})
+    worker.far.answers[0].set_result({1: TaskMeasured({"n": 2.0}, None)})
     worker.inbox.work()
     worker.runs(0, THERE)
     worker.runs(1, "elsewhere:3")
@@ -86,7 +93,7 @@ def test_who_wants_the_lag_waits_for_the_answers() -> None:
     worker.measurements.gather("c", lambda: seen.append(worker.of(1)))
     worker.inbox.work()
     assert seen == []
-    worker.far.answers[0].set_result({1: {"n": 2.0}})
+    worker.far.answers[0].set_result({1: TaskMeasured({"n": 2.0}, None)})
     worker.inbox.work()
     assert seen == [{"n": 2.0}]
     worker.measurements.gather("c", lambda: seen.append(worker.of(1)))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from connectors.jdbc.sink.config import InsertMode
 from connectors.jdbc.sink.isolation import isolate
 from connectors.jdbc.sink.steps import Action, Row, Step, plan_steps
+from equipment.examples import examples
 
 # A row is a key and a value; None is a delete. "a" and "A" are two keys that some databases take for one.
 events = st.lists(
@@ -44,7 +45,7 @@ def rows_of(items: Sequence[tuple[str, int | None]]) -> tuple[list[Row], list[bo
 
 @pytest.mark.parametrize("folds", [False, True], ids=["exact keys", "keys that ignore case"])
 @pytest.mark.parametrize("mode", InsertMode)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example(items=[("a", 1), ("A", 2), ("a", 3)])
 @given(items=events)
 def test_the_table_ends_as_if_records_were_written_one_by_one(

@@ -240,6 +240,7 @@ def test_connectors_with_long_names_keep_offsets_of_their_own(make: Make, rows: 
     assert rows() == [("a",), ("b",)]
 
 
+@pytest.mark.growth
 def test_bad_rows_cost_in_proportion(make: Make, file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("CREATE TABLE words (word TEXT NOT NULL)")

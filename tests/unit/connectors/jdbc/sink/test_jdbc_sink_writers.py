@@ -21,6 +21,7 @@ from connectors.jdbc.sink.writers import Target, Writer, writer_of
 from connectors.jdbc.sink.writers.mysql import MysqlWriter
 from connectors.jdbc.sink.writers.postgresql import PostgresqlWriter
 from connectors.jdbc.sink.writers.sqlite import SqliteWriter
+from equipment.examples import examples
 
 TEXT = Column("c", NativeType("text"))
 MOMENT = dt.datetime(2024, 7, 1, 12, 0, 0, 250000, tzinfo=dt.UTC)
@@ -52,12 +53,23 @@ def unescaped(cell: str) -> str | None:
     return text
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(st.one_of(st.none(), st.text(st.sampled_from("\\\t\n\rN.ab{}\"'%é")))))
 def test_copy_reads_every_text_as_it_was(texts: list[str | None]) -> None:
     found = cells(writer("postgresql"), Schema.string(optional=True), texts)
     assert list(map(unescaped, found)) == texts
     assert not any("\t" in cell or "\n" in cell or "\r" in cell for cell in found)
+
+
+@given(st.lists(st.datetimes(), max_size=3), st.booleans())
+def test_instants_are_written_as_they_are_in_utc(moments: list[dt.datetime], elsewhere: bool) -> None:
+    values = [moment.replace(tzinfo=dt.UTC) for moment in moments]
+    if elsewhere:
+        values = [MOMENT.astimezone(dt.timezone(dt.timedelta(hours=2))), *values]
+    naive = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in values]
+    for backend in ("postgresql", "sqlite"):
+        found = cells(writer(backend), timestamp_schema(), values)
+        assert [text[:26] for text in found] == [moment.isoformat(" ") for moment in naive]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +119,7 @@ def test_statements_of_postgresql() -> None:
 # -- MySQL -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(st.sampled_from("\\'\"\0\n\r\x1aab%é`")))
 def test_texts_of_mysql_are_escaped_as_its_driver_does(text: str) -> None:
     assert cells(writer("mysql"), Schema.string(), [text, "plain"])[0] == f"'{escape_string(text)}'"
