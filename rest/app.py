@@ -22,6 +22,7 @@ from rest.resources.loggers import loggers
 from rest.resources.logs import logs
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
+from rest.resources.preview import previews
 from rest.resources.root import root
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
@@ -59,6 +60,7 @@ def create_app(
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         plugins(herder.plugins, patience),
+        previews(herder.previews, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))

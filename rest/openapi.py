@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
 _FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
 _CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _GIVEN_CONFIG: Final[Schema] = {
@@ -73,6 +74,28 @@ _LOAD: Final = _object(
     }
 )
 _RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+_PREVIEWED_STEP: Final = _object(
+    {"step": _TEXT},
+    {
+        **dict.fromkeys(("plugin", "predicate", "error", "outcome", "note"), _TEXT),
+        **dict.fromkeys(("negate", "chosen", "dropped"), _BOOLEAN),
+        "record": _object({"topic": _TEXT, "partition": _OFFSET_OR_NULL, "key": {}, "value": {}}),
+    },
+)
+_PREVIEWED_RECORD: Final = _object(
+    {"task": _OFFSET_OR_NULL, "origin": {"type": ["object", "null"]}, "steps": _array(_PREVIEWED_STEP)},
+    {"cut": {"type": "boolean"}},
+)
+_PREVIEWED_TABLE: Final = _object(
+    {
+        "table": _TEXT,
+        "place": _TEXT,
+        "folders": _array(_TEXT),
+        "columns": _array(_object({"name": _TEXT, "type": _TEXT})),
+        "rows": _array(_ANY_OBJECT),
+    },
+    {"cut": {"type": "boolean"}},
+)
 
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
@@ -191,6 +214,16 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "next": {"type": ["object", "null"]},
         }
     ),
+    "Preview": _object(
+        {
+            "name": _TEXT,
+            "records": _array(_PREVIEWED_RECORD),
+            "tables": _array(_PREVIEWED_TABLE),
+            "end": _TEXT,
+            "failed": {"type": "boolean"},
+            "trace": _TEXT_OR_NULL,
+        }
+    ),
     "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
     "ConfigKeys": _array(_object({"name": _TEXT, "type": _TEXT, "required": {"type": "boolean"}})),
     "ConfigInfos": _object(
@@ -253,6 +286,12 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_PREVIEW: Final[dict[str, Schema]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "seconds": {"type": "integer", "minimum": 1, "maximum": 20},
+    "bytes": {"type": "integer", "minimum": 1024, "maximum": 16_777_216},
+    "from": {"type": "string", "enum": ["stored", "beginning"]},
+}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
@@ -344,6 +383,12 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
+    f"{_CONNECTOR}/preview": _item(
+        _NAME,
+        post=_operation(
+            "What a connector would do with its next records; nothing is changed.", {200: "Preview"}, query=_PREVIEW
+        ),
+    ),
     "/connector-plugins": _item(
         get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
     ),
@@ -352,6 +397,15 @@ _PATHS: Final[dict[str, Schema]] = {
     ),
     "/connector-plugins/{plugin}/config/validate": _item(
         ("plugin",), put=_operation("Check a configuration.", {200: "ConfigInfos"}, body="GivenConfig")
+    ),
+    "/connector-plugins/{plugin}/config/preview": _item(
+        ("plugin",),
+        post=_operation(
+            "What a connector of this configuration would do with its next records; nothing is changed.",
+            {200: "Preview"},
+            body="GivenConfig",
+            query=_PREVIEW,
+        ),
     ),
     "/admin/loggers": _item(get=_operation("The levels of all loggers.", {200: "Object"})),
     "/admin/loggers/{logger}": _item(

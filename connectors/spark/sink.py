@@ -92,12 +92,12 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
         """Decode the records, ask the query, and bring the first rows here."""
         from connectors.spark.loader import Loader  # noqa: PLC0415 - as above
-        from connectors.spark.peeking import Peeked, PeekingTarget, preview_tables  # noqa: PLC0415
+        from connectors.spark.peeking import preview_tables  # noqa: PLC0415
 
         loader = Loader(self._session(), self.config, self.context)
-        peeked = self._target.peek() if isinstance(self._target, PeekingTarget) else Peeked()
+        peeked = self._target.peek()
         wanted = [item for item in (_after(item, peeked.offsets) for item in ranges) if len(item)]
-        yield from preview_tables(loader, wanted, peeked, rows, peeked.place or self.config.topics_dir)
+        yield from preview_tables(loader, wanted, peeked, rows)
 
     def stop(self) -> None:
         """Stop Spark; what is committed is complete, what is not will be loaded again."""

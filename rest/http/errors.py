@@ -48,7 +48,10 @@ def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
 def error_answer(error: ConnectError) -> Response:
     """Return the answer for an error."""
     hide: Callable[[str], str] = current_app.extensions[_HIDE]
-    return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), hide(str(error)))
+    answer = _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), hide(str(error)))
+    if isinstance(error, UnavailableError) and error.retry_after is not None:
+        answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
 
 
 def _http_error(error: HTTPException) -> Response:

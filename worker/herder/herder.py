@@ -25,6 +25,7 @@ from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
+from worker.herder.previews import PreviewRequests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import (
@@ -39,6 +40,7 @@ from worker.stores.config.store import (
 )
 from worker.supervisor.supervisor import (
     Answered,
+    AnsweredInPart,
     Changed,
     Expires,
     Hangs,
@@ -59,8 +61,9 @@ logger = logging.getLogger(__name__)
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
-    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers`` and ``peers`` (the other
-    workers of the cluster). Their methods return the result to come, a :class:`~worker.herder.inbox.Request`.
+    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers`` and
+    ``peers`` (the other workers of the cluster). Their methods return the result to come, a
+    :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
 
@@ -94,6 +97,9 @@ class Herder:
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
         )
         self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
+        self.previews = PreviewRequests(
+            requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
+        )
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
@@ -169,6 +175,8 @@ class Herder:
                 self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
+            case AnsweredInPart():
+                self._collaborators.inquiries.answered_in_part(notice)
             case OwnershipAsked():
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():

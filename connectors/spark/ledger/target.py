@@ -60,8 +60,14 @@ class FilesTarget:
     def peek(self) -> Peeked:
         """The tables by the last manifest, which stays the last."""
         self._ledger.peek()
-        place = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
-        return Peeked(self._ledger.tables, self._ledger.records, self._ledger.offsets, self._partitioner, place)
+        root = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
+        return Peeked(
+            self._ledger.tables,
+            self._ledger.records,
+            self._ledger.offsets,
+            self._partitioner,
+            lambda table: f"{root}/{table}",
+        )
 
     def open(self) -> None:
         """Take the ledger over from its former owner."""
