@@ -154,6 +154,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": _array({"type": ["number", "null"]}),
+                        "lag": _array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
@@ -253,6 +269,7 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_STEP: Final = {"step": {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2}}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
@@ -266,6 +283,9 @@ _PATHS: Final[dict[str, Schema]] = {
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
         post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    "/history": _item(
+        get=_operation("The last five minutes of all connectors.", {200: "Histories"}, query=_STEP),
     ),
     _CONNECTOR: _item(
         _NAME,
@@ -298,6 +318,10 @@ _PATHS: Final[dict[str, Schema]] = {
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },
         ),
+    ),
+    f"{_CONNECTOR}/history": _item(
+        _NAME,
+        get=_operation("The last five minutes of a connector: rate and lag.", {200: "Histories"}, query=_STEP),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
