@@ -17,6 +17,7 @@ from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
+from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
@@ -59,6 +60,7 @@ def create_app(
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
+        history(herder.histories, patience),
         plugins(herder.plugins, patience),
         previews(herder.previews, patience),
     ]
