@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -101,10 +101,6 @@ class Loader:
             )
             for each in found
         ]
-
-
-def _of(schemas: Mapping[str, Schema], names: Iterable[str]) -> dict[str, Schema]:
-    return {name: schemas[name] for name in names}
 
 
 def _spark_error(error: Exception) -> ConnectError:
