@@ -46,8 +46,8 @@ class SecurityConfig(Config):
         name=LOGIN_CONFIG_KEY,
         default=None,
         importance=LOW,
-        doc="org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension, or its simple "
-        "name, for basic authentication of users. There are no other extensions.",
+        doc="A JAAS file, whose entry KafkaConnect names the properties file of users for basic authentication. In "
+        "Java this is a system property; without this key it is read from KAFKA_OPTS.",
     )
     rest_authentication_certificates: bool = option(
         default=False,
