@@ -250,6 +250,23 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "configs": _array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
         }
     ),
+    "WhoAmI": _object(
+        {
+            "principal": {
+                "anyOf": [
+                    _object({"name": _TEXT, "mechanism": _TEXT, "groups": _array(_TEXT)}),
+                    {"type": "null"},
+                ]
+            },
+            "session": {"type": "boolean"},
+            "rights": _array(_TEXT),
+            "connectors": {"type": "object", "additionalProperties": _array(_TEXT)},
+        }
+    ),
+    "Credentials": {
+        **_object({}, {"user": _TEXT, "password": _TEXT, "token": _TEXT}),
+        "additionalProperties": False,
+    },
     "LoggerLevel": _object({"level": _TEXT, "last_modified": {"type": ["integer", "null"]}}),
     "NewLevel": _object({"level": _TEXT}),
     "Names": _array(_TEXT),
@@ -314,6 +331,17 @@ _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
     "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
+    "/whoami": _item(
+        get=_operation(
+            "Who asks, and its rights: on the worker, and on all connectors that it may view or on those named.",
+            {200: "WhoAmI"},
+            query={"connector": _array(_TEXT)},
+        )
+    ),
+    "/session": _item(
+        post=_operation("Sign in on a page: the answer sets a cookie.", {200: "WhoAmI"}, body="Credentials"),
+        delete=_operation("Sign out.", {204: None}),
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
