@@ -23,6 +23,9 @@ from rest.resources.logs import logs
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.root import root
+from rest.ui.page import NAME as WEB_PAGE
+from rest.ui.page import Site
+from rest.ui.web import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -42,13 +45,14 @@ def create_app(
     worker_id: str = "",
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
+    page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     ``recent`` has what ``worker_id``, this worker, has logged for connectors.
-    ``hide`` takes the worker's secrets out of errors.
+    ``hide`` takes the worker's secrets out of errors. ``page`` says whether the web page is served, and where.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
@@ -62,6 +66,9 @@ def create_app(
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
+    if page.enabled:
+        site = Site(version, cluster_id, worker_id, page.base, with_admin)
+        resources.append(web_page(site, herder, recent or RecentLog(), patience, hide))
     if forwarding is None:
         return _app(resources, headers, hide)
     app = _app([*resources, internal(herder.peers, patience)], headers, hide)
@@ -101,6 +108,8 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
+    if request.blueprint == WEB_PAGE:
+        return None
     check_accept()
     check_content_type()
     return None
@@ -108,6 +117,8 @@ def _negotiate() -> Response | None:
 
 def _typed(response: Response) -> Response:
     """An answer without a body has no type; another has its type alone, as clients compare it."""
+    if request.blueprint == WEB_PAGE:
+        return response
     if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
         del response.headers["Content-Type"]
     else:

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify, request
 from connect.errors import NotFoundError
 from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
+from rest.http.revisions import expected_revision, revision_tag
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
@@ -60,18 +61,21 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.get("/<name:name>/config")
     def config(name: str) -> Response:
-        return jsonify(patience.wait(connectors.config(name)))
+        entry = patience.wait(connectors.entry(name))
+        answer = jsonify(dict(entry.config))
+        answer.headers["ETag"] = revision_tag(entry.revision)
+        return answer
 
     @blueprint.put("/<name:name>/config")
     def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
         given = bare_config()
-        is_new, shown = patience.wait(connectors.put_config(name.strip(), given))
+        is_new, shown = patience.wait(connectors.put_config(name.strip(), given, expected_revision()))
         return _created(shown) if is_new else (jsonify(shown), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
         patch = bare_config()
-        return jsonify(patience.wait(connectors.patch_config(name, patch)))
+        return jsonify(patience.wait(connectors.patch_config(name, patch, expected_revision())))
 
     @blueprint.get("/<name:name>/status")
     def status(name: str) -> Response:

@@ -38,7 +38,7 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
         config = bare_config()
-        return jsonify(patience.wait(plugins.validate(plugin, config)))
+        return jsonify(patience.wait(plugins.validate(plugin, config, request.args.get("connector"))))
 
     return blueprint
 

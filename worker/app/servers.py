@@ -13,6 +13,7 @@ from rest.http.headers import AnswerHeaders
 from rest.peers.forwarding import Forwarding
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
+from rest.ui.web import PageSettings
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
@@ -58,6 +59,7 @@ class RestServers:
             recent=recent,
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
+            page=PageSettings(config.ui_enable, config.ui_base_path.rstrip("/")),
         )
         self._server.answer_with(app)
         if self._admin is not None:
