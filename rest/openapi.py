@@ -448,7 +448,13 @@ _PATHS: Final[dict[str, Schema]] = {
         ("plugin",), get=_operation("The keys of a plugin.", {200: "ConfigKeys"}, query={"version": _TEXT})
     ),
     "/connector-plugins/{plugin}/config/validate": _item(
-        ("plugin",), put=_operation("Check a configuration.", {200: "ConfigInfos"}, body="GivenConfig")
+        ("plugin",),
+        put=_operation(
+            "Check a configuration; with connector, a change of the configuration of that one.",
+            {200: "ConfigInfos"},
+            body="GivenConfig",
+            query={"connector": _TEXT},
+        ),
     ),
     "/connector-plugins/{plugin}/config/preview": _item(
         ("plugin",),

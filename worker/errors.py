@@ -9,6 +9,7 @@ from connect.errors import ConnectError
 
 __all__ = [
     "BadRequestError",
+    "ChangedMeanwhileError",
     "ConflictError",
     "FencedError",
     "ForbiddenError",
@@ -67,6 +68,10 @@ class ForwardingError(ConnectError):
 
 class ConflictError(ConnectError):
     """Another operation is under way that this one would disturb; ask again in a moment (REST: 409)."""
+
+
+class ChangedMeanwhileError(ConnectError):
+    """What is to be changed is not as the request expects it to be; look at it again (REST: 412)."""
 
 
 class InvalidConnectorError(BadRequestError):

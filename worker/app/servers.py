@@ -13,6 +13,7 @@ from rest.http.headers import AnswerHeaders
 from rest.peers.forwarding import Forwarding
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
+from rest.ui.web import PageSettings
 from worker.app.guards import GuardPlan
 from worker.config.security import SecurityConfig
 from worker.config.worker import WorkerConfig
@@ -63,6 +64,7 @@ class RestServers:
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
             guards=guards,
+            page=PageSettings(config.ui_enable, config.ui_base_path.rstrip("/")),
         )
         self._server.answer_with(app)
         if self._admin is not None:
