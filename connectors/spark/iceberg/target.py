@@ -124,7 +124,8 @@ class IcebergTarget:
             table = self.catalog.table(name)
             if table is not None:
                 self._note(name, table.metadata)
-        found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()))
+        changes = None if self._config.changes is None else self._changes
+        found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()), changes)
         return Peeked(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
 
     def open(self) -> None:
