@@ -177,6 +177,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": _array({"type": ["number", "null"]}),
+                        "lag": _array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
@@ -234,6 +250,23 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "configs": _array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
         }
     ),
+    "WhoAmI": _object(
+        {
+            "principal": {
+                "anyOf": [
+                    _object({"name": _TEXT, "mechanism": _TEXT, "groups": _array(_TEXT)}),
+                    {"type": "null"},
+                ]
+            },
+            "session": {"type": "boolean"},
+            "rights": _array(_TEXT),
+            "connectors": {"type": "object", "additionalProperties": _array(_TEXT)},
+        }
+    ),
+    "Credentials": {
+        **_object({}, {"user": _TEXT, "password": _TEXT, "token": _TEXT}),
+        "additionalProperties": False,
+    },
     "LoggerLevel": _object({"level": _TEXT, "last_modified": {"type": ["integer", "null"]}}),
     "NewLevel": _object({"level": _TEXT}),
     "Names": _array(_TEXT),
@@ -292,11 +325,23 @@ _PREVIEW: Final[dict[str, Schema]] = {
     "bytes": {"type": "integer", "minimum": 1024, "maximum": 16_777_216},
     "from": {"type": "string", "enum": ["stored", "beginning"]},
 }
+_STEP: Final = {"step": {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2}}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
     "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
+    "/whoami": _item(
+        get=_operation(
+            "Who asks, and its rights: on the worker, and on all connectors that it may view or on those named.",
+            {200: "WhoAmI"},
+            query={"connector": _array(_TEXT)},
+        )
+    ),
+    "/session": _item(
+        post=_operation("Sign in on a page: the answer sets a cookie.", {200: "WhoAmI"}, body="Credentials"),
+        delete=_operation("Sign out.", {204: None}),
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
@@ -305,6 +350,9 @@ _PATHS: Final[dict[str, Schema]] = {
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
         post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    "/history": _item(
+        get=_operation("The last five minutes of all connectors.", {200: "Histories"}, query=_STEP),
     ),
     _CONNECTOR: _item(
         _NAME,
@@ -337,6 +385,10 @@ _PATHS: Final[dict[str, Schema]] = {
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },
         ),
+    ),
+    f"{_CONNECTOR}/history": _item(
+        _NAME,
+        get=_operation("The last five minutes of a connector: rate and lag.", {200: "Histories"}, query=_STEP),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)

@@ -50,6 +50,9 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
     def start(self) -> None:
         """Start Spark, then take the target over from its former owner."""
+        self._take_over()
+
+    def _take_over(self) -> None:
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.loader import Loader  # noqa: PLC0415
 
@@ -126,7 +129,8 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             )
         logger.warning("%s Starting it again.", _JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
-        self.start()
+        # A plugin of users is started once, whatever becomes of Java.
+        self._take_over()
         return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.plugins import PluginKind, PluginRegistry
+from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.waiting import Patience
 from worker.herder.plugins import PluginRequests
@@ -38,6 +39,7 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
         config = bare_config()
+        caller().require_edit(config.get("name"), config)
         return jsonify(patience.wait(plugins.validate(plugin, config)))
 
     return blueprint

@@ -44,6 +44,7 @@ __all__ = [
     "ActiveTopics",
     "AlterSinkOffsets",
     "AlterSourceOffsets",
+    "ClientMetrics",
     "Command",
     "CommitOffsets",
     "CompactTables",
@@ -442,9 +443,25 @@ class ConfirmOwnership:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Counters and gauges of a task by name; counters only grow while the process lives."""
+    """Counters and gauges of a task by name; counters only grow while the process lives.
+
+    ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
+    buckets (:mod:`worker.metrics.buckets`).
+    """
 
     values: dict[str, float]
+    details: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetrics:
+    """What the statistics of a Kafka client say: its kind, its values, and the lag by topic and partition."""
+
+    kind: str
+    client_id: str
+    values: dict[str, float]
+    lags: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,6 +521,7 @@ Report: TypeAlias = (
     | CommitOffsets
     | ConfirmOwnership
     | Metrics
+    | ClientMetrics
     | Loads
     | LogRecord
 )
