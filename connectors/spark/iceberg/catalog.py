@@ -88,7 +88,7 @@ class IcebergCatalog:
         return Change(self._spark, name, transaction, is_new=True)
 
     def _made(self, config: SparkSinkConfig) -> Any:
-        properties = config.iceberg_catalog_properties(config.location.uri)
+        properties = config.iceberg_catalog_properties(config.location.uri if config.has_store else None)
         hadoop = self._spark._jsparkSession.sessionState().newHadoopConf()
         for key, value in config.originals_with_prefix("iceberg.hadoop.").items():
             hadoop.set(key, value)
