@@ -20,6 +20,7 @@ from rest.access.sign_in import NotSignedInError, SignIn
 from worker.errors import ForbiddenError
 from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Roles
 from worker.security.principals import WORKER_MECHANISM, Principal
+from worker.security.request_signatures import InName
 from worker.security.watched_file import WatchedFile
 
 __all__ = ["Access", "AllowedHosts", "path_of_rule"]
@@ -53,7 +54,7 @@ class Access:
         inventory: Inventory,
         *,
         health_open: bool = False,
-        passed_on: Callable[[], tuple[Principal | None, str, str] | None] = lambda: None,
+        passed_on: Callable[[], InName | None] = lambda: None,
     ) -> None:
         self.sign_in: Final = sign_in
         self._roles = roles
@@ -103,10 +104,10 @@ class Access:
 
     def _called(self) -> Caller:
         if (told := self._passed_on()) is not None:
-            principal, address, worker = told
-            if principal is None:
+            if told.principal is None:
                 raise NotSignedInError
-            return Caller(principal, self.permissions(principal), self._inventory, address, worker)
+            permissions = self.permissions(told.principal)
+            return Caller(told.principal, permissions, self._inventory, told.address, told.worker)
         principal = self.sign_in.principal(request)
         return Caller(principal, self.permissions(principal), self._inventory, request.remote_addr or "")
 

@@ -44,7 +44,8 @@ def sessions(access: Access | None, connectors: ConnectorRequests, patience: Pat
         except NotSignedInError as error:
             return _failed(error)
         secret = access.sign_in.sessions.begin(signed_in.principal, signed_in.still_holds)
-        new = Caller(signed_in.principal, access.permissions(signed_in.principal), None)
+        new = Caller(signed_in.principal, access.permissions(signed_in.principal))
+        new.become_current()
         answer = redirect(_next(given), 303) if _is_form() else jsonify(_described(new, [], has_session=True))
         answer.set_cookie(
             SAFE_COOKIE if request.is_secure else COOKIE,
