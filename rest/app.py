@@ -18,13 +18,18 @@ from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
+from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
+from rest.resources.preview import previews
 from rest.resources.root import root
 from rest.resources.sessions import sessions
+from rest.ui.page import NAME as WEB_PAGE
+from rest.ui.page import Site
+from rest.ui.web import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -46,13 +51,15 @@ def create_app(
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
     guards: Guards = NO_GUARDS,
+    page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     ``recent`` has what ``worker_id``, this worker, has logged for connectors.
-    ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what.
+    ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what. ``page`` says whether the
+    web page is served, and where.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
@@ -63,10 +70,15 @@ def create_app(
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
+        history(herder.histories, patience),
         plugins(herder.plugins, patience),
+        previews(herder.previews, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
+    if page.enabled:
+        site = Site(version, cluster_id, worker_id, page.base, with_admin)
+        resources.append(web_page(site, herder, recent or RecentLog(), patience, hide))
     if forwarding is None:
         return _app(resources, headers, hide, guards)
     app = _app([*resources, internal(herder.peers, patience)], headers, hide, guards)
@@ -109,7 +121,7 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    if request.endpoint not in _TAKES_FORMS:
+    if request.blueprint != WEB_PAGE and request.endpoint not in _TAKES_FORMS:
         check_accept()
         check_content_type()
     return None
@@ -117,6 +129,8 @@ def _negotiate() -> Response | None:
 
 def _typed(response: Response) -> Response:
     """An answer without a body has no type; another has its type alone, as clients compare it."""
+    if request.blueprint == WEB_PAGE:
+        return response
     if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
         del response.headers["Content-Type"]
     else:

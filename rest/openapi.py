@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
 _FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
 _CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _GIVEN_CONFIG: Final[Schema] = {
@@ -73,6 +74,28 @@ _LOAD: Final = _object(
     }
 )
 _RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+_PREVIEWED_STEP: Final = _object(
+    {"step": _TEXT},
+    {
+        **dict.fromkeys(("plugin", "predicate", "error", "outcome", "note"), _TEXT),
+        **dict.fromkeys(("negate", "chosen", "dropped"), _BOOLEAN),
+        "record": _object({"topic": _TEXT, "partition": _OFFSET_OR_NULL, "key": {}, "value": {}}),
+    },
+)
+_PREVIEWED_RECORD: Final = _object(
+    {"task": _OFFSET_OR_NULL, "origin": {"type": ["object", "null"]}, "steps": _array(_PREVIEWED_STEP)},
+    {"cut": {"type": "boolean"}},
+)
+_PREVIEWED_TABLE: Final = _object(
+    {
+        "table": _TEXT,
+        "place": _TEXT,
+        "folders": _array(_TEXT),
+        "columns": _array(_object({"name": _TEXT, "type": _TEXT})),
+        "rows": _array(_ANY_OBJECT),
+    },
+    {"cut": {"type": "boolean"}},
+)
 
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
@@ -154,6 +177,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": _array({"type": ["number", "null"]}),
+                        "lag": _array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
@@ -189,6 +228,16 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "replayed": _array(_object({**_PLACE, "topic": _TEXT})),
             "failed": _array(_object({**_PLACE, "error": _TEXT})),
             "next": {"type": ["object", "null"]},
+        }
+    ),
+    "Preview": _object(
+        {
+            "name": _TEXT,
+            "records": _array(_PREVIEWED_RECORD),
+            "tables": _array(_PREVIEWED_TABLE),
+            "end": _TEXT,
+            "failed": {"type": "boolean"},
+            "trace": _TEXT_OR_NULL,
         }
     ),
     "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
@@ -270,6 +319,13 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_PREVIEW: Final[dict[str, Schema]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "seconds": {"type": "integer", "minimum": 1, "maximum": 20},
+    "bytes": {"type": "integer", "minimum": 1024, "maximum": 16_777_216},
+    "from": {"type": "string", "enum": ["stored", "beginning"]},
+}
+_STEP: Final = {"step": {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2}}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
@@ -294,6 +350,9 @@ _PATHS: Final[dict[str, Schema]] = {
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
         post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    "/history": _item(
+        get=_operation("The last five minutes of all connectors.", {200: "Histories"}, query=_STEP),
     ),
     _CONNECTOR: _item(
         _NAME,
@@ -326,6 +385,10 @@ _PATHS: Final[dict[str, Schema]] = {
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },
         ),
+    ),
+    f"{_CONNECTOR}/history": _item(
+        _NAME,
+        get=_operation("The last five minutes of a connector: rate and lag.", {200: "Histories"}, query=_STEP),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
@@ -372,6 +435,12 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
+    f"{_CONNECTOR}/preview": _item(
+        _NAME,
+        post=_operation(
+            "What a connector would do with its next records; nothing is changed.", {200: "Preview"}, query=_PREVIEW
+        ),
+    ),
     "/connector-plugins": _item(
         get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
     ),
@@ -379,7 +448,22 @@ _PATHS: Final[dict[str, Schema]] = {
         ("plugin",), get=_operation("The keys of a plugin.", {200: "ConfigKeys"}, query={"version": _TEXT})
     ),
     "/connector-plugins/{plugin}/config/validate": _item(
-        ("plugin",), put=_operation("Check a configuration.", {200: "ConfigInfos"}, body="GivenConfig")
+        ("plugin",),
+        put=_operation(
+            "Check a configuration; with connector, a change of the configuration of that one.",
+            {200: "ConfigInfos"},
+            body="GivenConfig",
+            query={"connector": _TEXT},
+        ),
+    ),
+    "/connector-plugins/{plugin}/config/preview": _item(
+        ("plugin",),
+        post=_operation(
+            "What a connector of this configuration would do with its next records; nothing is changed.",
+            {200: "Preview"},
+            body="GivenConfig",
+            query=_PREVIEW,
+        ),
     ),
     "/admin/loggers": _item(get=_operation("The levels of all loggers.", {200: "Object"})),
     "/admin/loggers/{logger}": _item(

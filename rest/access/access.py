@@ -44,7 +44,8 @@ class Access:
     """Decides about the requests to an app: who asks, by ``sign_in``, and what they may do, by the file of ``roles``.
 
     Without such a file everybody who has signed in may do everything. ``health_open`` lets probes ask without signing
-    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has.
+    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has. ``page`` is the path of
+    the web page, as browsers know it.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Access:
         *,
         health_open: bool = False,
         passed_on: Callable[[], InName | None] = lambda: None,
+        page: str = _UI,
     ) -> None:
+        self.page: Final = page
         self.sign_in: Final = sign_in
         self._roles = roles
         self._inventory = inventory
@@ -95,9 +98,8 @@ class Access:
             self._called().become_current()
         except NotSignedInError as error:
             if is_page:
-                return redirect(
-                    f"{_SIGN_IN_PAGE}?{urlencode({'next': request.full_path.rstrip('?')})}", HTTPStatus.SEE_OTHER
-                )
+                asked = f"{self.page.removesuffix(_UI)}{request.full_path.rstrip('?')}"
+                return redirect(f"{self.page}/sign-in?{urlencode({'next': asked})}", HTTPStatus.SEE_OTHER)
             return _sign_in_first(error)
         self._check(need)
         return None

@@ -41,7 +41,7 @@ _CONNECT_TIMEOUT: Final = 10.0
 # A worker that gives up a request says why, and needs the time for it.
 _LONGER: Final = 5.0
 # Other headers are between the client and this worker. The body's signature stays valid, since the body does.
-_PASSED_ON: Final = ("Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
+_PASSED_ON: Final = ("Content-Type", "If-Match", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
 _CREDENTIALS: Final = "Authorization"
 _OF_WORKERS: Final = "internal."
 

@@ -11,6 +11,7 @@ from connect.errors import NotFoundError
 from rest.access.caller import caller
 from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
+from rest.http.revisions import expected_revision, revision_tag
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
@@ -60,22 +61,24 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.get("/<name:name>/config")
     def config(name: str) -> Response:
-        stored = patience.wait(connectors.config(name))
-        return jsonify(caller().shown_config(name, stored))
+        entry = patience.wait(connectors.entry(name))
+        answer = jsonify(caller().shown_config(name, dict(entry.config)))
+        answer.headers["ETag"] = revision_tag(entry.revision)
+        return answer
 
     @blueprint.put("/<name:name>/config")
     def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
         name = name.strip()
         given = caller().restored(name, bare_config())
         caller().require_edit(name, given)
-        is_new, shown = patience.wait(connectors.put_config(name, given))
+        is_new, shown = patience.wait(connectors.put_config(name, given, expected_revision()))
         return _created(shown) if is_new else (jsonify(caller().shown_info(shown)), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
         patch = caller().restored(name, bare_config())
         caller().require_patch(name, patch)
-        shown = patience.wait(connectors.patch_config(name, patch))
+        shown = patience.wait(connectors.patch_config(name, patch, expected_revision()))
         return jsonify(caller().shown_info(shown))
 
     @blueprint.get("/<name:name>/status")
@@ -104,6 +107,22 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         patience.wait(connectors.set_target_state(name, TargetState.STOPPED))
         return "", 204
 
+    @blueprint.get("/<name:name>/topics")
+    def topics(name: str) -> dict[str, Any]:
+        return {name: {"topics": patience.wait(connectors.topics(name))}}
+
+    @blueprint.put("/<name:name>/topics/reset")
+    def reset_topics(name: str) -> tuple[str, int]:
+        patience.wait(connectors.reset_topics(name))
+        return "", 202
+
+    _serve_tasks(blueprint, connectors, patience)
+    return blueprint
+
+
+def _serve_tasks(blueprint: Blueprint, connectors: ConnectorRequests, patience: Patience) -> None:
+    """Add the resources of a connector's tasks."""
+
     @blueprint.get("/<name:name>/tasks")
     def tasks(name: str) -> Response:
         asker = caller()
@@ -118,17 +137,6 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     def restart_task(name: str, task: str) -> tuple[str, int]:
         patience.wait(connectors.restart_task(name, _task(name, task)))
         return "", 204
-
-    @blueprint.get("/<name:name>/topics")
-    def topics(name: str) -> dict[str, Any]:
-        return {name: {"topics": patience.wait(connectors.topics(name))}}
-
-    @blueprint.put("/<name:name>/topics/reset")
-    def reset_topics(name: str) -> tuple[str, int]:
-        patience.wait(connectors.reset_topics(name))
-        return "", 202
-
-    return blueprint
 
 
 def _created(shown: dict[str, Any]) -> tuple[Response, int, dict[str, str]]:

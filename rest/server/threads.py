@@ -38,8 +38,9 @@ THREADS: Final[Mapping[RequestKind, int]] = {
 _PROBED: Final = ("", "/health")
 _OF_PEERS: Final = (("POST", "tasks"), ("PUT", "fence"))
 _READS: Final = ("GET", "HEAD", "OPTIONS")
-_SLOW_READS: Final = ("offsets", "lag", "dlq")
+_SLOW_READS: Final = ("offsets", "lag", "dlq", "history")
 _PLUGIN_KEYS: Final = ("connector-plugins", "config")
+_HISTORY: Final = ["history"]
 _SEGMENTS: Final = 3
 
 
@@ -76,7 +77,8 @@ def kind_of(method: str, uri: str) -> RequestKind:
     forward = parse_qs(query).get("forward", [""])[0]
     if path.rstrip("/") in _PROBED:
         return RequestKind.HEALTH
-    if len(segments) == _SEGMENTS and ((method, segments[-1]) in _OF_PEERS or (method, forward) == ("GET", "false")):
+    is_from_peer = (method, forward) == ("GET", "false") and (len(segments) == _SEGMENTS or segments == _HISTORY)
+    if is_from_peer or (len(segments) == _SEGMENTS and (method, segments[-1]) in _OF_PEERS):
         return RequestKind.PEER
     if forward:
         return RequestKind.PASSED_ON

@@ -68,15 +68,18 @@ class GuardPlan:
         """Whether it matters who has asked what is passed on."""
         return self._config.authenticates or self._config.audits
 
-    def guards(self, herder: Herder, identities: Identities | None = None) -> Guards:
-        """Make the guards, which ask ``herder`` about connectors, and ``identities`` who has asked another worker."""
+    def guards(self, herder: Herder, identities: Identities | None, page: str) -> Guards:
+        """Make the guards, which ask ``herder`` about connectors, and ``identities`` who has asked another worker.
+
+        ``page`` is the path of the web page, as browsers know it.
+        """
         config, inventory = self._config, Inventory(herder)
         passed_on: Callable[[], InName | None] = (lambda: None) if identities is None else identities.told
         hosts = AllowedHosts(config.rest_allowed_hosts, self._host) if config.rest_allowed_hosts else None
         per_second, health_open = config.rest_max_requests_per_second, config.rest_authentication_health_open
         rate = RequestRate(per_second, passed_on) if per_second else None
         access = (
-            Access(self._sign_in, self._roles, inventory, health_open=health_open, passed_on=passed_on)
+            Access(self._sign_in, self._roles, inventory, health_open=health_open, passed_on=passed_on, page=page)
             if self._sign_in is not None
             else None
         )

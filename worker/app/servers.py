@@ -14,6 +14,7 @@ from rest.peers.forwarding import Forwarding
 from rest.peers.identities import Identities
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
+from rest.ui.web import PageSettings
 from worker.app.guards import GuardPlan, limits_of
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
@@ -65,7 +66,8 @@ class RestServers:
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
         )
         with_admin = config.admin_listeners is None
-        guards = self._guards.guards(herder, identities)
+        page = PageSettings(config.ui_enable, config.ui_base_path.rstrip("/"))
+        guards = self._guards.guards(herder, identities, f"{page.base}/ui")
         app = create_app(
             herder,
             cluster_id,
@@ -76,6 +78,7 @@ class RestServers:
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
             guards=guards,
+            page=page,
         )
         self._server.answer_with(app)
         if self._admin is not None:

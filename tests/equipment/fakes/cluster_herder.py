@@ -12,7 +12,7 @@ from worker.herder.cluster.publication import Publication
 from worker.herder.inbox import Request
 from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
-from worker.stores.config.store import SessionKey, TargetState
+from worker.stores.config.store import ConnectorEntry, SessionKey, TargetState
 
 __all__ = ["ClusterHerder"]
 
@@ -41,7 +41,7 @@ class ClusterHerder:
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
         self.connectors = _Connectors(self)
-        self.offsets = self.dead_letters = self.plugins = None
+        self.offsets = self.dead_letters = self.plugins = self.previews = self.histories = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 
@@ -69,6 +69,11 @@ class _Connectors:
 
     def status(self, name: str, *, refresh: bool = True) -> Request[dict[str, Any]]:
         return answered({"name": name, "connector": {}, "tasks": [], "type": "source"})
+
+    def entry(self, name: str) -> Request[ConnectorEntry]:
+        if name not in self._herder.connectors_by_name:
+            return refused(NotFoundError(f"Connector {name} not found"))
+        return answered(ConnectorEntry(self._herder.connectors_by_name[name], revision=1))
 
     def create(
         self, name: str, config: Mapping[str, str | None], target: TargetState | None = None
