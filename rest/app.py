@@ -15,6 +15,7 @@ from rest.http.headers import AnswerHeaders
 from rest.http.paths import EscapedName, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
+from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
 from rest.resources.internal import internal
@@ -63,6 +64,7 @@ def create_app(
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         plugins(herder.plugins, patience),
+        cluster(herder.cluster, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))

@@ -10,7 +10,7 @@ from connect.config import HIDDEN
 
 __all__ = ["masked", "types_of"]
 
-_PASSWORD: Final = "PASSWORD"
+_PASSWORD: Final = "PASSWORD"  # noqa: S105 - the name of a type
 _SECRET: Final = re.compile(
     r"password|passphrase|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|keystore\.key"
     r"|authorization|auth\.info|user\.info",
@@ -18,7 +18,9 @@ _SECRET: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(r"\$\{[^{}]*\}")
 _IN_URL: Final = re.compile(
-    r"(?<=://)[^/\s@]+(?=@)|(?<=[?&;])((?:[\w.-]*(?:password|secret|token|key|sig)[\w.-]*)=)[^&;\s]+", re.I
+    r"(?<=://)[^/\s@]+(?=@)"
+    r"|(?<=[?&;])([\w.-]{0,60}(?:password|secret|token|key|sig)[\w.-]{0,60}=)[^&;\s]+",
+    re.IGNORECASE,
 )
 
 
@@ -31,8 +33,8 @@ def types_of(infos: Mapping[str, Any]) -> dict[str, str]:
 def masked(config: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
     """The configuration with ``[hidden]`` for each secret.
 
-    A secret is the value of a key of the type PASSWORD, and of one whose name sounds like one unless its type says that it is
-    no text. A value that is nothing but a reference to a config provider stays: it tells no secret. In other
+    A secret is the value of a key of the type PASSWORD, and of one whose name sounds like one unless its type says that
+    it is no text. A value that is nothing but a reference to a config provider stays: it tells no secret. In other
     values the credentials of URLs are hidden.
     """
     return {key: _shown(key, value, types.get(key)) for key, value in config.items()}

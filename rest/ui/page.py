@@ -1,4 +1,4 @@
-"""What all pages share: their address, their files, the headers that keep them to themselves, and how they show errors."""
+"""What all pages share: their address, their files, the headers that keep them to themselves, and errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Site:
 
 
 def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
-    """The blueprint below ``/ui``, with the files of the pages and their errors; ``hide`` takes secrets out of these."""
+    """The blueprint below ``/ui``, with files and errors of the pages; ``hide`` takes secrets out of errors."""
     blueprint = Blueprint(NAME, __name__, url_prefix="/ui", template_folder="templates")
     assets = Assets()
 

@@ -257,8 +257,8 @@ class WorkerConfig(Config):
         default="",
         importance=LOW,
         validator=_absolute_path,
-        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web page "
-        "begin with it. The proxy takes it away before it passes a request on.",
+        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
+        "page begin with it. The proxy takes it away before it passes a request on.",
     )
     admin_listeners: tuple[str, ...] | None = option(
         default=None,

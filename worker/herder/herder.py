@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.view import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
@@ -59,8 +60,8 @@ logger = logging.getLogger(__name__)
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
-    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers`` and ``peers`` (the other
-    workers of the cluster). Their methods return the result to come, a :class:`~worker.herder.inbox.Request`.
+    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers``, ``cluster`` and
+    ``peers`` (the other workers). Their methods return the result to come, a :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
 
@@ -95,6 +96,14 @@ class Herder:
         )
         self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
+        self.cluster = ClusterRequests(
+            requests,
+            worker.id,
+            membership,
+            stores.statuses,
+            made.rebalancing,
+            distributed=worker.cluster is not None,
+        )
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:

@@ -96,7 +96,15 @@ export class Fields {
     if (type === "BOOLEAN") {
       return element("select", shared, element("option", { value: "" }, usual || "not set"), element("option", { value: "true" }, "true"), element("option", { value: "false" }, "false"));
     }
-    if (type === "PASSWORD") return element("input", { ...shared, type: "password", autocomplete: "new-password" });
+    if (type === "PASSWORD") {
+      // Browsers take a form with several passwords for one that changes a password: each has a form of its own.
+      const own = `form-of-${id}`;
+      if (!document.getElementById(own)) document.body.append(element(
+        "form", { id: own, hidden: true, submit: (event) => event.preventDefault() },
+        element("input", { autocomplete: "username", value: name, hidden: true, tabindex: "-1" }),
+      ));
+      return element("input", { ...shared, type: "password", autocomplete: "new-password", form: own });
+    }
     const fixed = (name === "name" && !this.isNew) || name === "connector.class";
     const numeric = ["INT", "LONG", "SHORT"].includes(type);
     return element("input", { ...shared, type: "text", list: `${id}-list`, placeholder: usual, readonly: fixed, inputmode: numeric ? "numeric" : "text", spellcheck: "false", autocomplete: "off" });

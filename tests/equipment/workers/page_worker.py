@@ -86,7 +86,11 @@ class PageWorker:
         self.herder.start()
         self._server.answer_with(
             create_app(
-                self.herder, "cluster-of-a-test", recent=self.recent, worker_id=f"127.0.0.1:{self._server.port}", page=page
+                self.herder,
+                "cluster-of-a-test",
+                recent=self.recent,
+                worker_id=f"127.0.0.1:{self._server.port}",
+                page=page,
             )
         )
         self.url = f"http://127.0.0.1:{self._server.port}"
@@ -114,7 +118,7 @@ def demo_connectors(client: RestClient, folder: Path) -> None:
                 "connection.password": SECRET,
                 "mode": "bulk",
                 "topic.prefix": "customers-",
-                "producer.override.sasl.jaas.config": f'required password="{SECRET}";',
+                "producer.override.sasl.jaas.config": _JAAS,
             },
             "STOPPED",
         ),
@@ -136,6 +140,7 @@ _SINK = {
     "errors.deadletterqueue.topic.name": "orders-dlq",
     "errors.deadletterqueue.context.headers.enable": "true",
 }
+_JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="{SECRET}";'
 _SOURCE = {"connector.class": "FileStreamSource", "file": "/tmp/in", "topic": "t"}
 
 
