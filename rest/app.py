@@ -9,6 +9,7 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
+from rest.access.guards import NO_GUARDS, Guards
 from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
@@ -18,12 +19,15 @@ from rest.peers.forwarding import Forwarding
 from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
+from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
+from rest.resources.preview import previews
 from rest.resources.root import root
+from rest.resources.sessions import sessions
 from rest.ui.page import NAME as WEB_PAGE
 from rest.ui.page import Site
 from rest.ui.web import PageSettings, web_page
@@ -33,6 +37,7 @@ from worker.recent_log import RecentLog
 __all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
 
 REQUEST_TIMEOUT: Final = 90.0
+_TAKES_FORMS: Final = ("sessions.begin",)
 
 
 def create_app(
@@ -46,6 +51,7 @@ def create_app(
     worker_id: str = "",
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
+    guards: Guards = NO_GUARDS,
     page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
@@ -53,18 +59,22 @@ def create_app(
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     ``recent`` has what ``worker_id``, this worker, has logged for connectors.
-    ``hide`` takes the worker's secrets out of errors. ``page`` says whether the web page is served, and where.
+    ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what. ``page`` says whether the
+    web page is served, and where.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
     resources = [
-        root(herder.ping, version, cluster_id, with_admin=with_admin),
+        root(herder.ping, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
+        sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
+        history(herder.histories, patience),
         plugins(herder.plugins, patience),
         cluster(herder.cluster, patience),
+        previews(herder.previews, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
@@ -72,8 +82,8 @@ def create_app(
         site = Site(version, cluster_id, worker_id, page.base, with_admin)
         resources.append(web_page(site, herder, recent or RecentLog(), patience, hide))
     if forwarding is None:
-        return _app(resources, headers, hide)
-    app = _app([*resources, internal(herder.peers, patience)], headers, hide)
+        return _app(resources, headers, hide, guards)
+    app = _app([*resources, internal(herder.peers, patience)], headers, hide, guards)
     forwarding.put_on(app)
     return app
 
@@ -84,12 +94,14 @@ def create_admin_app(
     distributed: bool = False,
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
+    guards: Guards = NO_GUARDS,
 ) -> Flask:
     """The application of ``admin.listeners``: ``/admin`` alone. It passes nothing on to another worker."""
-    return _app([loggers(herder.loggers, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
+    resources = [loggers(herder.loggers, Patience(request_timeout), distributed=distributed)]
+    return _app(resources, AnswerHeaders(), hide, guards)
 
 
-def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str]) -> Flask:
+def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str], guards: Guards) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json = JsonAnswers(app)
     app.url_map.converters["name"] = EscapedName
@@ -97,6 +109,7 @@ def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[
     for resource in resources:
         app.register_blueprint(resource)
     register_errors(app, hide)
+    guards.put_on(app)
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)
@@ -110,10 +123,9 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    if request.blueprint == WEB_PAGE:
-        return None
-    check_accept()
-    check_content_type()
+    if request.blueprint != WEB_PAGE and request.endpoint not in _TAKES_FORMS:
+        check_accept()
+        check_content_type()
     return None
 
 

@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
 _FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
 _CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _GIVEN_CONFIG: Final[Schema] = {
@@ -73,6 +74,28 @@ _LOAD: Final = _object(
     }
 )
 _RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+_PREVIEWED_STEP: Final = _object(
+    {"step": _TEXT},
+    {
+        **dict.fromkeys(("plugin", "predicate", "error", "outcome", "note"), _TEXT),
+        **dict.fromkeys(("negate", "chosen", "dropped"), _BOOLEAN),
+        "record": _object({"topic": _TEXT, "partition": _OFFSET_OR_NULL, "key": {}, "value": {}}),
+    },
+)
+_PREVIEWED_RECORD: Final = _object(
+    {"task": _OFFSET_OR_NULL, "origin": {"type": ["object", "null"]}, "steps": _array(_PREVIEWED_STEP)},
+    {"cut": {"type": "boolean"}},
+)
+_PREVIEWED_TABLE: Final = _object(
+    {
+        "table": _TEXT,
+        "place": _TEXT,
+        "folders": _array(_TEXT),
+        "columns": _array(_object({"name": _TEXT, "type": _TEXT})),
+        "rows": _array(_ANY_OBJECT),
+    },
+    {"cut": {"type": "boolean"}},
+)
 
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
@@ -154,6 +177,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": _array({"type": ["number", "null"]}),
+                        "lag": _array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
@@ -189,6 +228,16 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "replayed": _array(_object({**_PLACE, "topic": _TEXT})),
             "failed": _array(_object({**_PLACE, "error": _TEXT})),
             "next": {"type": ["object", "null"]},
+        }
+    ),
+    "Preview": _object(
+        {
+            "name": _TEXT,
+            "records": _array(_PREVIEWED_RECORD),
+            "tables": _array(_PREVIEWED_TABLE),
+            "end": _TEXT,
+            "failed": {"type": "boolean"},
+            "trace": _TEXT_OR_NULL,
         }
     ),
     "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
@@ -234,6 +283,23 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "WhoAmI": _object(
+        {
+            "principal": {
+                "anyOf": [
+                    _object({"name": _TEXT, "mechanism": _TEXT, "groups": _array(_TEXT)}),
+                    {"type": "null"},
+                ]
+            },
+            "session": {"type": "boolean"},
+            "rights": _array(_TEXT),
+            "connectors": {"type": "object", "additionalProperties": _array(_TEXT)},
+        }
+    ),
+    "Credentials": {
+        **_object({}, {"user": _TEXT, "password": _TEXT, "token": _TEXT}),
+        "additionalProperties": False,
+    },
     "LoggerLevel": _object({"level": _TEXT, "last_modified": {"type": ["integer", "null"]}}),
     "NewLevel": _object({"level": _TEXT}),
     "Names": _array(_TEXT),
@@ -286,11 +352,29 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_PREVIEW: Final[dict[str, Schema]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "seconds": {"type": "integer", "minimum": 1, "maximum": 20},
+    "bytes": {"type": "integer", "minimum": 1024, "maximum": 16_777_216},
+    "from": {"type": "string", "enum": ["stored", "beginning"]},
+}
+_STEP: Final = {"step": {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2}}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
     "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
+    "/whoami": _item(
+        get=_operation(
+            "Who asks, and its rights: on the worker, and on all connectors that it may view or on those named.",
+            {200: "WhoAmI"},
+            query={"connector": _array(_TEXT)},
+        )
+    ),
+    "/session": _item(
+        post=_operation("Sign in on a page: the answer sets a cookie.", {200: "WhoAmI"}, body="Credentials"),
+        delete=_operation("Sign out.", {204: None}),
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
@@ -299,6 +383,9 @@ _PATHS: Final[dict[str, Schema]] = {
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
         post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    "/history": _item(
+        get=_operation("The last five minutes of all connectors.", {200: "Histories"}, query=_STEP),
     ),
     _CONNECTOR: _item(
         _NAME,
@@ -331,6 +418,10 @@ _PATHS: Final[dict[str, Schema]] = {
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },
         ),
+    ),
+    f"{_CONNECTOR}/history": _item(
+        _NAME,
+        get=_operation("The last five minutes of a connector: rate and lag.", {200: "Histories"}, query=_STEP),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
@@ -380,6 +471,12 @@ _PATHS: Final[dict[str, Schema]] = {
     "/cluster": _item(
         get=_operation("The workers of the cluster, what they run, and the last rebalances.", {200: "Cluster"})
     ),
+    f"{_CONNECTOR}/preview": _item(
+        _NAME,
+        post=_operation(
+            "What a connector would do with its next records; nothing is changed.", {200: "Preview"}, query=_PREVIEW
+        ),
+    ),
     "/connector-plugins": _item(
         get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
     ),
@@ -393,6 +490,15 @@ _PATHS: Final[dict[str, Schema]] = {
             {200: "ConfigInfos"},
             body="GivenConfig",
             query={"connector": _TEXT},
+        ),
+    ),
+    "/connector-plugins/{plugin}/config/preview": _item(
+        ("plugin",),
+        post=_operation(
+            "What a connector of this configuration would do with its next records; nothing is changed.",
+            {200: "Preview"},
+            body="GivenConfig",
+            query=_PREVIEW,
         ),
     ),
     "/admin/loggers": _item(get=_operation("The levels of all loggers.", {200: "Object"})),

@@ -55,7 +55,11 @@ class ForbiddenError(ConnectError):
 
 
 class UnavailableError(ConnectError):
-    """This worker cannot answer yet, or not now; ask again in a moment (REST: 503)."""
+    """This worker cannot answer yet, or not now; ask again in a moment, or in ``retry_after`` seconds (REST: 503)."""
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ForwardingError(ConnectError):

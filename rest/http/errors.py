@@ -50,7 +50,10 @@ def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
 def error_answer(error: ConnectError) -> Response:
     """Return the answer for an error."""
     hide: Callable[[str], str] = current_app.extensions[_HIDE]
-    return _answer(status_of(error), hide(str(error)))
+    answer = _answer(status_of(error), hide(str(error)))
+    if isinstance(error, UnavailableError) and error.retry_after is not None:
+        answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
 
 
 def status_of(error: ConnectError) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint, Response, jsonify
 
+from rest.access.caller import caller
 from rest.http.waiting import Patience
 from worker.herder.cluster.view import ClusterRequests
 
@@ -16,6 +19,17 @@ def cluster(cluster: ClusterRequests, patience: Patience) -> Blueprint:
 
     @blueprint.get("/cluster")
     def view() -> Response:
-        return jsonify(patience.wait(cluster.view()))
+        view = patience.wait(cluster.view())
+        return jsonify({**view, "workers": [_visible(worker) for worker in view["workers"]]})
 
     return blueprint
+
+
+def _visible(worker: dict[str, Any]) -> dict[str, Any]:
+    """A worker with those connectors that the caller may see."""
+    seen = set(caller().visible({*worker["connectors"], *(task["connector"] for task in worker["tasks"])}))
+    return {
+        **worker,
+        "connectors": [name for name in worker["connectors"] if name in seen],
+        "tasks": [task for task in worker["tasks"] if task["connector"] in seen],
+    }

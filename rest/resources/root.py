@@ -24,8 +24,18 @@ _HEALTHY: Final = {
 }
 
 
-def root(ping: Callable[[], Request[None]], version: str, cluster_id: str, *, with_admin: bool) -> Blueprint:
-    """The resources at ``/``, ``/health`` and ``/openapi.json``. ``ping`` has the herder answer."""
+def root(
+    ping: Callable[[], Request[None]],
+    version: str,
+    cluster_id: str,
+    *,
+    with_admin: bool,
+    warnings: Callable[[], list[str]] = list,
+) -> Blueprint:
+    """The resources at ``/``, ``/health`` and ``/openapi.json``. ``ping`` has the herder answer.
+
+    ``warnings`` tells what an operator should mend though the worker is healthy.
+    """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
 
@@ -40,7 +50,8 @@ def root(ping: Callable[[], Request[None]], version: str, cluster_id: str, *, wi
         except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500
-        return jsonify(_HEALTHY), 200
+        found = warnings()
+        return jsonify({**_HEALTHY, **({"warnings": found} if found else {})}), 200
 
     @blueprint.get("/openapi.json")
     def openapi() -> dict[str, Any]:

@@ -32,7 +32,7 @@ def web_page(
 ) -> Blueprint:
     """The pages. They show what the REST API answers, and change things by its calls alone."""
     blueprint = page_blueprint(site, hide)
-    overview(blueprint, herder.connectors, patience)
+    overview(blueprint, herder.connectors, herder.histories, patience)
     pages = ConnectorPages(site, herder, recent, patience, hide)
     pages.put_on(blueprint)
     cluster_page(blueprint, herder.cluster, patience)

@@ -26,6 +26,8 @@ SHARED_BY_FAMILIES: Final = "connectors/storage"
 """What several families of connectors use."""
 
 DOORS: Final = {
+    "argon2": ["worker/security"],
+    "bcrypt": ["worker/security"],
     "boto3": ["connectors/spark/stores"],
     "botocore": ["connectors/spark/stores"],
     "click": ["worker/cli"],

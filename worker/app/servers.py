@@ -14,6 +14,8 @@ from rest.peers.forwarding import Forwarding
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
 from rest.ui.web import PageSettings
+from worker.app.guards import GuardPlan
+from worker.config.security import SecurityConfig
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
@@ -42,6 +44,7 @@ class RestServers:
                 config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS
             )
         self.address = self._server.advertised(config)
+        self._guards = GuardPlan(SecurityConfig.parse(resolved), self.address.host)
 
     def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None, recent: RecentLog) -> None:
         """Answer requests from now on."""
@@ -50,6 +53,7 @@ class RestServers:
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
         )
         with_admin = config.admin_listeners is None
+        guards = self._guards.guards(herder)
         app = create_app(
             herder,
             cluster_id,
@@ -59,12 +63,13 @@ class RestServers:
             recent=recent,
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
+            guards=guards,
             page=PageSettings(config.ui_enable, config.ui_base_path.rstrip("/")),
         )
         self._server.answer_with(app)
         if self._admin is not None:
             self._admin.answer_with(
-                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide)
+                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide, guards=guards)
             )
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 

@@ -14,6 +14,7 @@ from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.connectors.writes import Writes
+from worker.herder.histories import Histories
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.groups import ConsumerOffsets
@@ -50,6 +51,7 @@ class Collaborators:
         self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
+        self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
         self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")

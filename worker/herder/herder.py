@@ -22,10 +22,12 @@ from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.dead_letters import DeadLetterRequests
+from worker.herder.histories import HistoryRequests
 from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
+from worker.herder.previews import PreviewRequests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.stores.config.store import (
@@ -40,6 +42,7 @@ from worker.stores.config.store import (
 )
 from worker.supervisor.supervisor import (
     Answered,
+    AnsweredInPart,
     Changed,
     Expires,
     Hangs,
@@ -60,8 +63,9 @@ logger = logging.getLogger(__name__)
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
-    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers``, ``cluster`` and
-    ``peers`` (the other workers). Their methods return the result to come, a :class:`~worker.herder.inbox.Request`.
+    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
+    ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to come, a
+    :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
 
@@ -95,6 +99,9 @@ class Herder:
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
         )
         self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
+        self.previews = PreviewRequests(
+            requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
+        )
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
         self.cluster = ClusterRequests(
             requests,
@@ -104,6 +111,7 @@ class Herder:
             made.rebalancing,
             distributed=worker.cluster is not None,
         )
+        self.histories = HistoryRequests(requests, made.histories, made.connectors)
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:
@@ -117,6 +125,7 @@ class Herder:
         self._inbox.post(self._collaborators.rebalancing.start)
         self._inbox.post(self._collaborators.leadership.changed)
         self._inbox.post(self._reconcile)
+        self._inbox.post(self._collaborators.histories.start)
         self._thread.start()
 
     def close(self) -> None:
@@ -178,6 +187,8 @@ class Herder:
                 self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
+            case AnsweredInPart():
+                self._collaborators.inquiries.answered_in_part(notice)
             case OwnershipAsked():
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():
@@ -198,6 +209,7 @@ class Herder:
                 return
             case ConnectorRemoved(name):
                 self._collaborators.connectors.forget(name)
+                self._collaborators.histories.forget(name)
                 self._collaborators.writes.forget(name)
                 self._collaborators.units.forget(name, with_statuses=self._membership.is_leader)
                 self._collaborators.stopped.changed(name)

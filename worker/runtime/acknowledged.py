@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -20,11 +20,15 @@ MessageHeaders = Sequence[tuple[str, str | bytes | None]]
 
 
 class AcknowledgedProducer:
-    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone."""
+    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone.
 
-    def __init__(self, producer: Producer, what: str) -> None:
+    ``on_refused`` is called for each record that is not taken.
+    """
+
+    def __init__(self, producer: Producer, what: str, on_refused: Callable[[], None] = lambda: None) -> None:
         self._producer = producer
         self._what = what
+        self._on_refused = on_refused
         self._refused: KafkaError | None = None
 
     def send(
@@ -49,7 +53,7 @@ class AcknowledgedProducer:
             except BufferError:
                 self._producer.poll(_SERVE)
             except KafkaException as error:
-                self._refused = error.args[0]
+                self._refuse(error.args[0])
                 break
             else:
                 break
@@ -73,7 +77,11 @@ class AcknowledgedProducer:
 
     def _delivered(self, error: KafkaError | None, _message: Any) -> None:
         if error is not None:
-            self._refused = error
+            self._refuse(error)
+
+    def _refuse(self, error: KafkaError) -> None:
+        self._refused = error
+        self._on_refused()
 
 
 class Publisher:

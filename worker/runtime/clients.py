@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -12,12 +12,14 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients.statistics import TakeStatistics
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind, ClientProperties
 from worker.kafka.topics.admin import TopicCreator, create, describe
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
+from worker.supervisor.messages import messages
 
 __all__ = ["Clients", "client_timestamp"]
 
@@ -46,25 +48,28 @@ _NOW: Final = 0
 
 class Clients:
     """Makes the clients of one task with the worker's and the connector's settings; each belongs to who
-    asked for it.
+    asked for it. ``tell`` is given the statistics of those that move records.
     """
 
-    def __init__(self, assembly: Assembly, task: int) -> None:
+    def __init__(
+        self, assembly: Assembly, task: int, tell: Callable[[messages.ClientMetrics], None] | None = None
+    ) -> None:
         self._worker = assembly.worker_props
         self._props = assembly.props
         self._task = task
+        self._statistics = None if tell is None else _telling(tell)
         self._creates_topics = assembly.worker.topic_creation_enable
 
     def source_producer(self) -> Producer:
         """The producer of a source task."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task)
-        return librdkafka.producer(_told(properties))
+        return librdkafka.producer(_told(properties), on_statistics=self._statistics)
 
     def transactional_producer(self) -> tuple[Producer, float]:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-        return librdkafka.producer(_told(properties)), timeout / 1000
+        return librdkafka.producer(_told(properties), on_statistics=self._statistics), timeout / 1000
 
     def dlq_producer(self) -> Producer:
         """The producer of a sink task's dead letter queue."""
@@ -92,7 +97,7 @@ class Clients:
         """The consumer of a sink task. It says when it is at the end of a partition."""
         properties = self._sink_consumer_properties
         with_ends = {**properties.properties, "enable.partition.eof": True}
-        return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
+        return librdkafka.consumer(_told(replace(properties, properties=with_ends)), on_statistics=self._statistics)
 
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
@@ -146,6 +151,10 @@ class Clients:
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
+
+
+def _telling(tell: Callable[[messages.ClientMetrics], None]) -> TakeStatistics:
+    return lambda seen: tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
 
 
 def client_timestamp(timestamp: int | None) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from connect.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
+from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 
 __all__ = ["ActiveTopics", "Rates", "TaskMetrics", "remaining_gauges"]
@@ -66,7 +67,7 @@ class Rates:
 
 
 class TaskMetrics:
-    """The counters and gauges of one task. Used by the task's thread alone."""
+    """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone."""
 
     def __init__(self, send: Callable[[messages.Metrics], None], errors: ErrorCounts) -> None:
         self._send = send
@@ -75,6 +76,7 @@ class TaskMetrics:
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._due = 0.0
+        self.timings = Timings()
 
     def count(self, name: str, amount: int) -> None:
         """Add to a counter."""
@@ -100,7 +102,7 @@ class TaskMetrics:
         now = time.monotonic()
         self._due = now + _INTERVAL
         self._gauges |= self._rates.look(now, self._counters)
-        self._send(messages.Metrics(self.values()))
+        self._send(messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms())))
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""

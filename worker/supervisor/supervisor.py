@@ -29,6 +29,7 @@ from worker.unit import Unit
 
 __all__ = [
     "Answered",
+    "AnsweredInPart",
     "Changed",
     "Expires",
     "Hangs",
@@ -117,6 +118,14 @@ class OwnershipAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredInPart:
+    """A part of the answer to an inquiry, which comes before it."""
+
+    request: int
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
@@ -124,7 +133,9 @@ class Answered:
     report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | Loaded | Hangs | TopicsUsed | Expires | OwnershipAsked | Answered
+Notice: TypeAlias = (
+    Changed | Published | Measured | Loaded | Hangs | TopicsUsed | Expires | OwnershipAsked | AnsweredInPart | Answered
+)
 
 
 @dataclass(slots=True)
@@ -480,10 +491,13 @@ class Supervisor:
     def _hear_answer(self, request: int) -> None:
         asked = self._asked[request]
         for report in asked.child.receive():
-            if not isinstance(report, messages.LogRecord):
+            if isinstance(report, messages.LogRecord):
+                log_record(asked.what, report)
+            elif isinstance(report, messages.PARTIAL):
+                self._notify(AnsweredInPart(request, report))
+            else:
                 self._answered(request, report)
                 return
-            log_record(asked.what, report)
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
         elif asked.child.pipe.closed:

@@ -58,6 +58,7 @@ from connectors.spark.iceberg.staging import Staged, Staging
 from connectors.spark.iceberg.swap import ConflictError
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.peeking import Peeked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,6 +114,16 @@ class IcebergTarget:
         """The catalog, once the target is open."""
         assert self._catalog is not None
         return self._catalog
+
+    def peek(self) -> Peeked:
+        """The tables as their catalog has them, whoever has claimed them."""
+        self._catalog = IcebergCatalog(self._spark(), self._config)
+        for name in self._names():
+            table = self.catalog.table(name)
+            if table is not None:
+                self._note(name, table.metadata)
+        found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()))
+        return Peeked(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
 
     def open(self) -> None:
         """Claim the tables that have offsets of the connector."""
@@ -344,6 +355,10 @@ class IcebergTarget:
             self._check_claim(table.metadata, is_known=False)
             self._note(name, table.metadata)
         return self._tables[name].columns
+
+    def _noted(self, name: TableName) -> Schema | None:
+        known = self._tables.get(name)
+        return None if known is None else known.columns
 
     def _progress(self) -> dict[str, Progress]:
         return {str(name): known.progress for name, known in self._tables.items()}

@@ -17,6 +17,7 @@ from connectors.spark.formats import make_format
 from connectors.spark.ledger.ledger import Ledger
 from connectors.spark.ledger.manifest import Move
 from connectors.spark.ledger.staging import FileNames, gathered_moves, result_moves, staged_moves
+from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
 from connectors.spark.peeking import Peeked
@@ -60,8 +61,14 @@ class FilesTarget:
     def peek(self) -> Peeked:
         """The tables by the last manifest, which stays the last."""
         self._ledger.peek()
-        place = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
-        return Peeked(self._ledger.tables, self._ledger.records, self._ledger.offsets, self._partitioner, place)
+        root = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
+        return Peeked(
+            self._ledger.tables,
+            self._ledger.records,
+            self._ledger.offsets,
+            self._partitioner,
+            lambda table: f"{root}/{table}",
+        )
 
     def open(self) -> None:
         """Take the ledger over from its former owner."""
@@ -113,22 +120,22 @@ class FilesTarget:
     def _stage(
         self, ranges: Sequence[OffsetRange], loader: Loader, staging: str
     ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema]]:
+        outputs: list[_StagingFolder] = []
+        requests: list[LoadRequest] = []
+        for topic, group in groupby(ranges, key=lambda item: item.topic):
+            outputs.append(_StagingFolder(self, f"{staging}/{topic}"))
+            placement, known = self._partitioner.placement(), self._ledger
+            requests.append(LoadRequest(list(group), known.tables, outputs[-1], placement, known.records))
+        loads = loader.load_topics(requests)
         moves: list[Move] = []
-        tables: dict[str, Schema] = {}
-        records: dict[str, Schema] = {}
-        for topic, ranges_of_topic in groupby(ranges, key=lambda item: item.topic):
-            output = _StagingFolder(self, f"{staging}/{topic}")
-            known = {**self._ledger.tables, **tables}
-            group = list(ranges_of_topic)
-            placement = self._partitioner.placement()
-            loaded = loader.load(group, known, output, placement, {**self._ledger.records, **records})
+        for request, output, loaded in zip(requests, outputs, loads, strict=True):
             for table in loaded.reports:
-                staged = self._moves(output.folder(table, loaded.attempt), table, loaded, group)
+                staged = self._moves(output.folder(table, loaded.attempt), table, loaded, request.ranges)
                 loader.progress.wrote(size=sum(move.size for move in staged), files=len(staged))
                 self._note_size(table, staged)
                 moves += staged
-            tables |= loaded.tables
-            records |= loaded.records
+        tables = {name: schema for loaded in loads for name, schema in loaded.tables.items()}
+        records = {name: schema for loaded in loads for name, schema in loaded.records.items()}
         return moves, tables, records
 
     def _note_size(self, table: str, moves: Sequence[Move]) -> None:

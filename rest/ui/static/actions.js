@@ -61,6 +61,8 @@ export const ACTIONS = {
 
 export function ask(action, connectors, done) {
   const what = ACTIONS[action];
+  const right = action === "delete" ? "delete" : "operate";
+  const may = (one) => !(one.lacks || "").split(" ").includes(right);
   const title = connectors.length === 1 ? `${what.verb} ${connectors[0].name}?` : `${what.verb} ${connectors.length} connectors?`;
   let typed = null;
   if (action === "delete") typed = connectors.length === 1 ? connectors[0].name : `delete ${connectors.length}`;
@@ -68,7 +70,7 @@ export function ask(action, connectors, done) {
   confirm({
     title,
     typed,
-    steps: connectors.map((one) => ({ name: one.name, says: what.says(one), run: what.run(one) })),
+    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right} on it: this will be refused`, run: what.run(one) })),
     button: what.verb.split(" ")[0],
     danger: Boolean(what.dangerous),
     ...(done ? { done } : {}),

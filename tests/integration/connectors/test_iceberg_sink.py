@@ -216,6 +216,26 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
     assert lake.rows()[-1] == {"id": 25, "note": None}
 
 
+# PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(lake: Lake) -> None:
+    lake.produce([{"id": n, "origin": "EWR"} for n in range(2)])
+    task = lake.task()
+    lake.drain(task)
+    before = lake.table().metadata
+    lake.produce([{"id": 2, "gate": "B1"}])
+    props = lake.props({})
+    other = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("lake", lake.bootstrap, props))
+    (table,) = other.preview([OffsetRange(*tp, 0, end) for tp, end in lake.ends.items()], 10)
+    assert (table.table, table.place) == (lake.topic, f"topics.{lake.topic}")
+    assert table.schema.field_names == ("id", "origin", "gate")
+    assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
+    assert lake.table().metadata == before
+    lake.drain(task)
+    assert [row["id"] for row in lake.rows()] == [0, 1, 2]
+
+
 def test_bad_records_skipped_offsets_and_widening(lake: Lake) -> None:
     lake.produce([{"id": 1, "n": 1}, b"{"])
     task = lake.task()

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import RetriableError
+from worker.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.settings.secrets import client_secrets
 
@@ -38,6 +39,8 @@ _MOST_WAIT: Final = 2.0
 UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
 """Logged by a client that has lost all brokers, each second."""
 
+_STATISTICS_INTERVAL: Final = "statistics.interval.ms"
+_STATISTICS_MS: Final = 5_000
 _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
 _RETRYING: Final = ": retrying"
@@ -79,18 +82,29 @@ class ConnectionFailures(logging.Filter):
 logger.addFilter(ConnectionFailures())
 
 
-def producer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Producer:
-    """Make a producer. ``on_error`` is called from ``poll``; without it errors are logged."""
+def producer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Producer:
+    """Make a producer. ``on_error`` is called from ``poll``, without it errors are logged; so is ``on_statistics``."""
     try:
-        return Producer(_configuration(properties, on_error))
+        return Producer(_configuration(properties, on_error) | _statistics(PRODUCER, properties, on_statistics))
     except (KafkaException, ValueError, TypeError) as error:
         raise _refused(error, properties) from None  # I8: the original may hold a secret
 
 
-def consumer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Consumer:
-    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``; without it errors are logged."""
+def consumer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Consumer:
+    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``, without it errors are logged.
+
+    So is ``on_statistics``.
+    """
     try:
-        return Consumer(_configuration(properties, on_error))
+        return Consumer(_configuration(properties, on_error) | _statistics(CONSUMER, properties, on_statistics))
     except (KafkaException, ValueError, TypeError) as error:
         raise _refused(error, properties) from None  # I8: the original may hold a secret
 
@@ -140,6 +154,13 @@ def _configuration(properties: ClientProperties, on_error: ErrorCallback | None)
             "bootstrap.servers",
         )
     return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
+
+
+def _statistics(kind: str, properties: ClientProperties, take: TakeStatistics | None) -> dict[str, Any]:
+    if take is None:
+        return {}
+    interval = {} if _STATISTICS_INTERVAL in properties.properties else {_STATISTICS_INTERVAL: _STATISTICS_MS}
+    return {**interval, "stats_cb": reading(kind, take)}
 
 
 def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:

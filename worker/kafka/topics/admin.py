@@ -143,7 +143,11 @@ def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
 
 
 def create(admin: AdminClient, topic: NewTopic) -> Creation:
-    """Create a topic, and tell whether it was created, existed already, or may not be created."""
+    """Create a topic, and tell whether it was created, existed already, or may not be created.
+
+    A topic that was created can be described when this returns. Raises ``RetriableError`` while the broker does not
+    answer or does not show the new topic, another ``ConnectError`` if it refuses to create it.
+    """
     request = _NewTopicRequest(
         topic.name,
         num_partitions=topic.partitions,
@@ -167,6 +171,7 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
                 "connectivity issue, or that too few brokers are alive"
             ) from error
         raise ConnectError(f"Unable to create topic(s) '{topic.name}': {_text(error)}") from error
+    _described_when_visible(admin, topic.name)
     return Creation.CREATED
 
 

@@ -14,6 +14,7 @@ members: its offsets only follow, for people and tools that watch them."""
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -26,6 +27,7 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
+from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads
@@ -209,8 +211,10 @@ class BulkLoop:
     def _load(self, load: Plan) -> None:
         try:
             # An engine may work on it for long: that alone is no reason to report it.
+            begun = time.monotonic()
             with self._loads.under_way(load), self._control.watch.call("load", _PATIENCE):
                 self._task.load(load.ranges)
+            self._metrics.timings.took(PUT, time.monotonic() - begun)
         except RetriableError as error:
             seconds = error.retry_after or _RETRY
             logger.warning("The load will be tried again in %g s: %s", seconds, error)
@@ -234,13 +238,18 @@ class BulkLoop:
 
     def _commit(self) -> None:
         """Have the group's offsets follow; those that could not be committed go with the next."""
+        begun, timings = time.monotonic(), self._metrics.timings
+        timings.count("offset-commit-seq-no")
         try:
             self._partitions.commit(self._uncommitted)
         except KafkaException as error:
             # Until then a target without offsets may load twice.
             logger.warning("Offsets were not committed; the next commit will include them: %s", error)
+            timings.not_committed()
         else:
             self._uncommitted = {}
+            timings.count("offset-commit-completion-total")
+            timings.committed(time.monotonic() - begun)
 
     def _drained(self) -> bool:
         if self._drain_ends is None:

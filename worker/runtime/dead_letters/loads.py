@@ -33,7 +33,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaException
 
-from connect.chain.tolerance import Failure, StopRequested
+from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -110,8 +110,10 @@ class LoadDeadLetters:
         headers: ErrorHeaders | None,
         connector: str,
         is_stopping: Callable[[], bool],
+        counts: ErrorCounts | None = None,
     ) -> None:
         self._clients = clients
+        self._counts = counts
         self._topic = topic
         self._headers = headers
         self._connector = connector
@@ -160,7 +162,9 @@ class LoadDeadLetters:
         """Do it; a writer that has failed is given up, so that the load that is made again has a new one."""
         try:
             if self._writer is None:
-                self._writer = _Writer(self._clients, self._topic, self._headers, self._connector, self._is_stopping)
+                self._writer = _Writer(
+                    self._clients, self._topic, self._headers, self._connector, self._is_stopping, self._counts
+                )
             return act(self._writer)
         except KafkaException as error:
             self._abandon()
@@ -200,9 +204,10 @@ class _Writer:
         headers: ErrorHeaders | None,
         connector: str,
         is_stopping: Callable[[], bool],
+        counts: ErrorCounts | None,
     ) -> None:
         self._producer, timeout = clients.transactional_dlq_producer()
-        self._queue = DeadLetterQueue(self._producer, topic, headers)
+        self._queue = DeadLetterQueue(self._producer, topic, headers, counts)
         self._transactions = TransactionalProducer(
             self._producer, connector, timeout=timeout, patience=_TIMEOUT, is_stopping=is_stopping
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
@@ -22,7 +21,8 @@ from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.documents import RecordDocuments
+from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.sink.consume import Message, by_topic
 from worker.runtime.sink.topic_choice import TopicChoice
 
@@ -40,7 +40,7 @@ class SinkPreview:
         assembly: Assembly,
         tolerance: Tolerance,
         documents: RecordDocuments,
-        show: Callable[[Document], None],
+        show: Showing,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance
@@ -61,7 +61,7 @@ class SinkPreview:
         unread = {place: ends[place] for place in places if starts[place] < ends[place]}
         if not unread:
             if any(begins[place] < ends[place] for place in places):
-                return "its group has consumed all there is; --from beginning shows what is in the topics"
+                return "its group has consumed all there is; a preview from the beginning shows what is in the topics"
             return "there is nothing in its topics"
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
 
@@ -107,10 +107,10 @@ class SinkPreview:
             # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
             consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             while unread:
-                if shown >= records:
-                    return "there may be more"
+                if shown >= records or self._show.full:
+                    return CUT if self._show.full else MORE
                 if time.monotonic() >= deadline:
-                    return "the time is up (--timeout)"
+                    return "the time is up"
                 for message in consumer.consume(records - shown, _SLICE):
                     shown += self._take(message, unread)
         return "that is all there is"

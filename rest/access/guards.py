@@ -1,0 +1,34 @@
+"""What stands before the resources of an app: the names it answers to, who may ask it, and what is written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from flask import Flask
+
+from rest.access.access import Access, AllowedHosts
+
+__all__ = ["NO_GUARDS", "Guards"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The guards of an app, in the order in which they look at a request; what is ``None`` is not asked for."""
+
+    hosts: AllowedHosts | None = None
+    access: Access | None = None
+
+    def put_on(self, app: Flask) -> None:
+        """Have them look at each request before its resource does."""
+        if self.hosts is not None:
+            self.hosts.put_on(app)
+        if self.access is not None:
+            self.access.put_on(app)
+
+    def warnings(self) -> list[str]:
+        """Say what an operator should mend."""
+        return [] if self.access is None else self.access.warnings()
+
+
+NO_GUARDS: Final = Guards()
