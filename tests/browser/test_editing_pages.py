@@ -106,7 +106,7 @@ def test_json_and_form_are_one(open_page: Callable[..., Page]) -> None:
     assert page.get_by_label("Connector name").input_value() == "as-text"
     text.fill('{"connector.class": ')
     page.get_by_text("Not taken").wait_for()
-    page.get_by_label("As", exact=True).select_option("properties")
+    page.locator("#form-of").select_option("properties")
     assert "topic=5" in text.input_value().splitlines()
 
 
