@@ -27,7 +27,7 @@ from worker.recent_log import RecentLog
 from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
 from worker.security.redaction import Redaction
-from worker.stores.config.store import MemoryConfigStore
+from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, Report, decode, encode
@@ -69,15 +69,23 @@ _LETTER: dict[str, Any] = {
 
 
 class PageWorker:
-    """Serves at a port of its own; ``plugins`` are those that come with Sluice."""
+    """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped."""
 
-    def __init__(self, port: int = 0, page: PageSettings = PageSettings()) -> None:  # noqa: B008 - it cannot be changed
+    def __init__(
+        self,
+        port: int = 0,
+        page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
+        stopped: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        configs = MemoryConfigStore()
+        for name, config in (stopped or {}).items():
+            configs.put_connector(name, {"name": name, **config}, TargetState.STOPPED, plugin_type="sink")
         self.statuses = MemoryStatusStore()
         self.recent = RecentLog()
         self._server = RestServer([f"http://127.0.0.1:{port}"])
         self.herder = Herder(
             WorkerSettings(_WORKER, f"127.0.0.1:{self._server.port}"),
-            Stores(MemoryConfigStore(), self.statuses, _Offsets()),
+            Stores(configs, self.statuses, _Offsets()),
             Inbox(),
             SoloMembership(),
             lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),
