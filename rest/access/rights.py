@@ -71,9 +71,11 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     f"{_CONNECTOR}/dlq": {"GET": Right.DEAD_LETTERS},
     f"{_CONNECTOR}/dlq/replay": {"POST": Right.REPLAY},
     f"{_CONNECTOR}/preview": {"POST": Right.PREVIEW},
+    "/history": {"GET": Who.SIGNED_IN},
     "/connector-plugins": {"GET": Who.SIGNED_IN},
     "/connector-plugins/{plugin}/config": {"GET": Who.SIGNED_IN},
     "/connector-plugins/{plugin}/config/validate": {"PUT": InBody(Right.EDIT)},
+    "/connector-plugins/{plugin}/config/preview": {"POST": InBody(Right.PREVIEW)},
     "/admin/loggers": {"GET": Right.CLUSTER},
     "/admin/loggers/{logger}": {"GET": Right.CLUSTER, "PUT": Right.ADMIN},
 }

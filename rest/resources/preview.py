@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
+from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.waiting import Patience
 from worker.herder.previews import PreviewRequests, PreviewWanted, read_preview
+from worker.security.permissions import Right
 
 __all__ = ["previews"]
 
@@ -22,7 +24,12 @@ def previews(previews: PreviewRequests, patience: Patience) -> Blueprint:
     @blueprint.post("/connector-plugins/<name:plugin>/config/preview")
     def given(plugin: str) -> Response:
         wanted = _wanted()
-        return jsonify(patience.wait(previews.given(plugin, bare_config(), wanted)))
+        config = bare_config()
+        if name := (config.get("name") or "").strip():
+            caller().require(Right.PREVIEW, name)
+            config = caller().restored(name, config)
+            caller().require_edit(name, config)
+        return jsonify(patience.wait(previews.given(plugin, config, wanted)))
 
     return blueprint
 

@@ -68,10 +68,11 @@ class LoadSession:
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
 
-    def read(self, ranges: Sequence[OffsetRange], *, timed: bool = False) -> DataFrame:
+    def read(self, ranges: Sequence[OffsetRange], *, timed: bool, prefix: bytes) -> DataFrame:
         """The records of ranges of one topic, with what of them is asked for by the chain and the columns beside."""
         whole = self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
-        return read_ranges(self.spark, ranges, self.context.consumer_properties, whole=whole, timed=timed)
+        consumer = self.context.consumer_properties
+        return read_ranges(self.spark, ranges, consumer, whole=whole, timed=timed, prefix=prefix)
 
     def examine(
         self,
@@ -96,6 +97,8 @@ class TopicMemory:
     """The tables that transformations send its records to, as far as they were seen."""
     records: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas of its rows before the query, by table."""
+    prefix: bytes = b""
+    """What most of its values begin with, which need not reach Python: the schema in the envelopes of JSON."""
 
 
 class TopicLoad:
@@ -185,11 +188,13 @@ class TopicLoad:
         """The tables that the records go to, with schemas that hold all of them as far as any can."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
-        surveying = session.passes.begin(self._plan(Mode.SURVEY))
+        plan = self._plan(Mode.SURVEY)
+        surveying = session.passes.begin(plan)
         try:
-            yield lambda: _written_nowhere(self._decoded(surveying, "nothing int"))
+            yield lambda: _written_nowhere(self._decoded(surveying, plan, "nothing int"))
         finally:
             reports = session.passes.end(surveying)
+        self._memory.prefix = reports.prefix or self._memory.prefix
         self._bad.refuse(reports.rejections(), {})
         seen: dict[str, Schema] = {}
         evolution = session.config.evolution
@@ -236,10 +241,9 @@ class TopicLoad:
         columns = table_type(schema).columns
         if plan.placement is not None:
             columns = columns.append(pa.field(FOLDER_COLUMN, pa.string()))
-        timed = plan.placement is not None and plan.placement.reads_timestamps
         fields = from_arrow_schema(columns)
         try:
-            yield lambda: output.write(self._decoded(writing, fields, timed=timed), plan.table, schema, attempt)
+            yield lambda: output.write(self._decoded(writing, plan, fields), plan.table, schema, attempt)
         except Exception as error:
             stop = LoadStop.found_in(error)
             if stop is None:
@@ -249,10 +253,12 @@ class TopicLoad:
             return None
         finally:
             reports = session.passes.end(writing)
+        self._memory.prefix = reports.prefix or self._memory.prefix
         return reports
 
-    def _decoded(self, decoding: Pass, fields: Any, *, timed: bool = False) -> DataFrame:
-        frame: Any = self._session.read(self._ranges, timed=timed)
+    def _decoded(self, decoding: Pass, plan: DecodePlan, fields: Any) -> DataFrame:
+        timed = plan.placement is not None and plan.placement.reads_timestamps
+        frame: Any = self._session.read(self._ranges, timed=timed, prefix=plan.prefix)
         decoded: DataFrame = frame.mapInArrow(decoding.function, fields)
         return decoded
 
@@ -266,7 +272,7 @@ class TopicLoad:
     def _examine(
         self, ranges: Sequence[OffsetRange], tables: Mapping[str, Schema], bad: Mapping[int, OffsetSet], budget: int
     ) -> pa.Table:
-        return self._session.examine(self._plan(Mode.FINAL), ranges, tables, bad, budget)
+        return self._session.examine(replace(self._plan(Mode.FINAL), prefix=b""), ranges, tables, bad, budget)
 
     def _plan(self, mode: Mode) -> DecodePlan:
         config = self._session.config
@@ -279,7 +285,7 @@ class TopicLoad:
             config.evolution,
             config.field_name_adjustment_mode,
         )
-        return replace(plan, changes=config.changes, placement=self._request.placement)
+        return replace(plan, changes=config.changes, placement=self._request.placement, prefix=self._memory.prefix)
 
 
 def _check_tables(topic: str, tables: Mapping[str, Schema]) -> None:

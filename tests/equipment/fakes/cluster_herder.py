@@ -10,7 +10,7 @@ from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.cluster.publication import Publication
 from worker.herder.inbox import Request
 from worker.security.session_keys import SignedRequest, verify
-from worker.stores.config.store import SessionKey, TargetState
+from worker.stores.config.store import ConnectorEntry, SessionKey, TargetState
 
 __all__ = ["ClusterHerder"]
 
@@ -64,6 +64,11 @@ class _Connectors:
         if name not in self._herder.connectors_by_name:
             return refused(NotFoundError(f"Connector {name} not found"))
         return answered(self._herder.connectors_by_name[name])
+
+    def entry(self, name: str) -> Request[ConnectorEntry]:
+        if name not in self._herder.connectors_by_name:
+            return refused(NotFoundError(f"Connector {name} not found"))
+        return answered(ConnectorEntry(self._herder.connectors_by_name[name], revision=1))
 
     def create(
         self, name: str, config: Mapping[str, str | None], target: TargetState | None = None

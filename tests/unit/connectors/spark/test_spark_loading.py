@@ -43,9 +43,10 @@ class Session:
 
 def work(*jobs: Callable[[], Any]) -> Work[list[Any]]:
     """The results of some jobs, one after the other."""
-    results = []
+    results: list[Any] = []
     for job in jobs:
-        results.append((yield job))  # noqa: PERF401 - a comprehension cannot yield
+        result = yield job
+        results += [result]
     return results
 
 
