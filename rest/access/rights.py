@@ -45,7 +45,6 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     "/openapi.json": {"GET": Who.SIGNED_IN},
     "/metrics": {"GET": Right.METRICS},
     "/cluster": {"GET": Right.CLUSTER},
-    "/history": {"GET": Who.SIGNED_IN},
     "/whoami": {"GET": Who.SIGNED_IN},
     "/session": {"POST": Who.ANYBODY, "DELETE": Who.ANYBODY},
     "/connectors": {"GET": Who.SIGNED_IN, "POST": InBody(Right.EDIT)},
