@@ -10,7 +10,7 @@ WORKERS ?= 3
 KILLS ?= 500
 # How many rows `make chain` moves.
 ROWS ?= 1000000
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink cluster race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster race
 
 .PHONY: setup demo check test chaos chain lake-kills bench docs docs-test clean
 

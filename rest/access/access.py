@@ -20,6 +20,7 @@ from rest.access.sign_in import NotSignedInError, SignIn
 from worker.errors import ForbiddenError
 from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Roles
 from worker.security.principals import WORKER_MECHANISM, Principal
+from worker.security.request_signatures import InName
 from worker.security.watched_file import WatchedFile
 
 __all__ = ["Access", "AllowedHosts", "path_of_rule"]
@@ -43,7 +44,8 @@ class Access:
     """Decides about the requests to an app: who asks, by ``sign_in``, and what they may do, by the file of ``roles``.
 
     Without such a file everybody who has signed in may do everything. ``health_open`` lets probes ask without signing
-    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has.
+    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has. ``page`` is the path of
+    the web page, as browsers know it.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class Access:
         inventory: Inventory,
         *,
         health_open: bool = False,
-        passed_on: Callable[[], tuple[Principal | None, str, str] | None] = lambda: None,
+        passed_on: Callable[[], InName | None] = lambda: None,
+        page: str = _UI,
     ) -> None:
+        self.page: Final = page
         self.sign_in: Final = sign_in
         self._roles = roles
         self._inventory = inventory
@@ -94,19 +98,18 @@ class Access:
             self._called().become_current()
         except NotSignedInError as error:
             if is_page:
-                return redirect(
-                    f"{_SIGN_IN_PAGE}?{urlencode({'next': request.full_path.rstrip('?')})}", HTTPStatus.SEE_OTHER
-                )
+                asked = f"{self.page.removesuffix(_UI)}{request.full_path.rstrip('?')}"
+                return redirect(f"{self.page}/sign-in?{urlencode({'next': asked})}", HTTPStatus.SEE_OTHER)
             return _sign_in_first(error)
         self._check(need)
         return None
 
     def _called(self) -> Caller:
         if (told := self._passed_on()) is not None:
-            principal, address, worker = told
-            if principal is None:
+            if told.principal is None:
                 raise NotSignedInError
-            return Caller(principal, self.permissions(principal), self._inventory, address, worker)
+            permissions = self.permissions(told.principal)
+            return Caller(told.principal, permissions, self._inventory, told.address, told.worker)
         principal = self.sign_in.principal(request)
         return Caller(principal, self.permissions(principal), self._inventory, request.remote_addr or "")
 

@@ -70,6 +70,7 @@ class Caller:
         if connector is None:
             if not self.permissions.may_somewhere(Right.EDIT, plugins):
                 raise self._refusal(Right.EDIT, None)
+            self._check_overrides(None, plugins, config)
             return
         target = Target(connector, plugins)
         present = self._target(connector)
@@ -77,11 +78,7 @@ class Caller:
             present.plugins and Right.EDIT not in self.permissions.on(present)
         ):
             raise self._refusal(Right.EDIT, connector)
-        if refused := self.permissions.refused_overrides(target, config):
-            raise ForbiddenError(
-                f"{self._name()} may not override client settings of connector {connector} with "
-                f"{', '.join(sorted(refused))}. Remove them, or have client_overrides of a role allow them."
-            )
+        self._check_overrides(connector, plugins, config)
 
     def require_patch(self, connector: str, patch: Mapping[str, Any]) -> None:
         """Refuse a patch that makes a configuration of a connector's which the caller may not give to it."""
@@ -136,6 +133,14 @@ class Caller:
         if self.inventory is None or not self.permissions.ask_for_plugins:
             return Target(connector)
         return self.inventory.target(connector)
+
+    def _check_overrides(self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, Any]) -> None:
+        if refused := self.permissions.refused_overrides(connector, plugins, config):
+            where = "" if connector is None else f" of connector {connector}"
+            raise ForbiddenError(
+                f"{self._name()} may not override client settings{where} with {', '.join(sorted(refused))}. Remove "
+                "them, or have client_overrides of a role allow them."
+            )
 
     def _refusal(self, right: Right, connector: str | None) -> ForbiddenError:
         where = "" if connector is None else f" on connector {connector}"

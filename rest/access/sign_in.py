@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from werkzeug.wrappers import Request
 
+from rest.server.tls import CLIENT_CERTIFICATE
 from worker.security.api_tokens import TOKEN_PREFIX, ApiTokens
 from worker.security.attempts import Attempts
 from worker.security.certificate_names import NameRules, distinguished_name
@@ -18,7 +19,6 @@ from worker.security.sessions import Sessions
 from worker.security.users import Users
 
 __all__ = [
-    "CERTIFICATE",
     "COOKIE",
     "SAFE_COOKIE",
     "Bearers",
@@ -28,8 +28,6 @@ __all__ = [
     "session_secret",
 ]
 
-CERTIFICATE: Final = "sluice.client_certificate"
-"""The member of a request's environment that holds the verified certificate of its TLS client."""
 COOKIE: Final = "sluice-session"
 SAFE_COOKIE: Final = "__Host-sluice-session"
 """The name of the cookie over https: browsers take it from this host alone, and never send it elsewhere."""
@@ -96,7 +94,7 @@ class SignIn:
         secret = session_secret(request)
         if secret is not None and (found := self.sessions.principal(secret)) is not None:
             return found
-        certificate: Mapping[str, Any] | None = request.environ.get(CERTIFICATE)
+        certificate: Mapping[str, Any] | None = request.environ.get(CLIENT_CERTIFICATE)
         if self._certificate_names is not None and certificate:
             name = self._certificate_names.principal(distinguished_name(certificate))
             if name is not None:

@@ -42,7 +42,7 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
         config = bare_config()
         connector = request.args.get("connector")
         if connector is None:
-            caller().require_edit(config.get("name"), config)
+            caller().require_edit((config.get("name") or "").strip() or None, config)
         else:
             caller().require(Right.CONFIGS, connector)
             caller().require_patch(connector, config)

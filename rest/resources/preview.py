@@ -25,10 +25,11 @@ def previews(previews: PreviewRequests, patience: Patience) -> Blueprint:
     def given(plugin: str) -> Response:
         wanted = _wanted()
         config = bare_config()
-        if name := (config.get("name") or "").strip():
+        name = (config.get("name") or "").strip() or None
+        if name is not None:
             caller().require(Right.PREVIEW, name)
             config = caller().restored(name, config)
-            caller().require_edit(name, config)
+        caller().require_edit(name, config)
         return jsonify(patience.wait(previews.given(plugin, config, wanted)))
 
     return blueprint

@@ -21,7 +21,6 @@ __all__ = ["sessions"]
 
 _FIELDS: Final = frozenset(("user", "password", "token"))
 _FORM: Final = "application/x-www-form-urlencoded"
-_PAGE: Final = "/ui"
 
 
 def sessions(access: Access | None, connectors: ConnectorRequests, patience: Patience) -> Blueprint:
@@ -42,10 +41,13 @@ def sessions(access: Access | None, connectors: ConnectorRequests, patience: Pat
         try:
             signed_in = _signed_in(access, given)
         except NotSignedInError as error:
-            return _failed(error)
+            return _failed(error, access.page)
         secret = access.sign_in.sessions.begin(signed_in.principal, signed_in.still_holds)
-        new = Caller(signed_in.principal, access.permissions(signed_in.principal), None)
-        answer = redirect(_next(given), 303) if _is_form() else jsonify(_described(new, [], has_session=True))
+        new = Caller(signed_in.principal, access.permissions(signed_in.principal))
+        new.become_current()
+        answer = (
+            redirect(_next(given, access.page), 303) if _is_form() else jsonify(_described(new, [], has_session=True))
+        )
         answer.set_cookie(
             SAFE_COOKIE if request.is_secure else COOKIE,
             secret,
@@ -106,10 +108,10 @@ def _signed_in(access: Access, given: dict[str, str]) -> SignedIn:
     return access.sign_in.by_password(given["user"], given["password"], address)
 
 
-def _failed(error: NotSignedInError) -> WsgiResponse:
+def _failed(error: NotSignedInError, page: str) -> WsgiResponse:
     """The answer to a wrong password: to a page's form the way back, with what to tell its reader."""
     if _is_form():
-        return redirect(f"{_PAGE}/sign-in?failed={'wait' if error.wait else 'wrong'}", 303)
+        return redirect(f"{page}/sign-in?failed={'wait' if error.wait else 'wrong'}", 303)
     status = HTTPStatus.TOO_MANY_REQUESTS if error.wait else HTTPStatus.UNAUTHORIZED
     message = "Too many attempts have failed." if error.wait else "The user or the password is wrong."
     answer = jsonify({"error_code": int(status), "message": message})
@@ -119,8 +121,8 @@ def _failed(error: NotSignedInError) -> WsgiResponse:
     return answer
 
 
-def _next(given: dict[str, str]) -> str:
+def _next(given: dict[str, str], page: str) -> str:
     """The page to go on with: one of ours, whatever the form says."""
     wanted = given.get("next", "")
-    is_ours = wanted == _PAGE or wanted.startswith((f"{_PAGE}/", f"{_PAGE}?"))
-    return wanted if is_ours and "\\" not in wanted and wanted.isprintable() else _PAGE
+    is_ours = wanted == page or wanted.startswith((f"{page}/", f"{page}?"))
+    return wanted if is_ours and "\\" not in wanted and wanted.isprintable() else page

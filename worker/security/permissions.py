@@ -132,9 +132,16 @@ class Permissions:
         """Whether the right is given on any connector at all, or on any of this plugin."""
         return any(right in rule.rights and (plugins is None or rule.covers_plugin(plugins)) for rule in self.allowed)
 
-    def refused_overrides(self, target: Target, config: Mapping[str, object]) -> list[str]:
-        """The client settings in a configuration that no role allows whoever edits this connector."""
-        allowing = [rule for rule in self.allowed if Right.EDIT in rule.rights and rule.covers(target)]
+    def refused_overrides(
+        self, connector: str | None, plugins: tuple[str, ...], config: Mapping[str, object]
+    ) -> list[str]:
+        """The client settings in a configuration that no role allows whoever edits this connector, or any."""
+        allowing = [
+            rule
+            for rule in self.allowed
+            if Right.EDIT in rule.rights
+            if (rule.covers_plugin(plugins) if connector is None else rule.covers(Target(connector, plugins)))
+        ]
         patterns = {pattern for rule in allowing for pattern in rule.client_overrides}
         return [
             key

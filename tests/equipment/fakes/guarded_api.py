@@ -94,7 +94,7 @@ def guards_of(
     inventory: Callable[[Herder], Inventory] = Inventory,
 ) -> Guards:
     """Guards as a worker makes them."""
-    return Guards(hosts, Access(sign_in, roles, inventory(herder), health_open=health_open))
+    return Guards(hosts, access=Access(sign_in, roles, inventory(herder), health_open=health_open))
 
 
 def basic(user: str, password: str) -> dict[str, str]:

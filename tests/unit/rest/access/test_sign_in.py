@@ -13,8 +13,9 @@ from flask.testing import FlaskClient
 
 from equipment.fakes.guarded_api import basic, guards_of, small_herder
 from equipment.fakes.herding import Clock
-from rest.access.sign_in import CERTIFICATE, SignIn
+from rest.access.sign_in import SignIn
 from rest.app import create_admin_app, create_app
+from rest.server.tls import CLIENT_CERTIFICATE
 from worker.herder.herder import Herder
 from worker.security.api_tokens import ApiTokens, TokenFile
 from worker.security.attempts import Attempts
@@ -191,19 +192,19 @@ def test_tokens_are_taken_until_they_are_revoked(client: FlaskClient, tmp_path: 
     wrong = client.get("/", headers={"Authorization": f"Bearer {token[:-1]}{'A' if token[-1] != 'A' else 'B'}"})
     assert (wrong.status_code, wrong.headers["WWW-Authenticate"]) == (401, 'Bearer error="invalid_token"')
     assert client.get("/", headers={"Authorization": f"Bearer {expired}"}).status_code == 401
-    assert token.split("_")[2] not in (tmp_path / "tokens.json").read_text()
+    assert token.split("_", 2)[2] not in (tmp_path / "tokens.json").read_text()
     file.revoke(file.tokens()[0].id)
     assert client.get("/", headers=header).status_code == 401
 
 
 def test_a_certificate_signs_in(client: FlaskClient) -> None:
     subject = ((("countryName", "NL"),), (("organizationName", "Acme, Inc."),), (("commonName", "Ops"),))
-    environ = {CERTIFICATE: {"subject": subject}}
+    environ = {CLIENT_CERTIFICATE: {"subject": subject}}
     who = client.get("/whoami", environ_overrides=environ).get_json()
     assert who["principal"] == {"name": "ops", "mechanism": "certificate", "groups": []}
-    alone = client.get("/whoami", environ_overrides={CERTIFICATE: {"subject": subject[1:2]}}).get_json()
+    alone = client.get("/whoami", environ_overrides={CLIENT_CERTIFICATE: {"subject": subject[1:2]}}).get_json()
     assert alone["principal"]["name"] == "O=Acme\\, Inc."
-    assert client.get("/", environ_overrides={CERTIFICATE: {}}).status_code == 401
+    assert client.get("/", environ_overrides={CLIENT_CERTIFICATE: {}}).status_code == 401
     assert client.get("/", headers={"sluice.client_certificate": "CN=Ops,"}).status_code == 401
 
 
