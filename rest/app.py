@@ -16,6 +16,7 @@ from rest.http.headers import AnswerHeaders
 from rest.http.paths import EscapedName, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
+from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
 from rest.resources.history import history
@@ -72,6 +73,7 @@ def create_app(
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         history(herder.histories, patience),
         plugins(herder.plugins, patience),
+        cluster(herder.cluster, patience),
         previews(herder.previews, patience),
     ]
     if with_admin:

@@ -250,6 +250,39 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "configs": _array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
         }
     ),
+    "Cluster": _object(
+        {
+            "worker_id": _TEXT,
+            "mode": {"type": "string", "enum": ["distributed", "standalone"]},
+            "leader_url": _TEXT_OR_NULL,
+            "is_leader": {"type": "boolean"},
+            "generation": _OFFSET_OR_NULL,
+            "workers": _array(
+                _object(
+                    {
+                        "worker_id": _TEXT,
+                        "url": _TEXT_OR_NULL,
+                        "leads": {"type": "boolean"},
+                        "connectors": _array(_TEXT),
+                        "tasks": _array(_object({"connector": _TEXT, "task": _NUMBER})),
+                        "failed": _NUMBER,
+                    }
+                )
+            ),
+            "complete": {"type": "boolean"},
+            "rebalances": _array(
+                _object(
+                    {
+                        "at": _TEXT,
+                        "generation": _OFFSET_OR_NULL,
+                        "leader_url": _TEXT_OR_NULL,
+                        "kept": _NUMBER,
+                        "given_up": _NUMBER,
+                    }
+                )
+            ),
+        }
+    ),
     "WhoAmI": _object(
         {
             "principal": {
@@ -434,6 +467,9 @@ _PATHS: Final[dict[str, Schema]] = {
     f"{_CONNECTOR}/dlq/replay": _item(
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
+    ),
+    "/cluster": _item(
+        get=_operation("The workers of the cluster, what they run, and the last rebalances.", {200: "Cluster"})
     ),
     f"{_CONNECTOR}/preview": _item(
         _NAME,

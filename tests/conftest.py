@@ -22,7 +22,7 @@ from equipment.servers.lease import Database, Server, leased_server, new_databas
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.workers.java_connect import JavaConnect, JavaConnectJars, resolve_java_connect
-from equipment.workers.small_spark import end_spark
+from equipment.workers.small_spark import end_spark, prepare_spark
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker import server as broker_module
 from worker.embedded.broker.server import BrokerConfig, BrokerInfo, EmbeddedBroker
@@ -53,6 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return float(limit.args[0]) if limit is not None else 0.0
 
     items.sort(key=seconds, reverse=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have what makes Spark start quickly before the first test that starts one."""
+    if item.get_closest_marker("spark") is not None:
+        prepare_spark()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -77,6 +77,7 @@ class SparkSinkConfig(
         yield from self._hive_folder_mistakes()
         yield from self.upsert_mistakes(self.table_format)
         yield from self.sql_mistakes()
+        yield from self.window_mistakes(self.table_format, self._store_kind())
         yield from self._query_mistakes()
         yield from self._iceberg_mistakes()
 
@@ -106,13 +107,15 @@ class SparkSinkConfig(
                 yield ConfigError("format.class", self.format_class, reason)
 
     def _compaction_mistakes(self) -> Iterable[ConfigError]:
-        try:
-            in_s3 = self.location.kind == "s3"
-        except ConfigError:
-            return
-        if in_s3 and self.table_format == "parquet" and self.compact_interval_ms is not None:
+        if self._store_kind() == "s3" and self.table_format == "parquet" and self.compact_interval_ms is not None:
             reason = "Tables in S3 cannot be compacted: remove the key, and take larger loads (flush.size)."
             yield ConfigError("compact.interval.ms", self.compact_interval_ms, reason)
+
+    def _store_kind(self) -> str | None:
+        try:
+            return self.location.kind
+        except ConfigError:
+            return None  # it has been told already
 
     def _store_uri(self) -> str:
         try:

@@ -44,6 +44,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     "/health/ready": {"GET": Who.PROBES},
     "/openapi.json": {"GET": Who.SIGNED_IN},
     "/metrics": {"GET": Right.METRICS},
+    "/cluster": {"GET": Right.CLUSTER},
     "/whoami": {"GET": Who.SIGNED_IN},
     "/session": {"POST": Who.ANYBODY, "DELETE": Who.ANYBODY},
     "/connectors": {"GET": Who.SIGNED_IN, "POST": InBody(Right.EDIT)},

@@ -9,18 +9,24 @@ from flask import Blueprint, Response, request
 
 from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.plugins import PluginKind
+from rest.access.caller import caller
 from rest.http.waiting import Patience
+from rest.ui.charts import charts_of
 from rest.ui.masking import masked, types_of
 from rest.ui.page import Site, shown
 from rest.ui.trouble import connectors_of
 from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
 from worker.herder.inbox import Request
+from worker.metrics.history import added
 from worker.recent_log import RecentLog
+from worker.security.permissions import Right
 
 __all__ = ["ConnectorPages"]
 
 _LETTERS: Final = 50
+_STEP: Final = 2
+_CHART: Final = (480, 60)
 _LINES: Final = 500
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 _ROOT: Final = "root"
@@ -48,14 +54,18 @@ class ConnectorPages:
             "/logs": self._logs,
             "/config": self._config,
             "/loads": self._loads,
+            "/preview": self._preview,
         }
         for path, page in pages.items():
-            blueprint.add_url_rule(f"/connectors/<name:name>{path}", f"connector{path.replace('/', '-')}", page)
+            blueprint.add_url_rule(
+                f"/connectors/<name:name>{path}", f"connector{path.replace('/', '-')}", _for_viewers(page)
+            )
 
     def _status(self, name: str) -> Response:
         topics, no_topics = self._tried(self._herder.connectors.topics(name))
-        status = self._head(name)["status"]
-        return self.shown(name, "connector.html", "status", status=status, topics=topics, no_topics=no_topics)
+        history, _ = self._tried(self._herder.histories.gathered(name, _STEP))
+        charts = charts_of(added([history[0].part(_STEP), *history[1]]), *_CHART) if history else {}
+        return self.shown(name, "connector.html", "status", topics=topics, no_topics=no_topics, charts=charts.get(name))
 
     def _offsets(self, name: str) -> Response:
         head = self._head(name)
@@ -66,6 +76,7 @@ class ConnectorPages:
         )
 
     def _dead_letters(self, name: str) -> Response:
+        caller().require(Right.DEAD_LETTERS, name)
         after = read_after(request.args.get("after"))
         letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
         return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=_text)
@@ -84,7 +95,12 @@ class ConnectorPages:
             levels=_LEVELS,
         )
 
+    def _preview(self, name: str) -> Response:
+        caller().require(Right.PREVIEW, name)
+        return self.shown(name, "preview.html", "preview")
+
     def _config(self, name: str) -> Response:
+        caller().require(Right.CONFIGS, name)
         config = self._patience.wait(self._herder.connectors.config(name))
         shown_config, infos = self.masked(config)
         return self.shown(name, "config.html", "config", config=shown_config, mistakes=_mistakes(infos))
@@ -133,6 +149,16 @@ class ConnectorPages:
         except PluginError:
             return _ROOT
         return entry.class_name.rpartition(".")[0] or _ROOT
+
+
+def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
+    """The page, for those alone who may see the connector at all."""
+
+    def guarded(name: str) -> Response:
+        caller().require(Right.VIEW, name)
+        return page(name)
+
+    return guarded
 
 
 def _level(name: str, levels: Mapping[str, Mapping[str, Any]]) -> str:

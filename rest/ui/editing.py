@@ -6,10 +6,12 @@ from flask import Blueprint, Response
 
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from rest.access.caller import caller
 from rest.http.waiting import Patience
 from rest.ui.connector import ConnectorPages
 from rest.ui.page import shown
 from worker.herder.herder import Herder
+from worker.security.permissions import Right
 
 __all__ = ["editing"]
 
@@ -19,16 +21,19 @@ def editing(blueprint: Blueprint, herder: Herder, pages: ConnectorPages, patienc
 
     @blueprint.get("/new")
     def choose() -> Response:
+        caller().require_somewhere(Right.EDIT)
         return shown("new.html", plugins=_connectors(herder.plugins.registry()))
 
     @blueprint.get("/new/<name:plugin>")
     def create(plugin: str) -> Response:
+        caller().require_somewhere(Right.EDIT)
         entry = _found(herder.plugins.registry(), plugin, PluginKind.CONNECTOR)
         config = {"connector.class": plugin, "name": ""}
         return shown("edit.html", plugin=entry, config=config, name=None, revision=None)
 
     @blueprint.get("/connectors/<name:name>/edit")
     def edit(name: str) -> Response:
+        caller().require(Right.EDIT, name)
         entry = patience.wait(herder.connectors.entry(name))
         config, _ = pages.masked(entry.config)
         plugin = entry.config.get("connector.class", "")

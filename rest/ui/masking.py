@@ -10,7 +10,7 @@ from connect.config import HIDDEN
 
 __all__ = ["masked", "types_of"]
 
-_PASSWORD: Final = "PASSWORD"  # noqa: S105 - a type of keys
+_PASSWORD: Final = "PASSWORD"  # noqa: S105 - the name of a type
 _SECRET: Final = re.compile(
     r"password|passphrase|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|keystore\.key"
     r"|authorization|auth\.info|user\.info",
@@ -18,7 +18,9 @@ _SECRET: Final = re.compile(
 )
 _REFERENCE: Final = re.compile(r"\$\{[^{}]*\}")
 _IN_URL: Final = re.compile(
-    r"(?<=://)[^/\s@]+(?=@)|(?<=[?&;])((?:[\w.-]*(?:password|secret|token|key|sig)[\w.-]*)=)[^&;\s]+", re.IGNORECASE
+    r"(?<=://)[^/\s@]+(?=@)"
+    r"|(?<=[?&;])([\w.-]{0,60}(?:password|secret|token|key|sig)[\w.-]{0,60}=)[^&;\s]+",
+    re.IGNORECASE,
 )
 
 

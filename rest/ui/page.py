@@ -1,4 +1,4 @@
-"""What all pages share: their address, their files, headers that keep them to themselves, how they show errors."""
+"""What all pages share: their address, their files, the headers that keep them to themselves, and errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 
 from connect.errors import ConnectError
+from rest.access.caller import caller
+from rest.access.sign_in import session_secret
 from rest.http.errors import status_of
 from rest.http.paths import escaped
 from rest.ui import figures
 from rest.ui.assets import Assets
+from worker.security.permissions import Right
 
 __all__ = ["NAME", "Site", "page_blueprint", "shown"]
 
@@ -69,7 +72,7 @@ class Site:
 
 
 def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
-    """The blueprint below ``/ui``, with the files and errors of the pages; ``hide`` takes secrets out of these."""
+    """The blueprint below ``/ui``, with files and errors of the pages; ``hide`` takes secrets out of errors."""
     blueprint = Blueprint(NAME, __name__, url_prefix="/ui", template_folder="templates")
     assets = Assets()
 
@@ -102,9 +105,16 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
             response.headers["Cache-Control"] = "no-store"
         return response
 
+    @blueprint.get("/sign-in")
+    def sign_in() -> Response:
+        return shown("sign-in.html", failed=request.args.get("failed"), next=request.args.get("next", ""))
+
     @blueprint.context_processor
     def known() -> dict[str, Any]:
         return {
+            "lacks": _lacks,
+            "principal": caller().principal,
+            "has_session": session_secret(request) is not None,
             "site": site,
             "static": f"{site.base}/ui/static/{assets.version}",
             "grouped": figures.grouped,
@@ -130,6 +140,11 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
         return render_template("error.html", status=status, message=message), status
 
     return blueprint
+
+
+def _lacks(right: str, connector: str | None = None) -> str:
+    """Why the caller may not do something; empty if it may."""
+    return "" if caller().may(Right(right), connector) else f"You lack the right {right}"
 
 
 def shown(template: str, **members: Any) -> Response:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flask import Blueprint
 
 from rest.http.waiting import Patience
+from rest.ui.cluster import cluster_page
 from rest.ui.connector import ConnectorPages
 from rest.ui.editing import editing
 from rest.ui.overview import overview
@@ -31,8 +32,9 @@ def web_page(
 ) -> Blueprint:
     """The pages. They show what the REST API answers, and change things by its calls alone."""
     blueprint = page_blueprint(site, hide)
-    overview(blueprint, herder.connectors, patience)
+    overview(blueprint, herder.connectors, herder.histories, patience)
     pages = ConnectorPages(site, herder, recent, patience, hide)
     pages.put_on(blueprint)
+    cluster_page(blueprint, herder.cluster, patience)
     editing(blueprint, herder, pages, patience)
     return blueprint

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.view import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
@@ -63,7 +64,7 @@ class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
     The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
-    ``histories`` and ``peers`` (the other workers of the cluster). Their methods return the result to come, a
+    ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to come, a
     :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
@@ -102,6 +103,14 @@ class Herder:
             requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
         )
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
+        self.cluster = ClusterRequests(
+            requests,
+            worker.id,
+            membership,
+            stores.statuses,
+            made.rebalancing,
+            distributed=worker.cluster is not None,
+        )
         self.histories = HistoryRequests(requests, made.histories, made.connectors)
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 

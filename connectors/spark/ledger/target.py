@@ -15,13 +15,14 @@ from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.report import Report
 from connectors.spark.formats import make_format
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.manifest import LedgerError, Move
 from connectors.spark.ledger.staging import FileNames, gathered_moves, result_moves, staged_moves
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
 from connectors.spark.peeking import Peeked
 from connectors.spark.reader import kafka_partitions
+from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.opening import open_store
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from connectors.spark.hive.registration import HiveRegistration
     from connectors.spark.loader import Loaded, Loader
+    from connectors.spark.sql.held import Held, WindowState
 
 __all__ = ["FilesTarget"]
 
@@ -87,7 +89,7 @@ class FilesTarget:
         staging = self._ledger.new_staging()
         crash_point("before-staging-write")
         try:
-            moves, tables, records = self._stage(ranges, loader, staging)
+            moves, tables, records, windows = self._stage(ranges, loader, staging)
         except Exception:
             # Whoever takes over clears the staging of this driver away, which would show as an odd error.
             self._ledger.check_fence()
@@ -96,7 +98,8 @@ class FilesTarget:
         loader.progress.stage("committing")
         ends = {item.topic_partition: item.end for item in ranges}
         topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
-        self._ledger.commit(staging, moves, ends, tables, {**self._ledger.topics, **topics}, records)
+        topics = {**self._ledger.topics, **topics}
+        self._ledger.commit(staging, moves, ends, tables, topics, records, windows=windows)
         if self._hive is not None:
             self._hive.register(self._spark(), tables, self._folders(moves, tables))
 
@@ -119,24 +122,44 @@ class FilesTarget:
 
     def _stage(
         self, ranges: Sequence[OffsetRange], loader: Loader, staging: str
-    ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema]]:
+    ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema], dict[str, OpenWindows]]:
         outputs: list[_StagingFolder] = []
         requests: list[LoadRequest] = []
         for topic, group in groupby(ranges, key=lambda item: item.topic):
             outputs.append(_StagingFolder(self, f"{staging}/{topic}"))
             placement, known = self._partitioner.placement(), self._ledger
-            requests.append(LoadRequest(list(group), known.tables, outputs[-1], placement, known.records))
+            before = self._windows_of(topic)
+            requests.append(LoadRequest(list(group), known.tables, outputs[-1], placement, known.records, before))
         loads = loader.load_topics(requests)
         moves: list[Move] = []
+        windows = dict(self._ledger.windows)
         for request, output, loaded in zip(requests, outputs, loads, strict=True):
             for table in loaded.reports:
                 staged = self._moves(output.folder(table, loaded.attempt), table, loaded, request.ranges)
                 loader.progress.wrote(size=sum(move.size for move in staged), files=len(staged))
                 self._note_size(table, staged)
                 moves += staged
+            for table, held in loaded.held.items():
+                _check_rows(table, held, loaded)
+                windows[f"{request.topic}/{table}"] = held.windows
         tables = {name: schema for loaded in loads for name, schema in loaded.tables.items()}
         records = {name: schema for loaded in loads for name, schema in loaded.records.items()}
-        return moves, tables, records
+        return moves, tables, records, {name: each for name, each in windows.items() if each != OpenWindows()}
+
+    def _windows_of(self, topic: str) -> WindowState | None:
+        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        from connectors.spark.sql.held import WindowState  # noqa: PLC0415 - it brings pyspark
+
+        known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
+        before = {name.removeprefix(start): each for name, each in known.items() if name.startswith(start)}
+        if before and not self._config.has_query:
+            raise ConnectError(
+                f"Records of topic {topic} are held for the windows of a query, and there is no query any more: set "
+                "sql again, without sql.window.ms, until the next load has written them."
+            )
+        if policy is None and not before:
+            return None
+        return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
 
     def _note_size(self, table: str, moves: Sequence[Move]) -> None:
         rows = sum(move.rows or 0 for move in moves)
@@ -145,6 +168,8 @@ class FilesTarget:
 
     def _moves(self, folder: str, table: str, loaded: Loaded, ranges: Sequence[OffsetRange]) -> list[Move]:
         count_rows, number, reports = self._format.count_rows, self._ledger.next_number, loaded.reports[table]
+        if table in loaded.held and table not in loaded.results:
+            return []
         if (result := loaded.results.get(table)) is not None:
             origins = [Report(item.topic, item.partition, item.first, item.end - 1) for item in ranges]
             return result_moves(self._files, folder, table, result.rows, origins, self._names, count_rows, number)
@@ -202,6 +227,16 @@ class FilesTarget:
             size = DEFAULT_FILE_SIZE
         row = self._row_bytes.get(table)
         return None if size is None or not row else max(1, int(size / row))
+
+
+def _check_rows(table: str, held: Held, loaded: Loaded) -> None:
+    """Refuse a load whose rows are not all there."""
+    written = sum(report.written for report in loaded.reports[table])
+    if held.rows != written:
+        raise LedgerError(
+            f"Spark has kept {held.rows} of {written} rows for the windows of table {table}: nothing is committed, and "
+            "the load is made again."
+        )
 
 
 def _folder_of(path: str) -> str:

@@ -14,6 +14,7 @@ from connectors.spark.decoding.report import Reports
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from connectors.spark.sql.held import Held, WindowState
     from connectors.spark.sql.query import Result
 
 __all__ = ["LoadRequest", "Loaded", "Output"]
@@ -44,7 +45,7 @@ class LoadRequest:
 
     With a ``placement`` the frames that are written have the column of the folders besides. ``records`` are the schemas
     of the rows before the query, as a target has kept them for a connector that has one; a target that keeps none has
-    the first load of a driver look through its records for them.
+    the first load of a driver look through its records for them. With ``windows`` the query is asked for complete ones.
     """
 
     ranges: Sequence[OffsetRange]
@@ -52,6 +53,7 @@ class LoadRequest:
     output: Output
     placement: Placement | None = None
     records: Mapping[str, Schema] = field(default_factory=dict)
+    windows: WindowState | None = None
 
     @property
     def topic(self) -> str:
@@ -64,6 +66,7 @@ class Loaded:
     """A load of one topic: the schemas of its tables, what the executors reported of each, and which attempt counts.
 
     With a query, the tables hold ``results``, and ``records`` are the schemas of the rows that these were made from.
+    With windows a table has a result only if some are complete, and what is ``held`` of it.
     """
 
     tables: Mapping[str, Schema]
@@ -71,3 +74,4 @@ class Loaded:
     attempt: int
     records: Mapping[str, Schema] = field(default_factory=dict)
     results: Mapping[str, Result] = field(default_factory=dict)
+    held: Mapping[str, Held] = field(default_factory=dict)

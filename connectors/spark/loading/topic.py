@@ -29,6 +29,7 @@ from connectors.spark.loading.request import Loaded, LoadRequest, Output
 from connectors.spark.progress import LoadProgress
 from connectors.spark.reader import read_ranges
 from connectors.spark.schema import in_common
+from connectors.spark.sql.held import HoldingOutput
 from connectors.spark.sql.output import QueryOutput
 from connectors.spark.types import table_type
 
@@ -138,11 +139,14 @@ class TopicLoad:
     def _querying(self, query: Query) -> Work[Loaded]:
         """Write what the query makes of the rows; these have schemas of their own."""
         request, memory = self._request, self._memory
-        answering = QueryOutput(query, request.known, request.output)
+        answering: QueryOutput | HoldingOutput = QueryOutput(query, request.known, request.output)
+        if request.windows is not None:
+            answering = HoldingOutput(self._session.spark, query, request.known, request.output, request.windows)
         loaded = yield from self._steps({**memory.records, **request.records}, answering)
         memory.records = {**memory.records, **loaded.tables}
         tables = {table: result.schema for table, result in answering.results.items()}
-        return replace(loaded, tables=tables, records=loaded.tables, results=answering.results)
+        held = answering.held if isinstance(answering, HoldingOutput) else {}
+        return replace(loaded, tables=tables, records=loaded.tables, results=answering.results, held=held)
 
     def _steps(self, known: Mapping[str, Schema], output: Output) -> Work[Loaded]:
         """Write the records to ``output``; ``known`` are the tables there are for the rows that it takes."""

@@ -14,26 +14,26 @@ export const ACTIONS = {
   },
   pause: {
     verb: "Pause",
-    says: (one) => (one.state === "STOPPED" ? "is stopped, and will be paused: its tasks are made again, and read nothing" : `${many(one.tasks, "task")} keep their partitions and read nothing more`),
+    says: (one) => (one.state === "STOPPED" ? "is stopped, and will be paused: its tasks are made again, and read nothing" : `reads nothing more (${many(one.tasks, "task")}), and keeps its partitions`),
     run: (one) => request("PUT", api("connectors", one.name, "pause")),
   },
   stop: {
     verb: "Stop",
     dangerous: true,
-    says: (one) => (one.state === "STOPPED" ? "is stopped already: nothing changes" : `${many(one.tasks, "task")} end; offsets and configuration stay`),
+    says: (one) => (one.state === "STOPPED" ? "is stopped already: nothing changes" : `ends (${many(one.tasks, "task")}); offsets and configuration stay`),
     run: (one) => request("PUT", api("connectors", one.name, "stop")),
   },
   "restart-failed": {
     verb: "Restart what failed of",
     says: (one) => {
       const parts = [one.state === "FAILED" ? "the connector" : null, one.failed ? many(one.failed, "failed task") : null].filter(Boolean);
-      return parts.length ? `${parts.join(" and ")} will be restarted` : "nothing has failed: nothing changes";
+      return parts.length ? `restarts ${parts.join(" and ")}` : "nothing has failed: nothing changes";
     },
     run: (one) => request("POST", `${api("connectors", one.name, "restart")}?includeTasks=true&onlyFailed=true`),
   },
   "restart-all": {
     verb: "Restart",
-    says: (one) => `the connector and ${many(one.tasks, "task")} stop and start again; records since the last commit may be delivered twice`,
+    says: (one) => `stops and starts again with ${many(one.tasks, "task")}; records since the last commit may be delivered twice`,
     run: (one) => request("POST", `${api("connectors", one.name, "restart")}?includeTasks=true`),
   },
   "restart-connector": {
@@ -54,13 +54,15 @@ export const ACTIONS = {
   delete: {
     verb: "Delete",
     dangerous: true,
-    says: (one) => `${many(one.tasks, "task")} end and the configuration is lost; offsets stay for a new connector of this name`,
+    says: (one) => `ends (${many(one.tasks, "task")}), and its configuration is lost; offsets stay for a new connector of this name`,
     run: (one) => request("DELETE", api("connectors", one.name)),
   },
 };
 
 export function ask(action, connectors, done) {
   const what = ACTIONS[action];
+  const right = action === "delete" ? "delete" : "operate";
+  const may = (one) => !(one.lacks || "").split(" ").includes(right);
   const title = connectors.length === 1 ? `${what.verb} ${connectors[0].name}?` : `${what.verb} ${connectors.length} connectors?`;
   let typed = null;
   if (action === "delete") typed = connectors.length === 1 ? connectors[0].name : `delete ${connectors.length}`;
@@ -68,7 +70,7 @@ export function ask(action, connectors, done) {
   confirm({
     title,
     typed,
-    steps: connectors.map((one) => ({ name: one.name, says: what.says(one), run: what.run(one) })),
+    steps: connectors.map((one) => ({ name: one.name, says: may(one) ? what.says(one) : `you lack the right ${right} on it: this will be refused`, run: what.run(one) })),
     button: what.verb.split(" ")[0],
     danger: Boolean(what.dangerous),
     ...(done ? { done } : {}),

@@ -50,6 +50,7 @@ async function ask(method, url, body, headers) {
   }
   const text = await answer.text();
   const found = read(text);
+  if (answer.status === 401) throw new Refused("Your session has ended: load the page again to sign in.", 401);
   if (!answer.ok) throw new Refused((found && found.message) || `The worker answered ${answer.status}.`, answer.status, found);
   return { document: found, headers: answer.headers, status: answer.status };
 }

@@ -8,7 +8,7 @@ const dialog = document.getElementById("dialog");
 
 // `steps` are {name, says, run}; with `typed` the reader has to type that text first.
 export function confirm({ title, says = "", steps, typed = null, button, danger = false, done = () => refresh() }) {
-  const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), " – ", element("span", {}, step.says))));
+  const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
   const told = element("p", { role: "status", "aria-live": "polite" });
   const go = element("button", { type: "submit", class: danger ? "danger" : "primary" }, button);
   const close = element("button", { type: "button", click: () => dialog.close() }, "Cancel");

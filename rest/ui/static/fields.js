@@ -65,8 +65,8 @@ export class Fields {
     field.said.hidden = !value.errors.length;
     field.input.toggleAttribute("aria-invalid", false);
     if (value.errors.length) field.input.setAttribute("aria-invalid", "true");
-    if (document.activeElement !== field.input && field.input.type !== "password") field.input.value = given ?? "";
-    if (field.input.type === "password") field.input.placeholder = given === HIDDEN ? "hidden: type to change it" : "";
+    if (document.activeElement !== field.input && !("secret" in field.input.dataset)) field.input.value = given ?? "";
+    if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden: type to change it" : "";
     const recommended = value.recommended_values.filter((one) => one !== null);
     if (field.list) field.list.replaceChildren(...recommended.slice(0, 200).map((one) => element("option", { value: one })));
   }
@@ -96,7 +96,8 @@ export class Fields {
     if (type === "BOOLEAN") {
       return element("select", shared, element("option", { value: "" }, usual || "not set"), element("option", { value: "true" }, "true"), element("option", { value: "false" }, "false"));
     }
-    if (type === "PASSWORD") return element("input", { ...shared, type: "password", autocomplete: "new-password" });
+    // No password of the reader's own: browsers should neither offer to keep it nor fill one in.
+    if (type === "PASSWORD") return element("input", { ...shared, type: "text", class: "secret", autocomplete: "off", spellcheck: "false", "data-secret": true });
     const fixed = (name === "name" && !this.isNew) || name === "connector.class";
     const numeric = ["INT", "LONG", "SHORT"].includes(type);
     return element("input", { ...shared, type: "text", list: `${id}-list`, placeholder: usual, readonly: fixed, inputmode: numeric ? "numeric" : "text", spellcheck: "false", autocomplete: "off" });

@@ -26,6 +26,10 @@ export async function refresh() {
     tellLost("The worker does not answer");
     return;
   }
+  if (answer.redirected && new URL(answer.url).pathname.endsWith("/ui/sign-in")) {
+    tell("Your session has ended: load the page again to sign in.", true);
+    return;
+  }
   if (answer.status >= 500) {
     tellLost(`The worker answers ${answer.status}`);
     return;

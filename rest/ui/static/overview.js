@@ -1,6 +1,7 @@
 // Selecting connectors, and what is done to all of them.
 
 import { ask } from "./actions.js";
+import { refresh } from "./live.js";
 
 const all = document.getElementById("all");
 const boxes = () => [...document.querySelectorAll("input[data-select]")];
@@ -26,7 +27,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-bulk]");
   if (!button) return;
   const connectors = chosen().map(({ dataset }) => ({
-    name: dataset.key, state: dataset.state, tasks: Number(dataset.tasks), failed: Number(dataset.failed),
+    name: dataset.key, state: dataset.state, tasks: Number(dataset.tasks), failed: Number(dataset.failed), lacks: dataset.lacks,
   }));
   ask(button.dataset.bulk, connectors);
 });
@@ -37,7 +38,6 @@ form.elements.q.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(async () => {
     history.replaceState(null, "", `${form.action}?${new URLSearchParams(new FormData(form))}`);
-    const { refresh } = await import("./live.js");
     await refresh();
   }, DELAY);
 });

@@ -1,6 +1,7 @@
 // What every page does: local times, its own refresh, the choice of colours, the buttons of a connector.
 
 import { listen } from "./actions.js";
+import { api, call } from "./api.js";
 import { keepLive } from "./live.js";
 import { localise } from "./times.js";
 
@@ -23,3 +24,8 @@ theme.addEventListener("change", () => {
 });
 
 listen();
+
+document.getElementById("sign-out")?.addEventListener("click", async () => {
+  await call("DELETE", api("session"));
+  location.reload();
+});

@@ -27,7 +27,7 @@ from worker.recent_log import RecentLog
 from worker.runtime.control import Link
 from worker.runtime.inquiries.inquiries import answer
 from worker.security.redaction import Redaction
-from worker.stores.config.store import MemoryConfigStore
+from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, Report, decode, encode
@@ -69,15 +69,23 @@ _LETTER: dict[str, Any] = {
 
 
 class PageWorker:
-    """Serves at a port of its own; ``plugins`` are those that come with Sluice."""
+    """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped."""
 
-    def __init__(self, port: int = 0, page: PageSettings = PageSettings()) -> None:  # noqa: B008 - it cannot be changed
+    def __init__(
+        self,
+        port: int = 0,
+        page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
+        stopped: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        configs = MemoryConfigStore()
+        for name, config in (stopped or {}).items():
+            configs.put_connector(name, {"name": name, **config}, TargetState.STOPPED, plugin_type="sink")
         self.statuses = MemoryStatusStore()
         self.recent = RecentLog()
         self._server = RestServer([f"http://127.0.0.1:{port}"])
         self.herder = Herder(
             WorkerSettings(_WORKER, f"127.0.0.1:{self._server.port}"),
-            Stores(MemoryConfigStore(), self.statuses, _Offsets()),
+            Stores(configs, self.statuses, _Offsets()),
             Inbox(),
             SoloMembership(),
             lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),
@@ -118,7 +126,7 @@ def demo_connectors(client: RestClient, folder: Path) -> None:
                 "connection.password": SECRET,
                 "mode": "bulk",
                 "topic.prefix": "customers-",
-                "producer.override.sasl.jaas.config": f'required password="{SECRET}";',
+                "producer.override.sasl.jaas.config": _JAAS,
             },
             "STOPPED",
         ),
@@ -140,6 +148,7 @@ _SINK = {
     "errors.deadletterqueue.topic.name": "orders-dlq",
     "errors.deadletterqueue.context.headers.enable": "true",
 }
+_JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="{SECRET}";'
 _SOURCE = {"connector.class": "FileStreamSource", "file": "/tmp/in", "topic": "t"}
 
 

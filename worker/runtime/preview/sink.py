@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.bulk import OffsetRange
 from connect.chain.sink import SinkChain
@@ -16,6 +16,7 @@ from connect.chain.tolerance import Tolerance
 from connect.chain.trace import trace_sink
 from connect.errors import ConnectError
 from worker.config.connector import SinkConnectorConfig
+from worker.kafka.auth.rights import CONSUMER, explained, on_topic
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
@@ -24,7 +25,7 @@ from worker.runtime.clients import Clients
 from worker.runtime.preview.documents import RecordDocuments
 from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.sink.consume import Message, by_topic
-from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["SinkPreview"]
 
@@ -105,6 +106,7 @@ class SinkPreview:
         shown = 0
         with closing(self._consumer()) as consumer:
             # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
+            self._check_rights(consumer, {topic for topic, _ in starts})
             consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             while unread:
                 if shown >= records or self._show.full:
@@ -115,6 +117,14 @@ class SinkPreview:
                     shown += self._take(message, unread)
         return "that is all there is"
 
+    def _check_rights(self, consumer: Consumer, topics: set[str]) -> None:
+        for topic in sorted(topics):
+            try:
+                topic_found(consumer, topic)
+            except KafkaException as error:
+                told = explained(error.args[0], CONSUMER, on_topic(topic, "Read"))
+                raise ConnectError(f"The topics cannot be read: {told}") from error
+
     def _take(self, message: Message, unread: dict[Place, int]) -> int:
         """Show a message; those after the end that there was in the beginning do not count."""
         error = message.error()
@@ -123,9 +133,11 @@ class SinkPreview:
             if error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(place, None)
                 return 0
-            if error.retriable():
+            # A consumer has a group because it must; this one is never joined.
+            if error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return 0
-            raise ConnectError(f"The topics cannot be read: {error.str()}")
+            told = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))
+            raise ConnectError(f"The topics cannot be read: {told}")
         if message.offset() + 1 >= unread.get(place, 0):
             unread.pop(place, None)
         (batch,) = by_topic([message], None)
