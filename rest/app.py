@@ -21,6 +21,7 @@ from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
+from rest.resources.metrics import METRICS, metrics
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.root import root
@@ -60,6 +61,7 @@ def create_app(
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         history(herder.histories, patience),
+        metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),
     ]
     if with_admin:
@@ -78,8 +80,13 @@ def create_admin_app(
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
 ) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` alone. It passes nothing on to another worker."""
-    return _app([loggers(herder.loggers, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
+    """The application of ``admin.listeners``: ``/admin`` and ``/metrics``. It passes nothing on to another worker."""
+    version = importlib.metadata.version("sluice-connect")
+    resources = [
+        loggers(herder.loggers, Patience(request_timeout), distributed=distributed),
+        metrics(lambda: herder.snapshot, version),
+    ]
+    return _app(resources, AnswerHeaders(), hide)
 
 
 def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str]) -> Flask:
@@ -103,13 +110,16 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    check_accept()
+    if request.endpoint != METRICS:
+        check_accept()
     check_content_type()
     return None
 
 
 def _typed(response: Response) -> Response:
     """An answer without a body has no type; another has its type alone, as clients compare it."""
+    if request.endpoint == METRICS and response.mimetype != "application/json":
+        return response
     if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
         del response.headers["Content-Type"]
     else:

@@ -275,6 +275,20 @@ _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
     "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
+    "/metrics": {
+        "get": {
+            "summary": "The metrics of the worker, for Prometheus; as OpenMetrics if Accept names that.",
+            "parameters": [{"name": "format", "in": "query", "schema": {"enum": ["strimzi", "confluent"]}}],
+            "responses": {
+                "200": {
+                    "description": "The metrics.",
+                    "content": {kind: {"schema": _TEXT} for kind in ("text/plain", "application/openmetrics-text")},
+                },
+                "4XX": {"description": "The format is unknown.", "content": _json(_ref("Error"))},
+                "5XX": {"description": "The worker has only just started.", "content": _json(_ref("Error"))},
+            },
+        }
+    },
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
