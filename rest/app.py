@@ -23,6 +23,7 @@ from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
+from rest.resources.metrics import METRICS, metrics
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
 from rest.resources.preview import previews
@@ -72,6 +73,7 @@ def create_app(
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
         history(herder.histories, patience),
+        metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),
         cluster(herder.cluster, patience),
         previews(herder.previews, patience),
@@ -96,8 +98,12 @@ def create_admin_app(
     hide: Callable[[str], str] = str,
     guards: Guards = NO_GUARDS,
 ) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` alone. It passes nothing on to another worker."""
-    resources = [loggers(herder.loggers, Patience(request_timeout), distributed=distributed)]
+    """The application of ``admin.listeners``: ``/admin`` and ``/metrics``. It passes nothing on to another worker."""
+    version = importlib.metadata.version("sluice-connect")
+    resources = [
+        loggers(herder.loggers, Patience(request_timeout), distributed=distributed),
+        metrics(lambda: herder.snapshot, version),
+    ]
     return _app(resources, AnswerHeaders(), hide, guards)
 
 
@@ -123,15 +129,18 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    if request.blueprint != WEB_PAGE and request.endpoint not in _TAKES_FORMS:
+    if request.blueprint == WEB_PAGE or request.endpoint in _TAKES_FORMS:
+        return None
+    if request.endpoint != METRICS:
         check_accept()
-        check_content_type()
+    check_content_type()
     return None
 
 
 def _typed(response: Response) -> Response:
     """An answer without a body has no type; another has its type alone, as clients compare it."""
-    if request.blueprint == WEB_PAGE:
+    is_metrics = request.endpoint == METRICS and response.mimetype != "application/json"
+    if request.blueprint == WEB_PAGE or is_metrics:
         return response
     if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
         del response.headers["Content-Type"]

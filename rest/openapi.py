@@ -375,6 +375,20 @@ _PATHS: Final[dict[str, Schema]] = {
         post=_operation("Sign in on a page: the answer sets a cookie.", {200: "WhoAmI"}, body="Credentials"),
         delete=_operation("Sign out.", {204: None}),
     ),
+    "/metrics": {
+        "get": {
+            "summary": "The metrics of the worker, for Prometheus; as OpenMetrics if Accept names that.",
+            "parameters": [{"name": "format", "in": "query", "schema": {"enum": ["strimzi", "confluent"]}}],
+            "responses": {
+                "200": {
+                    "description": "The metrics.",
+                    "content": {kind: {"schema": _TEXT} for kind in ("text/plain", "application/openmetrics-text")},
+                },
+                "4XX": {"description": "The format is unknown.", "content": _json(_ref("Error"))},
+                "5XX": {"description": "The worker has only just started.", "content": _json(_ref("Error"))},
+            },
+        }
+    },
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(

@@ -36,9 +36,7 @@ def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
         if request.args.get("forward") == "false":
             return document(patience.wait(histories.own(name)).part(step), step)
         recorded, parts = patience.wait(histories.gathered(name, step))
-        shown = document(added([recorded.part(step), *parts]), step)
-        visible = caller().visible(shown["connectors"])
-        return {**shown, "connectors": {name: shown["connectors"][name] for name in visible}}
+        return document(added([recorded.part(step), *parts]), step)
 
     return blueprint
 

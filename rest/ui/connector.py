@@ -10,9 +10,9 @@ from flask import Blueprint, Response, request
 from connect.errors import ConnectError, NotFoundError, PluginError
 from connect.plugins import PluginKind
 from rest.access.caller import caller
+from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.ui.charts import charts_of
-from rest.ui.masking import masked, types_of
 from rest.ui.page import Site, shown
 from rest.ui.trouble import connectors_of
 from worker.herder.dead_letters import read_after
@@ -37,13 +37,20 @@ class ConnectorPages:
     """The pages of one connector. They read what the resources of the REST API read, and keep nothing."""
 
     def __init__(
-        self, site: Site, herder: Herder, recent: RecentLog, patience: Patience, hide: Callable[[str], str]
+        self,
+        site: Site,
+        herder: Herder,
+        inventory: Inventory,
+        recent: RecentLog,
+        patience: Patience,
+        hide: Callable[[str], str],
     ) -> None:
         self._site = site
         self._herder = herder
         self._recent = recent
         self._patience = patience
         self._hide = hide
+        self._inventory = inventory
 
     def put_on(self, blueprint: Blueprint) -> None:
         """Put the pages on a blueprint."""
@@ -102,20 +109,13 @@ class ConnectorPages:
     def _config(self, name: str) -> Response:
         caller().require(Right.CONFIGS, name)
         config = self._patience.wait(self._herder.connectors.config(name))
-        shown_config, infos = self.masked(config)
-        return self.shown(name, "config.html", "config", config=shown_config, mistakes=_mistakes(infos))
+        infos, _ = self._tried(self._herder.plugins.validate(config.get("connector.class", ""), dict(config)))
+        hidden = self._inventory.hidden(config)
+        return self.shown(name, "config.html", "config", config=hidden, mistakes=_mistakes(infos or {}))
 
     def _loads(self, name: str) -> Response:
         loads, unread = self._tried(self._herder.connectors.loads(name))
         return self.shown(name, "loads.html", "loads", tasks=(loads or {}).get("tasks", []), unread=unread)
-
-    def masked(self, config: Mapping[str, str]) -> tuple[dict[str, str], Mapping[str, Any]]:
-        """A configuration without its secrets, and what a validation says of it.
-
-        Where its plugin cannot be asked, the names of keys alone tell what is a secret.
-        """
-        infos, _ = self._tried(self._herder.plugins.validate(config.get("connector.class", ""), dict(config)))
-        return masked(config, types_of(infos or {})), infos or {}
 
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
         """A page of a connector, with the head that all of them have."""

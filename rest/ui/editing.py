@@ -7,6 +7,7 @@ from flask import Blueprint, Response
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from rest.access.caller import caller
+from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.ui.connector import ConnectorPages
 from rest.ui.page import shown
@@ -16,7 +17,9 @@ from worker.security.permissions import Right
 __all__ = ["editing"]
 
 
-def editing(blueprint: Blueprint, herder: Herder, pages: ConnectorPages, patience: Patience) -> None:
+def editing(
+    blueprint: Blueprint, herder: Herder, inventory: Inventory, pages: ConnectorPages, patience: Patience
+) -> None:
     """Put the pages on the blueprint."""
 
     @blueprint.get("/new")
@@ -35,7 +38,7 @@ def editing(blueprint: Blueprint, herder: Herder, pages: ConnectorPages, patienc
     def edit(name: str) -> Response:
         caller().require(Right.EDIT, name)
         entry = patience.wait(herder.connectors.entry(name))
-        config, _ = pages.masked(entry.config)
+        config = inventory.hidden(entry.config)
         plugin = entry.config.get("connector.class", "")
         known = _known(herder.plugins.registry(), plugin, PluginKind.CONNECTOR)
         return pages.shown(name, "edit.html", "edit", plugin=known, config=config, revision=entry.revision)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from flask import Blueprint
 
+from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.ui.cluster import cluster_page
 from rest.ui.connector import ConnectorPages
@@ -33,8 +34,9 @@ def web_page(
     """The pages. They show what the REST API answers, and change things by its calls alone."""
     blueprint = page_blueprint(site, hide)
     overview(blueprint, herder.connectors, herder.histories, patience)
-    pages = ConnectorPages(site, herder, recent, patience, hide)
+    inventory = Inventory(herder)
+    pages = ConnectorPages(site, herder, inventory, recent, patience, hide)
     pages.put_on(blueprint)
     cluster_page(blueprint, herder.cluster, patience)
-    editing(blueprint, herder, pages, patience)
+    editing(blueprint, herder, inventory, pages, patience)
     return blueprint

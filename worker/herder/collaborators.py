@@ -20,6 +20,7 @@ from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.groups import ConsumerOffsets
 from worker.herder.offsets.offsets import ConnectorOffsets
 from worker.herder.offsets.sources import OffsetLayers
+from worker.herder.scrapes import Scrapes
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.herder.turns import Turns
 from worker.herder.units import Units
@@ -53,6 +54,7 @@ class Collaborators:
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
         self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
         self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
+        self.scrapes = Scrapes(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None

@@ -30,6 +30,7 @@ from worker.herder.plugins import PluginRequests
 from worker.herder.previews import PreviewRequests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
+from worker.metrics.snapshot import Snapshot
 from worker.stores.config.store import (
     ConfigChange,
     ConnectorRemoved,
@@ -44,8 +45,10 @@ from worker.supervisor.supervisor import (
     Answered,
     AnsweredInPart,
     Changed,
+    ClientMeasured,
     Expires,
     Hangs,
+    Launched,
     Loaded,
     Measured,
     Notice,
@@ -126,6 +129,7 @@ class Herder:
         self._inbox.post(self._collaborators.leadership.changed)
         self._inbox.post(self._reconcile)
         self._inbox.post(self._collaborators.histories.start)
+        self._inbox.post(self._collaborators.scrapes.start)
         self._thread.start()
 
     def close(self) -> None:
@@ -149,6 +153,11 @@ class Herder:
     def totals(self) -> Request[dict[str, float]]:
         """The sums of what all tasks of this worker have counted and measured."""
         return self._requests.ask(self._collaborators.measurements.totals)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What this worker knew a moment ago, for scrapes; ``None`` before it has looked first. Never waits."""
+        return self._collaborators.scrapes.latest
 
     def ping(self) -> Request[None]:
         """Answer, which shows that the herder works."""
@@ -176,8 +185,8 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Measured(unit, values):
-                self._collaborators.measurements.take(unit, values)
+            case Launched() | Measured() | ClientMeasured():
+                self._collaborators.scrapes.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)
             case TopicsUsed(unit, topics):
@@ -192,6 +201,8 @@ class Herder:
             case OwnershipAsked():
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():
+                if isinstance(notice, Changed):
+                    self._collaborators.scrapes.heard(notice)
                 self._collaborators.units.heard(notice)
                 # With many units each look takes a while: what else they have said by then is seen by the same one.
                 self._reconcile_soon.post()
@@ -210,6 +221,7 @@ class Herder:
             case ConnectorRemoved(name):
                 self._collaborators.connectors.forget(name)
                 self._collaborators.histories.forget(name)
+                self._collaborators.scrapes.forget(name)
                 self._collaborators.writes.forget(name)
                 self._collaborators.units.forget(name, with_statuses=self._membership.is_leader)
                 self._collaborators.stopped.changed(name)

@@ -7,12 +7,14 @@ meanwhile.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import errors
 from kafka.coordinator.base import BaseCoordinator, Generation
+from kafka.metrics import Metrics
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 from kafka.net.wakeup_notifier import WakeupNotifier
@@ -28,6 +30,7 @@ from worker.supervisor.clock import Clock, Moment
 
 __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 
+_CONNECT: Final = "connect"
 _CONNECT_MS: Final = 3_000
 _LEAVE_MS: Final = 3_000
 _BROKER: Final = (3, 0)
@@ -106,7 +109,8 @@ class Coordinator:
         self._clock = clock
         # The leader's assignment may wait a moment; nothing else in this thread would be held up by it.
         self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
-        self._client = KafkaNetClient(net=self._net, **client)
+        self._metrics = Metrics()
+        self._client = KafkaNetClient(net=self._net, **client, metrics=self._metrics, metric_group_prefix=_CONNECT)
         self._member = _Member(self._client, group, assign, alive, clock)
         self._wakeup = WakeupNotifier(self._net)
         self._joining = False
@@ -136,6 +140,12 @@ class Coordinator:
     async def sleep(self, seconds: float) -> None:
         """Wait this long."""
         await self._net.sleep(seconds)
+
+    def connection(self) -> dict[str, float]:
+        """What the connections to the broker have carried, under Kafka Connect's names."""
+        known = self._metrics.metrics.items()
+        values = {name.name: metric.value() for name, metric in known if name.group == f"{_CONNECT}-metrics"}
+        return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
     # -- the group ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY
+from worker.runtime.rates import Rates
 
 __all__ = ["Timings", "Window"]
 
@@ -48,7 +49,8 @@ class Window:
 class Timings:
     """Takes notes under Kafka Connect's names. Used by the task's thread alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: float) -> None:
+        self._rates = Rates(now)
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._sizes: dict[str, Window] = {}
@@ -93,8 +95,9 @@ class Timings:
         self._commits.add(0.0)
 
     def values(self, now: float) -> dict[str, float]:
-        """The counters, and means and greatest values of the last thirty seconds; what was not noted is not there."""
-        values = {**{name: float(count) for name, count in self._counters.items()}, **self._gauges}
+        """The counters with their rates, and means and greatest values of the last thirty seconds, where any."""
+        counts = {name: float(count) for name, count in self._counters.items()}
+        values = {**counts, **self._rates.look(now, self._counters), **self._gauges}
         for windows, end in ((self._sizes, ""), (self._times, "-time-ms")):
             for name, window in windows.items():
                 if (seen := window.look(now)) is not None:

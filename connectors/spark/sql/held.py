@@ -3,6 +3,14 @@
 The rows of a load are written first, with all their columns, beside those that were held before. If windows are
 complete then, all these rows are divided at the end of the last one: the query is asked for those before it, and those
 after it are written anew. What is held is named by the target's commit, with the offsets of the load (I3).
+
+==========================  ========================================================================================
+killed                      then
+==========================  ========================================================================================
+after the rows are written  no manifest names their folder: the next start removes it, and loads the records again
+after they are divided      the same for both folders, and for the result, which is staged
+after the commit            the manifest says what is held, and folders that it does not name are removed
+==========================  ========================================================================================
 """
 
 from __future__ import annotations
@@ -17,6 +25,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 
+from connect.crash import crash_point
 from connect.data import Schema, Type
 from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
 from connect.errors import ConnectError
@@ -88,6 +97,7 @@ class HoldingOutput:
         at = None if policy is None else _milliseconds(policy.column, schema, table)
         new = self._state.new_folder()
         rows, latest = self._keep(frame, columns, at, before, new)
+        crash_point("after-hold")
         after = OpenWindows() if policy is None else before.after(policy, latest, time.time_ns() // 1_000_000)
         after = replace(after, folders=(*before.folders, new))
         self.results.pop(table, None)
@@ -134,6 +144,7 @@ class HoldingOutput:
             folder = self._state.new_folder()
             whole.where(is_open).write.parquet(self._state.uri(folder))
             rest_rows = self._read([folder], columns).count()
+            crash_point("after-divide")
             rest, done = (folder,) if rest_rows else (), whole.where(~is_open)
         if whole.count() > rest_rows:
             ask(done)

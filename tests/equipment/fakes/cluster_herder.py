@@ -41,7 +41,7 @@ class ClusterHerder:
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
         self.connectors = _Connectors(self)
-        self.offsets = self.dead_letters = self.plugins = self.previews = self.histories = None
+        self.offsets = self.dead_letters = self.plugins = self.previews = self.histories = self.cluster = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 

@@ -120,6 +120,7 @@ class SinkLoop:
             logger.info("Stopping with records under way; they will be consumed again.")
         except BaseException:
             self._finish_after_failure()
+            self._metrics.report()
             raise
         self._finish()
 
