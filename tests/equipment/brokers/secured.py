@@ -103,10 +103,11 @@ class SecuredBroker:
 
     def forbid(self, acls: Iterable[Acl]) -> None:
         """Take back what was allowed; returns when it holds."""
-        admin, bindings = _admin(self.bootstrap), [acl.binding for acl in acls]
-        for deleted in admin.delete_acls([acl.filter for acl in acls]).values():
+        admin, gone = _admin(self.bootstrap), list(dict.fromkeys(acls))
+        for deleted in admin.delete_acls([acl.filter for acl in gone]).values():
             deleted.result(30)
-        wait_until("what is forbidden holds", lambda: not set(bindings) & set(self._bindings()))
+        bindings = {acl.binding for acl in gone}
+        wait_until("what is forbidden holds", lambda: not bindings & set(self._bindings()))
 
     def _bindings(self) -> list[Any]:
         return list(_admin(self.bootstrap).describe_acls(Acl.everything()).result(30))

@@ -59,15 +59,15 @@ def test_a_spark_sink_logs_in_and_says_which_right_it_lacks(
         produce(secured.bootstrap, names["TOPIC"], [json.dumps({"id": number}).encode() for number in ids])
 
     def rows() -> list[int]:
-        files = sorted((tmp_path / "lake").rglob("[!._]*.parquet"))
+        files = sorted((tmp_path / "lake" / "topics").rglob("[!._]*.parquet"))
         return sorted(number for file in files for number in parquet.read_table(file)["id"].to_pylist())
 
     load(1, 2)
     config = {
         "connector.class": "SparkSink",
         "topics": names["TOPIC"],
-        "poll.interval.ms": "200",
-        "rotate.interval.ms": "500",
+        "poll.interval.ms": "50",
+        "rotate.interval.ms": "0",
     }
     create(worker, names["SINK"], {**sink_props({"store.url": str(tmp_path / "lake")}), **config})
     wait_until("the records are in the table", lambda: rows() == [1, 2], 200)
