@@ -55,7 +55,7 @@ def create_app(
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
     resources = [
-        root(herder.ping, version, cluster_id, with_admin=with_admin),
+        root(herder.ping, herder.unready, version, cluster_id, with_admin=with_admin),
         connectors(herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),

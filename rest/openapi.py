@@ -77,6 +77,7 @@ _RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NUL
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
     "Message": _object({"message": _TEXT}),
+    "Probe": _object({"status": _TEXT, "reasons": _array(_TEXT)}),
     "ConnectorInfo": _object(
         {
             "name": _TEXT,
@@ -289,6 +290,10 @@ _PATHS: Final[dict[str, Schema]] = {
             },
         }
     },
+    "/health/live": _item(get=_operation("Whether the worker works at all.", {200: "Probe", 503: "Probe"})),
+    "/health/ready": _item(
+        get=_operation("Whether the worker has its part in the cluster, and why not.", {200: "Probe", 503: "Probe"})
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(

