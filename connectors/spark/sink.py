@@ -16,6 +16,7 @@ from connect.sink import SinkConnector
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.options.replaced import as_spark_sink
 from connectors.spark.session import forget_session, java_runs
 from connectors.spark.stores.access import store_access
 from connectors.spark.target import make_target
@@ -49,6 +50,9 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
     def start(self) -> None:
         """Start Spark, then take the target over from its former owner."""
+        self._take_over()
+
+    def _take_over(self) -> None:
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.loader import Loader  # noqa: PLC0415
 
@@ -89,12 +93,12 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
         """Decode the records, ask the query, and bring the first rows here."""
         from connectors.spark.loader import Loader  # noqa: PLC0415 - as above
-        from connectors.spark.peeking import Peeked, PeekingTarget, preview_tables  # noqa: PLC0415
+        from connectors.spark.peeking import preview_tables  # noqa: PLC0415
 
         loader = Loader(self._session(), self.config, self.context)
-        peeked = self._target.peek() if isinstance(self._target, PeekingTarget) else Peeked()
+        peeked = self._target.peek()
         wanted = [item for item in (_after(item, peeked.offsets) for item in ranges) if len(item)]
-        yield from preview_tables(loader, wanted, peeked, rows, peeked.place or self.config.topics_dir)
+        yield from preview_tables(loader, wanted, peeked, rows)
 
     def stop(self) -> None:
         """Stop Spark; what is committed is complete, what is not will be loaded again."""
@@ -106,7 +110,9 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
         if self._spark is None:
             self._spark = start_session(
-                self.context.connector_properties, self.context.connector_name, store_access(self.config)
+                _as_spark_sink(self.context.connector_properties),
+                self.context.connector_name,
+                store_access(self.config),
             )
         return self._spark
 
@@ -123,7 +129,8 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             )
         logger.warning("%s Starting it again.", _JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
-        self.start()
+        # A plugin of users is started once, whatever becomes of Java.
+        self._take_over()
         return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
@@ -177,6 +184,10 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
             target = make_target(config, name, spark)
             target.open()
             yield from compact(target, tables, lambda: False)
+
+
+def _as_spark_sink(props: Mapping[str, str]) -> dict[str, str]:
+    return {key: str(value) for key, value in as_spark_sink(props).items()}
 
 
 def _after(item: OffsetRange, offsets: Mapping[TopicPartition, int]) -> OffsetRange:

@@ -15,8 +15,10 @@ import orjson
 from connect.errors import ConnectError
 from rest.http.paths import escaped
 from rest.peers.forwarding import Peers
+from rest.peers.identities import worker_headers
 from worker.metrics.history import Part, Series
 from worker.metrics.measurements import TaskMeasured
+from worker.stores.config.store import SessionKey
 
 __all__ = ["OwnerClient", "history_part", "tasks_measured"]
 
@@ -25,29 +27,41 @@ _THREADS: Final = 4
 
 
 class OwnerClient:
-    """Asks other workers in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`."""
+    """Asks other workers in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`.
 
-    def __init__(self, peers: Peers) -> None:
+    ``key`` is called by whoever asks, and gives the session key; ``algorithm`` is ``inter.worker.signature.algorithm``.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        key: Callable[[], SessionKey | None] = lambda: None,
+        algorithm: str = "HmacSHA256",
+        worker_id: str = "",
+    ) -> None:
         self._peers = peers
+        self._key = key
+        self._algorithm = algorithm
+        self._worker_id = worker_id
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="owner-client")
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
         """Ask the worker at ``url`` for what it knows of a connector's tasks."""
-        return self._threads.submit(
-            self._ask, f"{url}connectors/{escaped(connector)}/status?forward=false", tasks_measured
-        )
+        path = f"{url}connectors/{escaped(connector)}/status?forward=false"
+        return self._threads.submit(self._ask, path, self._key(), tasks_measured)
 
     def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
         """Ask the worker at ``url`` for the history of its tasks, of one connector or all."""
         path = "history" if connector is None else f"connectors/{escaped(connector)}/history"
-        return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", history_part)
+        return self._threads.submit(self._ask, f"{url}{path}?step={step}&forward=false", self._key(), history_part)
 
     def close(self) -> None:
         """Cancel the requests that have not begun; the others end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, url: str, read: Callable[[Any], T]) -> T:
-        answer = self._peers.ask("GET", url, {"Accept": "application/json"}, b"")
+    def _ask(self, url: str, key: SessionKey | None, read: Callable[[Any], T]) -> T:
+        signed = {} if key is None else worker_headers(key, self._algorithm, self._worker_id, "GET", url, b"")
+        answer = self._peers.ask("GET", url, {"Accept": "application/json", **signed}, b"")
         if answer.status != HTTPStatus.OK:
             raise ConnectError(f"The worker answered GET {url} with {answer.status}")
         try:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from flask import Blueprint, Response, jsonify, request
 
+from rest.access.caller import caller
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.histories import HistoryRequests
@@ -23,7 +24,9 @@ def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
 
     @blueprint.get("/history")
     def all_connectors() -> Response:
-        return jsonify(_shown(None, _step(_STEP_OF_ALL)))
+        shown = _shown(None, _step(_STEP_OF_ALL))
+        known: dict[str, Any] = shown["connectors"]
+        return jsonify({**shown, "connectors": {name: known[name] for name in caller().visible(known)}})
 
     @blueprint.get("/connectors/<name:name>/history")
     def one_connector(name: str) -> Response:

@@ -31,10 +31,12 @@ def root(
     cluster_id: str,
     *,
     with_admin: bool,
+    warnings: Callable[[], list[str]] = list,
 ) -> Blueprint:
     """The resources at ``/``, ``/health`` and ``/openapi.json``.
 
-    ``ping`` has the herder answer; ``unready`` has it tell the reasons why it cannot run connectors.
+    ``ping`` has the herder answer; ``unready`` has it tell the reasons why it cannot run connectors. ``warnings`` tells
+    what an operator should mend though the worker is healthy.
     """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
@@ -50,7 +52,8 @@ def root(
         except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500
-        return jsonify(_HEALTHY), 200
+        found = warnings()
+        return jsonify({**_HEALTHY, **({"warnings": found} if found else {})}), 200
 
     @blueprint.get("/health/live")
     def live() -> tuple[Response, int]:

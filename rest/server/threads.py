@@ -42,6 +42,8 @@ _SLOW_READS: Final = ("offsets", "lag", "dlq", "history")
 _PLUGIN_KEYS: Final = ("connector-plugins", "config")
 _HISTORY: Final = ["history"]
 _SEGMENTS: Final = 3
+_PAGES: Final = "ui"
+_FILES: Final = "static"
 
 
 class RequestThreads:
@@ -82,5 +84,6 @@ def kind_of(method: str, uri: str) -> RequestKind:
         return RequestKind.PEER
     if forward:
         return RequestKind.PASSED_ON
-    is_slow = segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
+    is_page = segments[0] == _PAGES and segments[1:2] != [_FILES]
+    is_slow = is_page or segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
     return RequestKind.READ if method in _READS and not is_slow else RequestKind.OTHER

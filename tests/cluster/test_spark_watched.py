@@ -22,6 +22,7 @@ from equipment.workers.standalone import StandaloneWorker, descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(600)]
 
+_PLUGINS = Path(__file__).with_name("plugins")
 _PATIENCE = 240.0
 _IDS = pa.schema([("id", pa.int64())])
 
@@ -33,11 +34,15 @@ class Lake:
         self._bootstrap = bootstrap
         self._topic = topic
         self._store = folder / "store"
+        self._watched = folder / "watched"
+        self._watched.mkdir()
         self._produced = 0
         create_topic(bootstrap, topic, partitions=2)
-        self.worker = StandaloneWorker(folder, bootstrap, **{"connector.spark.config.override.policy": "All"})
+        keys = {"connector.spark.config.override.policy": "All", "plugin.path": str(_PLUGINS)}
+        self.worker = StandaloneWorker(folder, bootstrap, **keys)
         props = sink_props({"store.url": str(self._store)}) | {
-            "connector.class": "SparkSink",
+            "connector.class": "Lake",
+            "watch.folder": str(self._watched),
             "topics": topic,
             "rotate.interval.ms": "0",
             "poll.interval.ms": "50",
@@ -66,6 +71,11 @@ class Lake:
         (task,) = self.worker.get("connectors/lake/loads").json()["tasks"]
         assert task["id"] == 0
         return dict(task)
+
+    def starts(self) -> int:
+        """How many times a task was started."""
+        assert not (self._watched / "overlaps").exists()
+        return len((self._watched / "starts").read_text().splitlines())
 
     def java(self) -> int:
         """The process of Spark's Java."""
@@ -108,6 +118,7 @@ def test_loads_are_shown_and_go_on_when_java_is_killed(lake: Lake) -> None:
     status = lake.worker.get("connectors/lake/status").json()
     assert [task["state"] for task in status["tasks"]] == ["RUNNING"]
     assert status["tasks"][0]["metrics"]["load-failure-total"] == 1
+    assert lake.starts() == 1, "the task, which runs on, is started once"
 
     shown = subprocess.run(
         [str(Path(sys.executable).parent / "sluice"), "status", "lake", "--url", lake.worker.url()],

@@ -16,6 +16,7 @@ from connect.errors import ConfigError, PluginError
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
+from worker.config.security import SecurityConfig
 from worker.config.unknown_keys import suggest_known_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
@@ -90,7 +91,7 @@ def log_end(status: int) -> int:
 
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
     """Warn of keys that have no effect because they are misspelled."""
-    own = {key.name for key in type(config).definitions()}
+    own = {key.name for kind in (type(config), SecurityConfig) for key in kind.definitions()}
     if not isinstance(config, DistributedConfig) and config.originals.get(_EXACTLY_ONCE, "disabled") != "disabled":
         logger.warning(
             "%s has no effect in a standalone worker: its sources deliver at least once. Run sluice distributed for "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,6 +42,7 @@ WORKER_ID = "sluice.worker.id"
 """The key under which the processes of a worker of a cluster are told which one it is."""
 
 _INT_MAX = 2**31 - 1
+_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+/?")
 _MAC_ALGORITHMS = ("HmacSHA256", "HmacSHA384", "HmacSHA512", "HmacSHA1", "HmacMD5", "HmacSHA224")
 
 
@@ -73,6 +75,12 @@ def metrics_headers(key: str, value: str | None) -> None:
         parse_headers(value or "")
     except ValueError as error:
         raise ConfigRuleError(f"{key} cannot be read. {error}.", key) from None
+
+
+@validator("A path such as /connect, of letters, digits, -, _, . and ~; or empty")
+def _absolute_path(key: str, value: str) -> None:
+    if value and not _PATH.fullmatch(value):
+        raise invalid_value(key, value, "It has to be a path such as /connect, of letters, digits, -, _, . and ~")
 
 
 class WorkerConfig(Config):
@@ -311,6 +319,18 @@ class WorkerConfig(Config):
         default=None,
         importance=LOW,
         doc="Which of the listeners other workers use: http or https. By default http, if there is one.",
+    )
+    ui_enable: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether the listeners serve the web page, at /ui.",
+    )
+    ui_base_path: str = option(
+        default="",
+        importance=LOW,
+        validator=_absolute_path,
+        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
+        "page begin with it. The proxy takes it away before it passes a request on.",
     )
     admin_listeners: tuple[str, ...] | None = option(
         default=None,

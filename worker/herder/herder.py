@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.view import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
@@ -26,6 +27,7 @@ from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
+from worker.herder.previews import PreviewRequests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
 from worker.metrics.snapshot import Snapshot
@@ -41,6 +43,7 @@ from worker.stores.config.store import (
 )
 from worker.supervisor.supervisor import (
     Answered,
+    AnsweredInPart,
     Changed,
     ClientMeasured,
     Expires,
@@ -63,8 +66,8 @@ logger = logging.getLogger(__name__)
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
-    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers``, ``histories`` and
-    ``peers`` (the other workers of the cluster). Their methods return the result to come, a
+    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
+    ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to come, a
     :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
@@ -99,7 +102,18 @@ class Herder:
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
         )
         self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
+        self.previews = PreviewRequests(
+            requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
+        )
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
+        self.cluster = ClusterRequests(
+            requests,
+            worker.id,
+            membership,
+            stores.statuses,
+            made.rebalancing,
+            distributed=worker.cluster is not None,
+        )
         self.histories = HistoryRequests(requests, made.histories, made.connectors)
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
@@ -191,6 +205,8 @@ class Herder:
                 self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
+            case AnsweredInPart():
+                self._collaborators.inquiries.answered_in_part(notice)
             case OwnershipAsked():
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():

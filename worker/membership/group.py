@@ -349,9 +349,12 @@ class GroupMember:
                 config_offset=assignment.config_offset,
                 held=self._held,
                 revoked=revoked,
-                division=Division(self._leader.owners, self._leader.reported) if is_leader else None,
+                division=self._division() if is_leader else None,
             )
         )
+
+    def _division(self) -> Division:
+        return Division(self._leader.owners, self._leader.reported, self._leader.members)
 
     # -- losing and leaving ------------------------------------------------------------------------------------------
 

@@ -49,6 +49,10 @@ class Membership(Protocol):
         """The URL of the leader, if it is known."""
 
     @property
+    def members(self) -> frozenset[str]:
+        """The URLs of all workers of the cluster. Only the leader knows; for others there are none."""
+
+    @property
     def rebalancing(self) -> bool:
         """Whether this worker waits for its place in the cluster, or for another round."""
 
@@ -160,6 +164,12 @@ class GroupMembership:
         return self._joined.leader_url if self._joined is not None else None
 
     @property
+    def members(self) -> frozenset[str]:
+        """The URLs of all members of the last round, if this worker leads."""
+        division = self._joined.division if self._joined is not None else None
+        return division.members if division is not None else frozenset()
+
+    @property
     def rebalancing(self) -> bool:
         """Whether this worker is not in the group, or knows that another round must follow."""
         return self._joined is None or self._joined.mismatch or bool(self._joined.revoked)
@@ -201,6 +211,7 @@ class SoloMembership:
     generation = 0
     leader_url = None
     rebalancing = False
+    members: frozenset[str] = frozenset()
     counts = None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:

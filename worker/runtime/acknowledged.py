@@ -8,6 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError, RetriableError
+from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.clients import Clients, client_timestamp
 
@@ -30,6 +31,7 @@ class AcknowledgedProducer:
         self._what = what
         self._on_refused = on_refused
         self._refused: KafkaError | None = None
+        self._topic = ""
 
     def send(
         self,
@@ -40,6 +42,7 @@ class AcknowledgedProducer:
         timestamp: int | None = None,
     ) -> None:
         """Send a record; :meth:`flush` tells what became of it."""
+        self._topic = topic
         while True:
             try:
                 self._producer.produce(
@@ -67,9 +70,12 @@ class AcknowledgedProducer:
         """
         left = self._producer.flush(_FLUSH_TIMEOUT)
         if self._refused is not None:
+            if is_denial(self._refused.code()):
+                told = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))
+                raise ConnectError(f"{self._what} did not take a record: {told}.")
             raise ConnectError(
-                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, that this "
-                "principal may write to it and that max.message.bytes and the connector's "
+                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, "
+                "and that max.message.bytes and the connector's "
                 "producer.override.max.request.size are large enough."
             )
         if left:

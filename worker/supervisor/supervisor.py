@@ -31,6 +31,7 @@ from worker.unit import Unit
 
 __all__ = [
     "Answered",
+    "AnsweredInPart",
     "Changed",
     "ClientMeasured",
     "Expires",
@@ -155,6 +156,14 @@ class OwnershipAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredInPart:
+    """A part of the answer to an inquiry, which comes before it."""
+
+    request: int
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
@@ -173,6 +182,7 @@ Notice: TypeAlias = (
     | TopicsUsed
     | Expires
     | OwnershipAsked
+    | AnsweredInPart
     | Answered
 )
 
@@ -534,10 +544,13 @@ class Supervisor:
     def _hear_answer(self, request: int) -> None:
         asked = self._asked[request]
         for report in asked.child.receive():
-            if not isinstance(report, messages.LogRecord):
+            if isinstance(report, messages.LogRecord):
+                log_record(asked.what, report)
+            elif isinstance(report, messages.PARTIAL):
+                self._notify(AnsweredInPart(request, report))
+            else:
                 self._answered(request, report)
                 return
-            log_record(asked.what, report)
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
         elif asked.child.pipe.closed:

@@ -19,6 +19,7 @@ from connectors.spark.delta.log import table_names
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.delta.writing import append_rows, merge_changes
+from connectors.spark.peeking import Peeked
 from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
 
 if TYPE_CHECKING:
@@ -58,6 +59,13 @@ class DeltaTarget:
     def topics(self) -> Mapping[str, str]:
         """Those that were known at the last load of each topic."""
         return self._topics
+
+    def peek(self) -> Peeked:
+        """The tables by their logs, which nobody takes over."""
+        self._tables.find()
+        self._read()
+        schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
+        return Peeked(schemas, offsets=self._offsets, place=self._tables.path)
 
     def open(self) -> None:
         """Read the logs of the tables, and take those over that the connector has written to."""
@@ -186,8 +194,12 @@ class _Tables:
     def __getitem__(self, name: str) -> DeltaTable:
         """The table of that name, which may not exist yet."""
         if name not in self._found:
-            self._found[name] = DeltaTable(self._session(), name, f"{self._root}/{name}", self._connector)
+            self._found[name] = DeltaTable(self._session(), name, self.path(name), self._connector)
         return self._found[name]
+
+    def path(self, name: str) -> str:
+        """Where the table of that name is, or would be."""
+        return f"{self._root}/{name}"
 
     def written(self) -> list[DeltaTable]:
         """The tables that the connector has planned to write to."""

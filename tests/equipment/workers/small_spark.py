@@ -13,20 +13,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from equipment.scripts import spark_driver, spark_java
+from equipment.workers.spark_classes import ARCHIVE_OPTIONS, make_archive
 
-__all__ = ["DRIVER", "SMALL_SPARK", "end_spark", "sink_props", "spark_java_for"]
+__all__ = ["DRIVER", "SMALL_SPARK", "end_spark", "prepare_spark", "sink_props", "spark_java_for"]
 
 DRIVER: Final = Path(spark_driver.__file__)
 """A process that loads a topic as the worker does."""
 
 _JAVA: Final = Path(spark_java.__file__)
+# Compiling code for each of a few small loads takes longer than it saves.
+_JAVA_OPTIONS: Final = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
+    "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+)
 SMALL_SPARK: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "512m",
-    # Compiling code for each of a few small loads takes longer than it saves.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
-    "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+    "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {ARCHIVE_OPTIONS}",
 }
+
+
+def prepare_spark() -> None:
+    """Have what makes a small Spark start quickly, before the first one starts."""
+    make_archive(_JAVA_OPTIONS)
 
 
 def sink_props(store: Mapping[str, str]) -> dict[str, str]:
@@ -62,6 +71,8 @@ def end_spark() -> None:
     from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
 
     gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
     with warnings.catch_warnings():
         # PySpark and py4j leave sockets and pipes to the garbage collector, which would tell of them in another test.
         warnings.simplefilter("ignore")
@@ -71,8 +82,7 @@ def end_spark() -> None:
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
         SQLContext._instantiatedContext = None
-        if gateway is not None:
-            _end_gateway(gateway)
+        _end_gateway(gateway)
         del gateway
         gc.collect()
 

@@ -28,6 +28,7 @@ from connect.data import SinkBatch, TopicPartition, ValueColumn
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
+from worker.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -93,7 +94,10 @@ class SinkLoop:
         self._chain = assembly.sink_chain(tolerance)
         context.encode = self._chain.encode
         self._consumer: Consumer = clients.sink_consumer()
-        self._subscription = Subscription(self._consumer, choice, self, is_cooperative=clients.sink_is_cooperative)
+        self._group = clients.sink_group
+        self._subscription = Subscription(
+            self._consumer, self._group, choice, self, is_cooperative=clients.sink_is_cooperative
+        )
         self._batch_size = clients.max_poll_records
         self._only_topic = choice.only_topic
         self._interval = assembly.worker.offset_flush_interval_ms / 1000
@@ -303,7 +307,9 @@ class SinkLoop:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
-            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
+            rights = (on_group(self._group, "Read"), *on_topics((tp.topic for tp in offsets), "Read"))
+            told = explained(error.args[0], CONSUMER, *rights)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", told)
             return False
         for partition, offset in offsets.items():
             self._progress[partition].committed = offset

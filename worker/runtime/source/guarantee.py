@@ -97,6 +97,7 @@ class ExactlyOnceGuarantee:
         self._transactions = TransactionalProducer(
             self.producer,
             f"{name}-{task}",
+            transactional_id=clients.transactional_id,
             timeout=timeout,
             patience=assembly.worker.offset_flush_timeout_ms / 1000,
             is_stopping=control.is_stopping,

@@ -27,6 +27,7 @@ from connect.data import Constant, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.plugins import class_name
 from connect.source import SourceTask
+from worker.kafka.auth.rights import PRODUCER, explained, on_topic
 from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -258,8 +259,11 @@ class SourceLoop:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
         error, record = refusal.error, refusal.record
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
-        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
+        told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{remedy}")
         of_record = not error.fatal() and error.code() in _OF_THE_RECORD
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise failure from KafkaException(error)
         if (fatal := self._commits.refusal(error, sent=refusal.sent, of_record=of_record)) is not None:
             raise fatal from KafkaException(error)
         if not of_record:

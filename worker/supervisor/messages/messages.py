@@ -40,6 +40,7 @@ from worker.supervisor.messages.offsets import (
 )
 
 __all__ = [
+    "PARTIAL",
     "ActiveTopics",
     "AlterSinkOffsets",
     "AlterSourceOffsets",
@@ -158,16 +159,18 @@ class DescribePlugin:
 
 @dataclass(frozen=True, slots=True)
 class PreviewConnector:
-    """Show what a connector would do with its next ``records``, within ``seconds``, and change nothing.
+    """Show what a connector would do with its next ``records``, within ``seconds`` and so many bytes of documents, and
+    change nothing.
 
-    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those of the worker's
-    offsets file; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
+    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those that the worker
+    keeps; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
     """
 
     config: dict[str, str]
     worker: dict[str, str]
     records: int
     seconds: float
+    bytes: int
     from_beginning: bool
     offsets: OffsetPairs | None
 
@@ -366,7 +369,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """One record of a preview, with all that became of it, as a document."""
+    """One record of a preview, with all that became of it, or a table of it, as a document."""
 
     record: dict[str, Any]
 
@@ -522,6 +525,9 @@ Report: TypeAlias = (
     | Loads
     | LogRecord
 )
+
+PARTIAL: Final = (Previewed, TableCompacted)
+"""The reports that come before the answer to an inquiry."""
 
 _TYPES: Final[dict[str, type[Any]]] = {message.__name__: message for message in (*Command.__args__, *Report.__args__)}
 

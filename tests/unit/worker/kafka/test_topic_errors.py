@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from connect.errors import ConnectError, RetriableError
 from worker.kafka.clients.librdkafka import until_answered
 from worker.kafka.topics import admin as topics
-from worker.kafka.topics.admin import Creation, TopicCreator
+from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
 GROUPS = TopicCreationGroups.parse(
@@ -40,6 +41,33 @@ class RefusingBroker:
 
     def poll(self, timeout: float) -> int:
         return 0
+
+
+class SlowBroker(RefusingBroker):
+    """An admin client of a broker that creates topics, and shows one when it has been asked for it a few times."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self._looks = looks
+
+    def create_topics(self, wanted: list[Any], **_: Any) -> dict[str, Future[Any]]:
+        return {topic.topic: _answer(None) for topic in wanted}
+
+    def describe_topics(self, wanted: Any, **_: Any) -> dict[str, Future[Any]]:
+        self._looks -= 1
+        if self._looks >= 0:
+            return super().describe_topics(wanted)
+        partition = SimpleNamespace(replicas=[1])
+        return {
+            name: _answer(SimpleNamespace(partitions=[partition], authorized_operations=None))
+            for name in wanted.topic_names
+        }
+
+
+def _answer(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
 
 
 def _refusal(code: int) -> Future[Any]:
@@ -73,10 +101,19 @@ def test_brokers_that_stay_away_are_given_up() -> None:
         until_answered(lambda: topics.create(broker, NewTopic("t")), 0.2)
 
 
+def test_a_topic_that_was_created_can_be_described() -> None:
+    """The controller answers a moment before the brokers know the topic."""
+    broker: Any = SlowBroker(looks=2)
+    assert topics.create(broker, NewTopic("t")) is Creation.CREATED
+    assert topics.describe(broker, "t") == TopicDescription("t", 1, 1)
+
+
 @pytest.mark.parametrize("code", FORBIDDEN)
 def test_a_topic_that_may_not_be_described_fails_the_task(code: int) -> None:
     broker: Any = RefusingBroker(describe=code)
-    with pytest.raises(ConnectError, match=r"Not authorized to describe.*Describe the topic") as caught:
+    with pytest.raises(
+        ConnectError, match=r"Not authorized to describe.*right Describe on topic t: kafka-acls"
+    ) as caught:
         TopicCreator(broker, GROUPS).ensure("t")
     assert not isinstance(caught.value, RetriableError)
 

@@ -1,0 +1,66 @@
+"""Has Spark do what the sinks of the tests have it do, and keeps an archive of the classes that it loads for that.
+
+Its caller is not kept waiting: it goes on in the background.
+
+python spark_archive.py ARCHIVE '-XX:+UseSerialGC ...'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.session import start_session
+from connectors.spark.stores.access import store_access
+
+
+def same(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """What is mapped, as it is."""
+    return batches
+
+
+def main() -> None:
+    if os.fork():
+        return
+    archive = Path(sys.argv[1])
+    partial = archive.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    work(f"{sys.argv[2]} -XX:ArchiveClassesAtExit={partial}")
+    # A Java that reads an archive which is not whole crashes.
+    partial.replace(archive)
+
+
+def work(java_options: str) -> None:
+    """Start Spark, use it a little, and end its Java in good order."""
+    with tempfile.TemporaryDirectory() as folder:
+        props = {
+            "name": "job",
+            "topics": "none",
+            "store.url": folder,
+            "spark.master": "local[1]",
+            "spark.driver.memory": "512m",
+            "spark.driver.extraJavaOptions": java_options,
+        }
+        spark = start_session(props, "job", store_access(SparkSinkConfig.parse(props)))
+        rows = spark.range(10).selectExpr(
+            "id", "cast(id as string) as text", "id % 2 as part", "current_timestamp() as at"
+        )
+        mapped = rows.mapInArrow(same, rows.schema)
+        mapped.write.partitionBy("part").parquet(f"{folder}/table")
+        spark.read.parquet(f"{folder}/table").groupBy("part").count().orderBy("part").collect()
+        gateway: Any = spark.sparkContext._gateway
+        spark.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
+if __name__ == "__main__":
+    main()
