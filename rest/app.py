@@ -66,7 +66,7 @@ def create_app(
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
     resources = [
-        root(herder.ping, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
+        root(herder.ping, herder.unready, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
         sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),
         offsets(herder.offsets, patience),

@@ -100,6 +100,7 @@ _PREVIEWED_TABLE: Final = _object(
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
     "Message": _object({"message": _TEXT}),
+    "Probe": _object({"status": _TEXT, "reasons": _array(_TEXT)}),
     "ConnectorInfo": _object(
         {
             "name": _TEXT,
@@ -401,6 +402,10 @@ _PATHS: Final[dict[str, Schema]] = {
             },
         }
     },
+    "/health/live": _item(get=_operation("Whether the worker works at all.", {200: "Probe", 503: "Probe"})),
+    "/health/ready": _item(
+        get=_operation("Whether the worker has its part in the cluster, and why not.", {200: "Probe", 503: "Probe"})
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(

@@ -35,7 +35,7 @@ THREADS: Final[Mapping[RequestKind, int]] = {
     RequestKind.READ: 6,
     RequestKind.OTHER: 32,
 }
-_PROBED: Final = ("", "/health")
+_PROBED: Final = ("", "/health", "/health/live", "/health/ready")
 _OF_PEERS: Final = (("POST", "tasks"), ("PUT", "fence"))
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _SLOW_READS: Final = ("offsets", "lag", "dlq", "history")

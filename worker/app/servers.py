@@ -10,6 +10,7 @@ from typing import Final
 
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
+from rest.http.request_log import log_requests
 from rest.peers.forwarding import Forwarding
 from rest.peers.identities import Identities
 from rest.server.server import RestServer
@@ -80,6 +81,8 @@ class RestServers:
             guards=guards,
             page=page,
         )
+        if config.rest_request_log:
+            log_requests(app)
         self._server.answer_with(app)
         if self._admin is not None:
             self._admin.answer_with(

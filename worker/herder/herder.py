@@ -163,6 +163,15 @@ class Herder:
         """Answer, which shows that the herder works."""
         return self._requests.ask(lambda: None)
 
+    def unready(self) -> Request[list[str]]:
+        """The reasons why this worker cannot run connectors now; none if it can."""
+
+        def look() -> list[str]:
+            closing = ["This worker is stopping."] if self._closing else []
+            return closing + self._collaborators.rebalancing.unready()
+
+        return self._requests.ask(look)
+
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
     def _loop(self) -> None:

@@ -33,6 +33,7 @@ class ClusterHerder:
         self.owner_url: str | None = None
         self.hangs = False
         self.broken: ConnectError | None = None
+        self.reasons: list[str] = []
         self.key: SessionKey | None = None
         self.accepted: Sequence[str] = ("HmacSHA256",)
         self.task_configs_by_name: dict[str, list[dict[str, str]]] = {}
@@ -47,6 +48,9 @@ class ClusterHerder:
 
     def ping(self) -> Request[None]:
         return answered(None) if self.broken is None else refused(self.broken)
+
+    def unready(self) -> Request[list[str]]:
+        return answered(self.reasons)
 
     def not_leader(self) -> Request[Any]:
         """What it answers where it does not lead."""

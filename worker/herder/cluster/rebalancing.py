@@ -109,6 +109,19 @@ class Rebalancing:
         self._inbox.post(look)
         return snapshot
 
+    def unready(self) -> list[str]:
+        """The reasons why this worker has no part in its cluster yet, or any more; none if it has."""
+        reasons = []
+        if self._membership.counts is not None and self._membership.leader_url is None:
+            reasons.append("This worker has not joined its group yet, or has lost its place in it.")
+        read = self._configs.snapshot().offset
+        if isinstance(self._newest, Joined) and self._newest.config_offset > read:
+            reasons.append(
+                f"This worker has read the config topic up to offset {read}, and its cluster is at offset "
+                f"{self._newest.config_offset}."
+            )
+        return reasons
+
     def configs_changed(self) -> None:
         """Have the work divided anew if connectors or tasks have come or gone."""
         snapshot = self._configs.snapshot()
