@@ -99,7 +99,7 @@ class AuditLogger:
 
 
 class AuditLog:
-    """Numbers events and writes them to every sink. May be used by any thread.
+    """Numbers events and writes them to every sink, perhaps in another order. May be used by any thread.
 
     One that cannot be written is logged as an error, so that it is not lost in silence; where it is ``required``,
     what it tells of is refused before it is done.
@@ -147,9 +147,10 @@ class AuditLog:
             if kind is AuditKind.REFUSED and entry.principal is None and self._is_too_much(int(now)):
                 return True
             self._number += 1
-            line = self._hide(_line(self._event(kind, entry, now))).encode()
-            kept = [self._kept(sink, line) for sink in self._sinks]
-            return all(kept)
+            event = self._event(kind, entry, now)
+        line = self._hide(_line(event)).encode()
+        kept = [self._kept(sink, line) for sink in self._sinks]
+        return all(kept)
 
     def _is_too_much(self, second: int) -> bool:
         if second != self._second:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from worker.security.principals import Principal
@@ -54,9 +54,13 @@ class Sessions:
         now = self._clock()
         with self._one_at_a_time:
             session = self._sessions.pop(secret, None)
-            if session is None or now >= min(session.ends, session.idle_ends) or not session.still_holds():
+            if session is None or now >= min(session.ends, session.idle_ends):
                 return None
-            self._sessions[secret] = _Session(session.principal, session.still_holds, session.ends, now + _IDLE_SECONDS)
+            self._sessions[secret] = replace(session, idle_ends=now + _IDLE_SECONDS)
+        # This may ask an issuer for its keys: others do not wait for that.
+        if not session.still_holds():
+            self.end(secret)
+            return None
         return session.principal
 
     def end(self, secret: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from flask import request
+from flask import Flask, request
 
 from equipment.fakes.cluster_herder import ClusterHerder
 from rest.access.access import Access
@@ -22,7 +22,7 @@ from rest.peers.owner import OwnerClient
 from rest.server.server import RestServer
 from worker.herder.cluster.publication import Publication
 from worker.security.permissions import Roles, parse_roles
-from worker.security.session_keys import SIGNATURE_HEADER, new_key
+from worker.security.session_keys import SIGNATURE_HEADER, new_key, sign
 from worker.security.users import Users
 from worker.security.watched_file import WatchedFile
 
@@ -128,3 +128,24 @@ def test_a_worker_reads_the_status_of_tasks_elsewhere(pair: tuple[GuardedWorker,
     assert dict(client.measured(leader.url, "a").result(30)) == {}
     client.close()
     assert requests.get(f"{leader.url}connectors/a/status?forward=false", timeout=30).status_code == 401
+
+
+def test_a_leader_of_kafka_connect_gets_the_signature_that_it_knows() -> None:
+    app, seen, key = Flask("java"), list[dict[str, str]](), new_key("HmacSHA256", None, 0)
+
+    @app.put("/connectors/a/fence")
+    def fence() -> tuple[dict[str, object], int]:
+        seen.append(dict(request.headers))
+        if SIGNATURE_HEADER not in request.headers:
+            return {"error_code": 400, "message": "Internal request missing required signature"}, 400
+        return {}, 200
+
+    server, peers = RestServer(["http://127.0.0.1:0"]), Peers(None, 5.0)
+    server.answer_with(app)
+    client = LeaderClient(peers, "HmacSHA256", "follower")
+    client.fence(f"http://127.0.0.1:{server.port}/", "a", key).result(30)
+    client.close()
+    server.close()
+    peers.close()
+    assert seen[1][SIGNATURE_HEADER] == sign(key, "HmacSHA256", b"")[SIGNATURE_HEADER]
+    assert "X-Sluice-Signature" not in seen[1]

@@ -23,7 +23,7 @@ PROMETHEUS = (
 class Herder:
     """What REST asks of a herder for scrapes."""
 
-    connectors = offsets = dead_letters = plugins = loggers = peers = ping = histories = None
+    connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = histories = None
 
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = Snapshot(

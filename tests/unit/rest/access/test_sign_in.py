@@ -15,11 +15,14 @@ from equipment.fakes.guarded_api import basic, guards_of, small_herder
 from equipment.fakes.herding import Clock
 from rest.access.sign_in import SignIn
 from rest.app import create_admin_app, create_app
+from rest.http.headers import AnswerHeaders
 from rest.server.tls import CLIENT_CERTIFICATE
 from worker.herder.herder import Herder
 from worker.security.api_tokens import ApiTokens, TokenFile
 from worker.security.attempts import Attempts
 from worker.security.certificate_names import NameRules
+from worker.security.principals import Principal
+from worker.security.sessions import Sessions
 from worker.security.users import Users
 
 REFUSED = "User cannot access the resource."
@@ -272,3 +275,32 @@ def test_where_nobody_signs_in_everything_is_allowed(herder: Herder) -> None:
     assert (who["principal"], who["rights"]) == (None, ["metrics", "cluster", "admin"])
     assert client.post("/session", json={"user": "a", "password": "b"}).status_code == 404
     assert "Cache-Control" not in client.get("/").headers
+
+
+def test_a_session_counts_for_no_page_of_another_origin(herder: Herder, users: Path) -> None:
+    guards = guards_of(herder, SignIn(users=Users(users)))
+    client = create_app(herder, "cluster", guards=guards, headers=AnswerHeaders.of("*", "", "")).test_client()
+    client.post("/session", json={"user": "alice", "password": "wonder:land"})
+    page = {"Origin": "http://localhost:9999", "Sec-Fetch-Site": "same-site"}
+    assert client.post("/connectors/a/restart", headers=page).status_code == 403
+    client.delete("/session")
+    signed = client.post("/connectors/a/restart", headers={**page, **basic("alice", "wonder:land")})
+    assert signed.status_code == 404, "a program may send credentials of its own"
+
+
+def test_a_session_ends() -> None:
+    clock, holds = Clock(), [True]
+    sessions = Sessions(clock)
+    secret = sessions.begin(Principal("alice", "basic"), lambda: holds[0])
+    for _ in range(25):
+        clock.now += 1799
+        used = sessions.principal(secret)
+    assert used is None, "twelve hours after it began"
+    again = sessions.begin(Principal("alice", "basic"), lambda: holds[0])
+    clock.now += 1799
+    assert sessions.principal(again) == Principal("alice", "basic")
+    clock.now += 1800
+    assert sessions.principal(again) is None, "half an hour after it was used"
+    third = sessions.begin(Principal("alice", "basic"), lambda: holds[0])
+    holds[0] = False
+    assert sessions.principal(third) is None

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
+from equipment.fakes.guarded_api import small_herder
+from rest.access.guards import NO_GUARDS
+from rest.app import create_app
 from rest.server.limits import LIMITS
 from rest.server.listeners import Address
 from worker.app.guards import GuardPlan, limits_of
@@ -52,3 +55,27 @@ def test_a_broken_file_of_roles_stops_the_start(tmp_path: Path) -> None:
     roles.unlink()
     with ExitStack() as stack, pytest.raises(ConfigError, match="No such file"):
         GuardPlan(props, ADDRESS, Redaction(), stack)
+
+
+def test_the_guards_are_those_that_the_file_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "roles.toml").write_text("")
+    props = {
+        "rest.authentication.certificates": "true",
+        "rest.authentication.oidc.issuer": "https://issuer.example",
+        "rest.authentication.oidc.audience": "sluice",
+        "rest.authorization.file": str(tmp_path / "roles.toml"),
+        "rest.allowed.hosts": "connect.example",
+        "rest.max.requests.per.second": "5",
+        "audit.file": str(tmp_path / "audit.json"),
+        "audit.log": "true",
+    }
+    with small_herder() as herder, ExitStack() as stack:
+        plan = GuardPlan(props, ADDRESS, Redaction(), stack)
+        guards = plan.guards(herder, None, "/behind/ui")
+        assert plan.names_callers
+        assert all((guards.hosts, guards.rate, guards.access, guards.auditing))
+        page = create_app(herder, "cluster", guards=guards).test_client().get("/ui/connectors?x=1")
+        assert page.headers["Location"] == "/behind/ui/sign-in?next=%2Fbehind%2Fui%2Fconnectors%3Fx%3D1"
+        open_to_all = GuardPlan({}, ADDRESS, Redaction(), stack)
+        assert open_to_all.guards(herder, None, "/ui") == NO_GUARDS
+        assert not open_to_all.names_callers
