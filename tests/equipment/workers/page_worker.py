@@ -5,6 +5,7 @@ Their plugins are real where a configuration is validated. ``python -m equipment
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from collections.abc import Mapping
@@ -180,7 +181,8 @@ def _child(connection: Connection) -> None:
                 _send(connection, _answer(cast(messages.Inquiry, first)))
 
 
-_METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5, "sink-record-lag": 90.0}
+_LAG = "sink-record-lag"
+_METRICS = {"sink-record-send-total": 120_345.0, "sink-record-send-rate": 1234.5, _LAG: 90.0, "partition-count": 1.0}
 
 
 def _run(connection: Connection, config: Mapping[str, str], reports: list[Report], *, paused: bool) -> None:
@@ -192,12 +194,18 @@ def _run(connection: Connection, config: Mapping[str, str], reports: list[Report
         _send(connection, messages.Paused())
     for report in reports:
         _send(connection, report)
-    while not isinstance(command := decode(connection.recv_bytes()), messages.Stop):
-        match command:
+    for second in itertools.count():
+        if not connection.poll(1.0):
+            if isinstance(reports[0], messages.Metrics):
+                _send(connection, messages.Metrics(_METRICS | {_LAG: 90.0 + 40 * (second % 7)}))
+            continue
+        match decode(connection.recv_bytes()):
             case messages.Pause():
                 _send(connection, messages.Paused())
             case messages.Resume():
                 _send(connection, messages.Resumed())
+            case messages.Stop():
+                return
 
 
 def _tasks(config: Mapping[str, str]) -> list[dict[str, str]]:
