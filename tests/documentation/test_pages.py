@@ -102,20 +102,13 @@ def fresh(tmp_path: Path, home: Path, request: pytest.FixtureRequest) -> Iterato
             subprocess.run([str(sluice), "broker", "stop"], env=environ, check=True)
 
 
-@pytest.mark.skipif(FRESH, reason="make docs-test runs the pages as they are")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800 if FRESH else 900)
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_says_comes_about(page: str, here: Session) -> None:
-    here.follow(parse(ROOT / page), slow=False)
-    here.close()
-
-
-@pytest.mark.skipif(not FRESH, reason="make docs-test runs it: it installs everything, over the network")
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_says_comes_about_on_a_fresh_machine(page: str, fresh: Session) -> None:
-    fresh.follow(parse(ROOT / page), slow=True)
-    fresh.close()
+def test_what_a_page_says_comes_about(page: str, request: pytest.FixtureRequest) -> None:
+    """With `make docs-test` it installs everything, over the network."""
+    session: Session = request.getfixturevalue("fresh" if FRESH else "here")
+    session.follow(parse(ROOT / page), slow=FRESH)
+    session.close()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/distributed.md", "docs/offsets.md"])

@@ -9,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from equipment.brokers.proxy import Proxy
 from equipment.waiting import wait_until
+from worker.embedded.broker.archive import class_archive
 from worker.embedded.broker.folder import broker_folder, format_storage
 from worker.embedded.broker.launch import is_ready
 from worker.embedded.broker.settings import Ports, render_properties, server_properties
 from worker.embedded.ports import HOST, any_port
+from worker.embedded.process import JVM_FLAGS
 
 __all__ = ["ProxiedBroker"]
 
@@ -64,8 +67,12 @@ class ProxiedBroker:
         """Start it and wait until it is ready."""
         format_storage(self._place.data)
         self._place.properties.write_text(render_properties(self._properties()), encoding="ascii")
-        command = [str(find_java().executable), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command += ["-cp", os.pathsep.join(map(str, self._jars)), "kafka.Kafka", str(self._place.properties)]
+        java, class_path = find_java(), os.pathsep.join(map(str, self._jars))
+        archive = class_archive(sluice_home() / "archives", java, (*JVM_FLAGS, class_path))
+        # It is killed and so leaves no archive of its own.
+        flags = (*JVM_FLAGS, *archive.flags) if archive.partial is None else JVM_FLAGS
+        command = [str(java.executable), "-Xmx256m", *flags, "-cp", class_path]
+        command += ["kafka.Kafka", str(self._place.properties)]
         with self._place.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         wait_until("the broker is ready", lambda: is_ready(self._direct.broker), seconds=90)

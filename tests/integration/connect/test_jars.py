@@ -110,6 +110,16 @@ def test_fetches_once_and_finds_them_afterwards(tmp_path: Path, environ: dict[st
     assert resolve_jars(jars, home=tmp_path, environ=environ) == paths
 
 
+def test_the_paths_are_the_same_through_a_link(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Java takes an archive of classes for another's otherwise, and makes its own."""
+    jars = [publish(tmp_path / "repository", "one", b"first")]
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "jars").symlink_to(tmp_path / "jars")
+    (tmp_path / "jars").mkdir()
+    assert resolve_jars(jars, home=linked, environ=environ) == resolve_jars(jars, home=tmp_path, environ=environ)
+
+
 def test_a_jar_cut_short_since_it_was_fetched_is_fetched_again(tmp_path: Path, environ: dict[str, str]) -> None:
     jar = publish(tmp_path / "repository", "one", b"content")
     (path,) = resolve_jars([jar], home=tmp_path, environ=environ)
