@@ -75,7 +75,7 @@ def create_app(
         history(herder.histories, patience),
         metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),
-        cluster(herder.cluster, patience),
+        cluster(herder, patience),
         previews(herder.previews, patience),
     ]
     if with_admin:

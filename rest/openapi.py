@@ -270,6 +270,18 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                 )
             ),
             "complete": {"type": "boolean"},
+            "processes": _array(
+                _object(
+                    {
+                        "pid": _NUMBER,
+                        "connector": _TEXT_OR_NULL,
+                        "task": _OFFSET_OR_NULL,
+                        "resident_bytes": _NUMBER,
+                        "cpu_seconds": {"type": "number"},
+                        "open_files": _NUMBER,
+                    }
+                )
+            ),
             "rebalances": _array(
                 _object(
                     {
@@ -482,9 +494,7 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
-    "/cluster": _item(
-        get=_operation("The workers of the cluster, what they run, and the last rebalances.", {200: "Cluster"})
-    ),
+    "/cluster": _item(get=_operation("Workers, what they run, the last rebalances, processes.", {200: "Cluster"})),
     f"{_CONNECTOR}/preview": _item(
         _NAME,
         post=_operation(

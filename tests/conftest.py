@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
@@ -33,6 +34,8 @@ from worker.embedded.registry.server import EmbeddedRegistry, RegistryInfo, Regi
 # In CI a property that fails does so again.
 register_profiles(derandomize=os.environ.get("CI") == "true")
 
+_LAST_SECONDS: Final = 120.0
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
@@ -53,6 +56,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return float(limit.args[0]) if limit is not None else 0.0
 
     items.sort(key=seconds, reverse=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have a process that does not come to its end say where it hangs, and end: the limits are those of tests alone."""
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        stderr = os.dup(2)
+    faulthandler.dump_traceback_later(_LAST_SECONDS, exit=True, file=stderr)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -143,17 +155,16 @@ def registry(registry_application: Path, tmp_path_factory: pytest.TempPathFactor
         yield info
 
 
-@pytest.fixture(scope="session", params=["moto", "versitygw"])
+_VERSITYGW: Final = versitygw()
+
+
+@pytest.fixture(scope="session", params=["moto", *(["versitygw"] if _VERSITYGW else [])])
 def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
-    """A server that speaks S3. The tests run once with each that there is."""
-    if request.param == "moto":
-        with running_moto() as server:
-            yield server
-        return
-    program = versitygw()
-    if program is None:
-        pytest.skip("no versitygw here: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
-    with running_versitygw(program) as server:
+    """A server that speaks S3. The tests run once with each that there is.
+
+    versitygw is there after ``go install github.com/versity/versitygw/cmd/versitygw@v1.8.0``.
+    """
+    with running_versitygw(_VERSITYGW) if _VERSITYGW and request.param == "versitygw" else running_moto() as server:
         yield server
 
 

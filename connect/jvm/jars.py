@@ -24,9 +24,10 @@ __all__ = ["Jar", "read_lock", "resolve_jars"]
 def resolve_jars(jars: Sequence[Jar], *, home: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The paths of ``jars`` in ``home``/jars, in order, after fetching missing ones.
 
+    They are the same through whatever links ``home`` is reached: an archive of classes is for the paths of its jars.
     Any number of processes may call it at once: one fetches, the others wait for it.
     """
-    folder = home / "jars"
+    folder = (home / "jars").resolve()
     if any(not _is_verified(folder, jar) for jar in jars):
         with file_lock(folder / ".lock"):
             _fill(folder, jars, environ)

@@ -65,7 +65,7 @@ class SparkSinkConfig(
         if self.needs_store:
             yield from self.store_mistakes()
         yield from replacement_mistakes(self.originals)
-        yield from self._compaction_mistakes()
+        yield from self._rewriting_mistakes()
         try:
             self.first_schema  # noqa: B018 - reading it is the check
         except ConfigError as error:
@@ -106,10 +106,18 @@ class SparkSinkConfig(
                 reason = f"Files of Iceberg tables are {', '.join(FILE_FORMATS)}; use one of them."
                 yield ConfigError("format.class", self.format_class, reason)
 
-    def _compaction_mistakes(self) -> Iterable[ConfigError]:
-        if self._store_kind() == "s3" and self.table_format == "parquet" and self.compact_interval_ms is not None:
-            reason = "Tables in S3 cannot be compacted: remove the key, and take larger loads (flush.size)."
-            yield ConfigError("compact.interval.ms", self.compact_interval_ms, reason)
+    def _rewriting_mistakes(self) -> Iterable[ConfigError]:
+        if self.schema_conflict != "rewrite":
+            return
+        others = {
+            f"table.format={self.table_format}": self.table_format != "parquet",
+            "hive.integration=true": self.hive_integration,
+            "a query (sql), in which you can CAST,": self.has_query,
+            f"schema.compatibility={self.schema_compatibility}": not self.evolution.widens,
+        }
+        for other in (name for name, is_set in others.items() if is_set):
+            reason = f"Tables are not rewritten with {other}: use fail or new-column."
+            yield ConfigError("schema.conflict", self.schema_conflict, reason)
 
     def _store_kind(self) -> str | None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from connect.bulk import BulkSinkTaskContext, OffsetRange
 from connect.data import Schema
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["LoadRequest", "Loaded", "Loader", "Output"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _AGAIN: Final = 3
 """The first attempt of a load that is made again."""
@@ -73,6 +75,10 @@ class Loader:
         except Exception as error:
             raise _spark_error(error) from error
         return loaded
+
+    def run(self, job: Callable[[], T]) -> T:
+        """Run another of Spark's jobs that belongs to a load: it is cancelled when the task is to stop."""
+        return self._session.jobs.run(job)
 
     def _load_of(self, request: LoadRequest, attempt: int = 1) -> TopicLoad:
         memory = self._topics.setdefault(request.topic, TopicMemory())

@@ -37,6 +37,6 @@ def web_page(
     inventory = Inventory(herder)
     pages = ConnectorPages(site, herder, inventory, recent, patience, hide)
     pages.put_on(blueprint)
-    cluster_page(blueprint, herder.cluster, patience)
+    cluster_page(blueprint, herder, patience)
     editing(blueprint, herder, inventory, pages, patience)
     return blueprint

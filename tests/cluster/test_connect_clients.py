@@ -49,7 +49,8 @@ def test_kafka_connect_py(worker: ClusterWorker, topic: str, tmp_path: Path, pai
 
     wait_until("it runs", lambda: states() == ["RUNNING", "RUNNING"])
     client.update_connector("lines", config | {"batch.size": "5"})
-    assert client.get_connector_config("lines")["batch.size"] == "5"
+    # A follower hears of the change by the config topic, a moment after the leader has answered.
+    wait_until("the change is known", lambda: client.get_connector_config("lines").get("batch.size") == "5")
     client.pause_connector("lines")
     wait_until("it is paused", lambda: states() == ["PAUSED", "PAUSED"])
     client.resume_connector("lines")
@@ -64,6 +65,7 @@ def test_the_client_of_kafka_connect_watcher(worker: ClusterWorker, topic: str, 
     watched = WatchedCluster(Api(HOST, port=int(worker.address.rpartition(":")[2])))
     assert watched.kafka_cluster == pair.ask("GET", "")["kafka_cluster_id"]
     pair.ask("PUT", "connectors/raises/config", {"connector.class": "Raises", "topic": topic, "tasks.max": "1"})
+    wait_until("it is known to a follower, too", lambda: "raises" in watched.connectors)
     raises = watched.connectors["raises"]
     wait_until("it has a status", lambda: pair.request("GET", "connectors/raises/tasks/0/status", worker=worker).ok)
     wait_until("its task has failed", lambda: [task.state for task in raises.tasks] == ["FAILED"])

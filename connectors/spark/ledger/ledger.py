@@ -42,6 +42,9 @@ renames, or renames
 after the renames      all new files                          marks it done
 =====================  =====================================  =============================================
 
+A load that rewrites its table (``schema.conflict=rewrite``) goes the way of both: its manifest has the offsets, the
+files of the load, and the rewritten files with those whose place they take. None of these counts without the others.
+
 In that order a reader that lists a folder and then opens its files never has a record twice. It may miss records of the
 old files from the first removal to the last rename, or fail because a file it has listed is gone. The name of a merged
 file carries the number of its manifest, so that a removal never hits a new file, however late and often it is tried.

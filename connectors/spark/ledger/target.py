@@ -22,6 +22,7 @@ from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
 from connectors.spark.peeking import Peeked
 from connectors.spark.reader import kafka_partitions
+from connectors.spark.schema import rewritten_columns
 from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.opening import open_store
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.hive.registration import HiveRegistration
+    from connectors.spark.ledger.merger import FilesMerger
+    from connectors.spark.ledger.rewriting import Rewritten
     from connectors.spark.loader import Loaded, Loader
     from connectors.spark.sql.held import Held, WindowState
 
@@ -90,6 +93,7 @@ class FilesTarget:
         crash_point("before-staging-write")
         try:
             moves, tables, records, windows = self._stage(ranges, loader, staging)
+            rewritten = self._rewrite(tables, loader, staging)
         except Exception:
             # Whoever takes over clears the staging of this driver away, which would show as an odd error.
             self._ledger.check_fence()
@@ -99,7 +103,8 @@ class FilesTarget:
         ends = {item.topic_partition: item.end for item in ranges}
         topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
         topics = {**self._ledger.topics, **topics}
-        self._ledger.commit(staging, moves, ends, tables, topics, records, windows=windows)
+        moves += rewritten.moves
+        self._ledger.commit(staging, moves, ends, tables, topics, records, rewritten.removals, windows)
         if self._hive is not None:
             self._hive.register(self._spark(), tables, self._folders(moves, tables))
 
@@ -111,14 +116,8 @@ class FilesTarget:
         """Merge the small files of each folder, a table after the other."""
         from connectors.spark.ledger.compaction import FilesCompaction  # noqa: PLC0415 - it brings pyspark
 
-        if self._files.names_when_staging:
-            raise ConnectError(
-                f"Tables in {self._files.url} cannot be compacted: the names of files in S3 do not say which records "
-                "are in them. Take larger loads (flush.size, rotate.interval.ms), or table.format=delta."
-            )
         self._ledger.recover()
-        compaction = FilesCompaction(self._config, self._files, self._ledger, self._format, self._spark())
-        yield from compaction.run(tables, stopping)
+        yield from FilesCompaction(self._ledger, self._format, self._merger(), self._file_size).run(tables, stopping)
 
     def _stage(
         self, ranges: Sequence[OffsetRange], loader: Loader, staging: str
@@ -160,6 +159,29 @@ class FilesTarget:
         if policy is None and not before:
             return None
         return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
+
+    def _rewrite(self, tables: Mapping[str, Schema], loader: Loader, staging: str) -> Rewritten:
+        """Stage all files again of tables whose columns have got types that the files cannot be read with."""
+        from connectors.spark.ledger.rewriting import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
+
+        known = self._ledger.tables
+        if self._format.field_paths is None or not any(
+            name in known and rewritten_columns(known[name], schema) for name, schema in tables.items()
+        ):
+            return Rewritten()
+        loader.progress.stage("rewriting files with wider columns")
+        number, divided_by = self._ledger.next_number, self._partitioner.columns
+        merger = self._merger()
+        return loader.run(lambda: rewrite(merger, known, tables, staging, number, self._file_size, divided_by))
+
+    def _merger(self) -> FilesMerger:
+        from connectors.spark.ledger.merger import FilesMerger  # noqa: PLC0415 - it brings pyspark
+
+        return FilesMerger(self._config, self._files, self._format, self._spark())
+
+    @property
+    def _file_size(self) -> int:
+        return self._config.target_file_size_bytes or DEFAULT_FILE_SIZE
 
     def _note_size(self, table: str, moves: Sequence[Move]) -> None:
         rows = sum(move.rows or 0 for move in moves)

@@ -77,7 +77,7 @@ class SecuredBroker:
     addresses: Mapping[str, str]
     """Where clients reach it, by ``security.protocol``."""
     folder: Path
-    """``authority.pem``, the key stores, and the key of the tokens."""
+    """``authority.pem``, the key stores and ``key.pem`` of ``CERTIFIED``, and the key of the tokens."""
 
     def new_user(self, mechanism: str = "SCRAM-SHA-256") -> User:
         """A new user of SCRAM."""
@@ -96,17 +96,18 @@ class SecuredBroker:
 
     def allow(self, acls: Iterable[Acl]) -> None:
         """Let users do something more; returns when it holds."""
-        admin, bindings = _admin(self.bootstrap), [acl.binding for acl in acls]
+        admin, bindings = _admin(self.bootstrap), [acl.binding for acl in dict.fromkeys(acls)]
         for created in admin.create_acls(bindings).values():
             created.result(30)
         wait_until("what is allowed holds", lambda: set(bindings) <= set(self._bindings()))
 
     def forbid(self, acls: Iterable[Acl]) -> None:
         """Take back what was allowed; returns when it holds."""
-        admin, bindings = _admin(self.bootstrap), [acl.binding for acl in acls]
-        for deleted in admin.delete_acls([acl.filter for acl in acls]).values():
+        admin, gone = _admin(self.bootstrap), list(dict.fromkeys(acls))
+        for deleted in admin.delete_acls([acl.filter for acl in gone]).values():
             deleted.result(30)
-        wait_until("what is forbidden holds", lambda: not set(bindings) & set(self._bindings()))
+        bindings = {acl.binding for acl in gone}
+        wait_until("what is forbidden holds", lambda: not bindings & set(self._bindings()))
 
     def _bindings(self) -> list[Any]:
         return list(_admin(self.bootstrap).describe_acls(Acl.everything()).result(30))
@@ -132,7 +133,9 @@ def _addresses(folder: Path) -> dict[str, str]:
         stores = folder / "stores"
         stores.mkdir()
         authority = Authority()
-        write_stores(stores, authority, authority.sign(CERTIFIED))
+        certified = authority.sign(CERTIFIED)
+        write_stores(stores, authority, certified)
+        (stores / "key.pem").write_text(certified.key_pem() + certified.certificate_pem)
         (stores / "broker.p12").write_bytes(authority.sign(HOST).pkcs12(PASSWORD))
         write_keys(stores)
         ports = {any_port(taken=0): protocol for protocol in PROTOCOLS}

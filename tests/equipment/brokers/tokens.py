@@ -39,6 +39,8 @@ class TokenServer:
     seconds: int = 3600
     """How long a token lasts."""
     url: str = ""
+    trusted: Path | None = None
+    """The certificate of who has signed its own, if it has TLS."""
     asked: list[tuple[str, int]] = field(default_factory=list)
     """Each client that has asked, and the status of the answer."""
 

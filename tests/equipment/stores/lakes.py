@@ -47,8 +47,8 @@ class Lake:
     """By pyarrow."""
     paths: Callable[[str], list[str]]
     """All files below a folder, hidden ones too."""
-    pause: float = 0.1
-    """Seconds between two looks of a reader, which costs more where files come over a network."""
+    pause: float = 0.3
+    """Seconds between two looks of a reader, which costs as much as a load does, and more over a network."""
 
 
 @contextmanager

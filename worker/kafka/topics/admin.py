@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import NewTopic as _NewTopicRequest  # type: ignore[attr-defined]
 
 from connect.config.errors import ConfigRuleError
@@ -62,6 +62,8 @@ class TopicDescription:
     name: str
     partitions: int
     replication_factor: int
+    may_read: bool = field(default=True, compare=False)
+    """Whether the user of the admin client may read it; brokers before 2.3 do not tell."""
 
 
 class Creation(Enum):
@@ -107,7 +109,9 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
     try:
         described = _answer(
             admin,
-            lambda: admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_TIMEOUT_SECONDS)[topic],
+            lambda: admin.describe_topics(
+                TopicCollection([topic]), include_authorized_operations=True, request_timeout=_REQUEST_TIMEOUT_SECONDS
+            )[topic],
         )
     except KafkaException as error:
         code = _code(error)
@@ -119,7 +123,8 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
             raise ConnectError(f"Not authorized to describe topic(s) '{topic}'. {_right(topic, 'Describe')}") from error
         raise ConnectError(f"Error while attempting to describe topics '{topic}': {_text(error)}") from error
     replication_factor = min((len(partition.replicas) for partition in described.partitions), default=0)
-    return TopicDescription(topic, len(described.partitions), replication_factor)
+    may_read = not described.authorized_operations or AclOperation.READ in described.authorized_operations
+    return TopicDescription(topic, len(described.partitions), replication_factor, may_read)
 
 
 def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:

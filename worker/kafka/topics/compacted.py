@@ -408,19 +408,19 @@ class CompactedTopic:
                 _complete(write.future)
             elif now >= write.deadline:
                 self._writes.discard(write)
-                _fail(write.future, late_error(self._topic, "did not take a record"))
+                _fail(write.future, self._late_error("did not take a record"))
         for read in list(self._reads):
             if read.ends is not None and self._is_read(read.ends):
                 self._reads.discard(read)
                 _complete(read.future)
             elif now >= read.deadline:
                 self._reads.discard(read)
-                _fail(read.future, self._unread_error())
+                _fail(read.future, self._late_error("could not be read to its end"))
 
-    def _unread_error(self) -> ConnectError:
+    def _late_error(self, what: str) -> ConnectError:
         if self._refusal is not None:
             return denied_error(self._topic, self._refusal, "Read")
-        return late_error(self._topic, "could not be read to its end")
+        return late_error(self._topic, what)
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
         return all(self._position.get(partition, -1) >= end for partition, end in ends.items())

@@ -450,8 +450,8 @@ def test_a_killed_member_is_taken_over_after_its_session(processes: list[MemberP
 
 def test_a_frozen_member_returns_holding_nothing(processes: list[MemberProcess]) -> None:
     frozen, survivor = processes
+    freeze(frozen, processes)
     before = len(frozen.lines())
-    frozen.process.send_signal(signal.SIGSTOP)
     wait_until("the survivor runs everything", lambda: shared([survivor]))
     frozen.process.send_signal(signal.SIGCONT)
     woken = time.monotonic()
@@ -461,6 +461,23 @@ def test_a_frozen_member_returns_holding_nothing(processes: list[MemberProcess])
     assert after[0].event == "Lost"
     assert after[0].tasks == frozenset()
     assert_one_owner_each(processes, since=after[0].at)
+
+
+def freeze(member: MemberProcess, processes: list[MemberProcess]) -> None:
+    """Freeze a member that holds its part: on a busy machine it may be lost for a moment before."""
+
+    stat = Path(f"/proc/{member.process.pid}/stat")
+
+    def frozen() -> bool:
+        wait_until("both hold their parts", lambda: shared(processes))
+        member.process.send_signal(signal.SIGSTOP)
+        wait_until("it is stopped", lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+        if shared(processes):
+            return True
+        member.process.send_signal(signal.SIGCONT)
+        return False
+
+    wait_until("it is frozen while it holds its part", frozen)
 
 
 def assert_one_owner_each(processes: list[MemberProcess], since: float) -> None:

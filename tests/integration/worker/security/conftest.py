@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from rights import MakeWorker
 
 from equipment.brokers.secured import SecuredBroker, secured_broker
 from equipment.workers.distributed import DistributedWorker
@@ -19,9 +20,6 @@ def secured(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFact
     base = tmp_path_factory.getbasetemp()
     with secured_broker(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) as broker:
         yield broker
-
-
-MakeWorker = Callable[[str, Mapping[str, str]], DistributedWorker]
 
 
 @pytest.fixture(scope="module")

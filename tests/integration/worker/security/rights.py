@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -12,15 +12,32 @@ import requests
 from equipment.brokers.acls import Acl, acls_of, blocks_of
 from equipment.brokers.secured import User
 from equipment.waiting import wait_until
+from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
 
-__all__ = ["PAGE", "RIGHTS", "ask", "clients", "create", "failure", "named", "names_of", "overrides"]
+__all__ = [
+    "PAGE",
+    "RIGHTS",
+    "MakeWorker",
+    "ask",
+    "clients",
+    "create",
+    "every_client",
+    "failure",
+    "named",
+    "names_of",
+    "overrides",
+]
 
 PAGE: Final = Path(__file__).parents[4] / "docs" / "kafka-security.md"
 RIGHTS: Final[Mapping[str, tuple[Acl, ...]]] = {
     title: tuple(acls_of(block)) for title, block in blocks_of(PAGE).items() if "kafka-acls.sh" in block
 }
 """What the commands of each chapter allow; names are variables yet."""
+
+
+MakeWorker = Callable[[str, Mapping[str, str]], DistributedWorker]
+"""Makes a worker with a ``group.id`` and properties, at the listener of their ``security.protocol``."""
 
 
 def names_of(group: str, **more: str) -> dict[str, str]:
@@ -51,6 +68,11 @@ def clients(worker: User, producer: User, consumer: User) -> dict[str, str]:
         **{f"producer.{key}": value for key, value in producer.login.items()},
         **{f"consumer.{key}": value for key, value in consumer.login.items()},
     }
+
+
+def every_client(settings: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a worker all of whose clients have these settings."""
+    return {f"{prefix}{key}": value for key, value in settings.items() for prefix in ("", "producer.", "consumer.")}
 
 
 def overrides(**users: User) -> dict[str, str]:

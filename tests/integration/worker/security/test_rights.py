@@ -10,9 +10,8 @@ from typing import Final
 from uuid import uuid4
 
 import pytest
-from rights import PAGE, RIGHTS, ask, clients, create, failure, named, names_of, overrides
+from rights import PAGE, RIGHTS, MakeWorker, ask, clients, create, failure, named, names_of, overrides
 
-from conftest import MakeWorker
 from equipment.brokers.acls import Acl
 from equipment.brokers.secured import SecuredBroker, User
 from equipment.brokers.topics import create_topic, produce, read_topic

@@ -58,7 +58,10 @@ class SlowBroker(RefusingBroker):
         if self._looks >= 0:
             return super().describe_topics(wanted)
         partition = SimpleNamespace(replicas=[1])
-        return {name: _answer(SimpleNamespace(partitions=[partition])) for name in wanted.topic_names}
+        return {
+            name: _answer(SimpleNamespace(partitions=[partition], authorized_operations=None))
+            for name in wanted.topic_names
+        }
 
 
 def _answer(value: Any) -> Future[Any]:
