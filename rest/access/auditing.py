@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -10,18 +11,19 @@ from typing import Any, Final
 import orjson
 from flask import Flask, Response, g, request
 
+from connect.errors import ConnectError
 from rest.access.access import path_of_rule
 from rest.access.caller import caller
 from rest.access.inventory import Inventory
 from rest.access.rights import InBody, Who, need_of
 from rest.http.body import flag
-from worker.errors import BadRequestError
 from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
 from worker.security.permissions import Right
 from worker.security.request_signatures import InName
 
 __all__ = ["Auditing", "mark_relayed"]
 
+logger = logging.getLogger(__name__)
 _HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
 _VALIDATE: Final = "/connector-plugins/{plugin}/config/validate"
 _REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
@@ -70,7 +72,7 @@ class Auditing:
 
     def _entry(self) -> AuditEntry:
         who = caller()
-        told = self._passed_on() if who.principal is None and not _is_of_workers() else None
+        told = self._told() if who.principal is None and not _is_of_workers() else None
         need = need_of(path_of_rule(), request.method)
         document = _document() if need in _WITH_REQUEST or need in _WITH_CONFIG else None
         return AuditEntry(
@@ -85,12 +87,23 @@ class Auditing:
             reason=request.headers.get("X-Reason"),
         )
 
+    def _told(self) -> InName | None:
+        """In whose name another worker asks; nobody's, if what says so is refused."""
+        try:
+            return self._passed_on()
+        except ConnectError:
+            return None
+
     def _changes(self, connector: str | None) -> list[dict[str, Any]]:
-        """What a configuration was and is now."""
+        """What a configuration was and is now; nothing if the worker does not tell, for the change is made."""
         before: Mapping[str, Any] | None = g.get(_BEFORE)
         if before is None or connector is None:
             return []
-        return changes(before, self._inventory.config(connector), self._inventory.hidden)
+        try:
+            return changes(before, self._inventory.config(connector), self._inventory.hidden)
+        except ConnectError as error:
+            logger.warning("What has changed of connector %s is not in the audit: %s", connector, error)
+            return []
 
 
 def mark_relayed() -> None:
@@ -126,7 +139,7 @@ def _document() -> Any:
             if body.strip() and (len(body) <= _MOST_SHOWN or path_of_rule() == "/connectors")
             else None
         )
-    except (orjson.JSONDecodeError, BadRequestError):
+    except orjson.JSONDecodeError:
         return None
 
 

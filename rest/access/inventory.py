@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -19,6 +20,9 @@ from worker.security.permissions import Target
 __all__ = ["Inventory"]
 
 _PATIENCE: Final = 30.0
+_KEYS_PATIENCE: Final = 10.0
+_AGAIN_SECONDS: Final = 60.0
+"""A plugin that does not tell its keys is not asked again at once: whoever looks at its connectors would wait."""
 _MOST_KEPT: Final = 500
 _CLASS: Final = "connector.class"
 _CHAIN: Final = re.compile(r"((?:transforms|predicates)\.[^.]+)\.type")
@@ -40,6 +44,8 @@ class Inventory:
     def __init__(self, herder: Herder) -> None:
         self._herder = herder
         self._patience = Patience(_PATIENCE)
+        self._keys_patience = Patience(_KEYS_PATIENCE)
+        self._failed: dict[str, float] = {}
         self._secret_keys: OrderedDict[str, Mapping[str, bool]] = OrderedDict()
         self._one_at_a_time = threading.Lock()
 
@@ -98,12 +104,14 @@ class Inventory:
 
     def _keys_of(self, plugin: str) -> Mapping[str, bool] | None:
         with self._one_at_a_time:
-            known = self._secret_keys.get(plugin)
-        if known is not None:
+            known, failed = self._secret_keys.get(plugin), self._failed.get(plugin, -_AGAIN_SECONDS)
+        if known is not None or time.monotonic() - failed < _AGAIN_SECONDS:
             return known
         try:
-            keys = self._patience.wait(self._herder.plugins.keys(plugin, "latest"))
+            keys = self._keys_patience.wait(self._herder.plugins.keys(plugin, "latest"))
         except ConnectError:
+            with self._one_at_a_time:
+                self._failed = {**dict(list(self._failed.items())[-_MOST_KEPT:]), plugin: time.monotonic()}
             return None
         found = {str(key["name"]): key["type"] == ConfigType.PASSWORD for key in keys}
         with self._one_at_a_time:

@@ -55,7 +55,8 @@ class Users:
     """Checks passwords against a file, which is read again when it changes. May be used by any thread.
 
     An unknown user takes as long as a wrong password: if the file has hashes, each check computes one. A password that
-    was right is remembered for a minute, as a keyed hash in memory, or until the file changes what it says of its user.
+    was right is remembered until a minute after its last use, as a keyed hash in memory, or until the file changes what
+    it says of its user.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,8 +81,13 @@ class Users:
         stored = self.stored(user)
         if stored is None:
             return False
+        mark = self._mark(user, stored, password)
         with self._one_at_a_time:
-            return self._remembered.get(self._mark(user, stored, password), -1.0) > self._clock()
+            is_known = self._remembered.get(mark, -1.0) > self._clock()
+        if is_known:
+            # A client that goes on asking is never held up by those who try its user's password meanwhile.
+            self._remember(mark)
+        return is_known
 
     def check(self, user: str, password: str) -> bool:
         """Whether this is the user's password."""

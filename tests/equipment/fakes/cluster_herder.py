@@ -42,7 +42,8 @@ class ClusterHerder:
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
         self.connectors = _Connectors(self)
-        self.offsets = self.dead_letters = self.plugins = self.previews = self.histories = self.cluster = None
+        self.plugins = _NoPlugins()
+        self.offsets = self.dead_letters = self.previews = self.histories = self.cluster = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 
@@ -105,6 +106,13 @@ class _Connectors:
             return refused(NotAssignedError("it runs elsewhere", self._herder.owner_url))
         self._herder.restarted.append((name, task))
         return answered(None)
+
+
+class _NoPlugins:
+    """There are no plugins."""
+
+    def keys(self, name: str, version: str) -> Request[Any]:
+        return refused(NotFoundError(f"Unknown plugin {name}."))
 
 
 class _Peers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from flask import Flask, request
 
 from equipment.fakes.cluster_herder import ClusterHerder
 from rest.access.access import Access
+from rest.access.auditing import Auditing
 from rest.access.guards import Guards
 from rest.access.inventory import Inventory
 from rest.access.sign_in import SignIn
@@ -21,6 +23,7 @@ from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
 from rest.server.server import RestServer
 from worker.herder.cluster.publication import Publication
+from worker.security.audit import AuditFile, AuditLog
 from worker.security.permissions import Roles, parse_roles
 from worker.security.session_keys import SIGNATURE_HEADER, new_key, sign
 from worker.security.users import Users
@@ -50,7 +53,10 @@ class GuardedWorker:
         sign_in = SignIn(users=Users(folder / "users.properties"))
         access = Access(sign_in, roles, Inventory(herder), passed_on=identities.told)
         forwarding = Forwarding(self.peers, identities, names_callers=True)
-        app = create_app(herder, "cluster", forwarding=forwarding, request_timeout=5.0, guards=Guards(access=access))
+        self.audit = folder / f"{name}.json"
+        log = AuditLog([AuditFile(self.audit)], name)
+        guards = Guards(access=access, auditing=Auditing(log, Inventory(herder), identities.told))
+        app = create_app(herder, "cluster", forwarding=forwarding, request_timeout=5.0, guards=guards)
         app.before_request_funcs[None].insert(0, self._see)
         self.server = RestServer(["http://127.0.0.1:0"])
         self.server.answer_with(app)
@@ -85,6 +91,12 @@ def test_a_request_is_passed_on_in_the_name_of_its_user(pair: tuple[GuardedWorke
     again = {name: value for name, value in leader.seen[0].items() if name.startswith("X-Sluice")}
     replayed = requests.delete(f"{leader.url}connectors/a?forward=true", headers=again, timeout=30)
     assert (replayed.status_code, replayed.json()["message"]) == (403, "Internal request was sent before.")
+    done, refused = map(json.loads, leader.audit.read_text().splitlines())
+    assert (done["type"], done["data"]["principal"]["name"]) == ("io.sluice.rest.changed", "alice")
+    assert (done["data"]["address"], done["data"]["passed_on_by"]) == ("127.0.0.1", "follower")
+    assert [change["key"] for change in done["data"]["changes"]] == ["connector.class"]
+    assert (refused["type"], refused["data"]["principal"]) == ("io.sluice.rest.refused", None)
+    assert not follower.audit.exists(), "the worker that did it has written it down"
 
 
 def test_the_leader_decides_by_its_own_roles(pair: tuple[GuardedWorker, GuardedWorker]) -> None:
