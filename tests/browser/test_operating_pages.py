@@ -149,3 +149,14 @@ def test_everything_can_be_done_by_keyboard(open_page: Callable[..., Page], made
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
     assert page.evaluate("document.activeElement.textContent") == "Stop"
+
+
+def test_a_preview_shows_each_step_and_what_it_changed(open_page: Callable[..., Page]) -> None:
+    page = open_page("connectors/orders-sink/preview")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("heading", name="Record 1").wait_for()
+    assert page.locator(".step h3").all_inner_texts() == ["consumed", "converted", "hide ReplaceField$Value", "put"]
+    assert page.locator(".step").nth(2).locator("dt").first.inner_text() == "value (changed)"
+    assert page.get_by_text(str(BEYOND_DOUBLES)).is_visible()
+    assert page.locator(".refusal").inner_text() == "<b>no table</b>\nthe task fails (errors.tolerance=none)"
+    assert page.get_by_role("table").locator("tbody td").all_inner_texts() == ["1", "null"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from connect.plugins import PluginRegistry
+from rest.access.guards import NO_GUARDS, Guards
 from rest.app import create_app
 from rest.client import RestClient
 from rest.server.server import RestServer
@@ -69,14 +70,36 @@ _LETTER: dict[str, Any] = {
 }
 
 
+_PREVIEWED: dict[str, Any] = {
+    "task": None,
+    "origin": {"topic": "orders", "partition": 0, "offset": BEYOND_DOUBLES},
+    "steps": [
+        {"step": "consumed", "record": {"value": '{"id": 1, "card": "4111"}', "headers": []}},
+        {"step": "converted", "record": {"value": {"id": 1, "card": "4111"}, "headers": []}},
+        {"step": "hide", "plugin": "ReplaceField$Value", "record": {"value": {"id": 1}, "headers": []}},
+        {"step": "put", "error": "<b>no table</b>", "outcome": "the task fails (errors.tolerance=none)"},
+    ],
+}
+_TABLE: dict[str, Any] = {
+    "table": "lake.orders",
+    "place": "s3://lake/orders",
+    "folders": ["day=1"],
+    "columns": [{"name": "id", "type": "int64"}, {"name": "note", "type": "string?"}],
+    "rows": [{"id": 1, "note": None}],
+}
+
+
 class PageWorker:
-    """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped."""
+    """Serves at a port of its own. ``stopped`` are the configurations of sinks that are there at first, and stopped;
+    ``guards`` decide who may ask for what.
+    """
 
     def __init__(
         self,
         port: int = 0,
         page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
         stopped: Mapping[str, Mapping[str, str]] | None = None,
+        guards: Callable[[Herder], Guards] = lambda _: NO_GUARDS,
     ) -> None:
         configs = MemoryConfigStore()
         for name, config in (stopped or {}).items():
@@ -100,6 +123,7 @@ class PageWorker:
                 recent=self.recent,
                 worker_id=f"127.0.0.1:{self._server.port}",
                 page=page,
+                guards=guards(self.herder),
             )
         )
         self.url = f"http://127.0.0.1:{self._server.port}"
@@ -177,6 +201,10 @@ def _child(connection: Connection) -> None:
                 _run(connection, first.config, [messages.TaskConfigs(_tasks(first.config))], paused=False)
             case messages.RunTask():
                 _run(connection, first.connector_config, [messages.Metrics(_METRICS)], paused=first.paused)
+            case messages.PreviewConnector():
+                _send(connection, messages.Previewed(_PREVIEWED))
+                _send(connection, messages.Previewed(_TABLE))
+                _send(connection, messages.PreviewEnded("that is all there is"))
             case _:
                 _send(connection, _answer(cast(messages.Inquiry, first)))
 
