@@ -54,7 +54,7 @@ lake-kills: KILLS = 30
 lake-kills: STORE = local,s3,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
-		tests/cluster/test_$(if $(filter iceberg delta delta-upserts,$(STORE)),table,spark)_kills.py
+		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
