@@ -56,7 +56,7 @@ lake-kills: KILLS = 30
 lake-kills: STORE = local,s3,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
-		tests/cluster/test_$(if $(filter iceberg delta delta-upserts,$(STORE)),table,spark)_kills.py
+		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.loader import Loader
+    from connectors.spark.progress import LoadProgress
 
 __all__ = ["DeltaTarget"]
 
@@ -133,7 +134,7 @@ class DeltaTarget:
             yield left
 
     def _load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        output = _Output(self, ranges)
+        output = _Output(self, ranges, loader.progress)
         loader.load(ranges, _Schemas(self._tables, self._changes if self._config.changes is not None else None), output)
         ends = {item.topic_partition: item.end for item in ranges}
         topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
@@ -143,26 +144,26 @@ class DeltaTarget:
         self._offsets |= ends
         self._topics |= topics
 
-    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> None:
-        """Commit the rows of a table with the offsets of the load."""
+    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> tuple[int, int]:
+        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files."""
         columns = without_change(schema)
         _check_division(columns, self._divided_by)
         table = self._tables[name]
         ends = {item.topic_partition: item.end for item in ranges}
         if not _behind(table.positions.offsets, ends):
-            return  # an attempt at this load has committed it
+            return 0, 0  # an attempt at this load has committed it
         if self._config.changes is not None and not key_columns(schema):
             # No change fits such a schema: the first that there is stops this job.
             if frame.count():
                 raise ConnectError(f"The key of the changes for table {name} is not known: set upsert.keys.")
-            return
+            return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.changes is None:
             write = partial(append_rows, frame, table.path)
         else:
             write = partial(merge_changes, last_changes(frame), table.path, schema)
             self._changes[name] = schema
-        table.load(
+        return table.load(
             {item.topic_partition: item.first for item in ranges},
             ends,
             routed=self._routed,
@@ -249,10 +250,12 @@ class _Output:
 
     commits = True
 
-    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange]) -> None:
+    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange], progress: LoadProgress) -> None:
         self._target = target
         self._ranges = ranges
+        self._progress = progress
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
         """Commit the rows of a table, unless an attempt before has."""
-        self._target.write(frame, table, schema, self._ranges)
+        size, files = self._target.write(frame, table, schema, self._ranges)
+        self._progress.wrote(size=size, files=files)

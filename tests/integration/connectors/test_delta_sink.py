@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
-from connect.bulk import OffsetRange, TablePreview
+from connect.bulk import OffsetRange, Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connectors.spark.config import SparkSinkConfig
@@ -107,6 +107,11 @@ class Sink:
         task.load(self.ranges(task))
         assert task.committed() == dict(self.ends)
 
+    def told(self, task: SparkSinkTask) -> Progress:
+        """What the task has told the worker of its load."""
+        assert isinstance(task.context, BulkContext)
+        return task.context.told
+
     def path(self, table: str | None = None) -> Path:
         return self.store / "topics" / (table or self.topic)
 
@@ -146,6 +151,9 @@ def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sin
     task = sink.task()
     sink.drain(task)
     assert sink.rows() == first
+    files = [Path(uri.removeprefix("file://")) for uri in sink.table().file_uris()]
+    told = sink.told(task)
+    assert (told.rows, told.bytes, told.files) == (20, sum(file.stat().st_size for file in files), len(files))
 
     sink.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
     sink.drain(task)
