@@ -8,11 +8,13 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS ?= 3
 # How many kills `make chaos` makes; `make test` makes 50.
 KILLS ?= 500
+# How many calls of each operation `make fuzz` makes up for each principal.
+EXAMPLES ?= 200
 # How many rows `make chain` moves.
 ROWS ?= 1000000
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink cluster race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster race
 
-.PHONY: setup demo check test chaos chain lake-kills bench docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills bench docs docs-test clean
 
 setup: $(READY)
 
@@ -54,7 +56,11 @@ lake-kills: KILLS = 30
 lake-kills: STORE = local,s3,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
-		tests/cluster/test_$(if $(filter iceberg delta delta-upserts,$(STORE)),table,spark)_kills.py
+		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
+
+# Makes up so many calls of each operation of the REST API, for principals with few rights.
+fuzz: setup
+	@SLUICE_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q -p no:schemathesis tests/integration/rest/test_rest_security.py
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

@@ -1,7 +1,8 @@
 """The Spark sink beside what else loads a topic into a lake, from a broker to Parquet and Iceberg, in one run.
 
-``python bench/spark_sink.py [--records N] [--rounds N] [--only WORDS] [--master M]``: records like the flights, of
-about 130 bytes, in 4 partitions, as JSON, as JSON with its schema and as Avro. Each contender is a process of its own:
+``python bench/spark_sink.py [--records N] [--rounds N] [--minutes N] [--only WORDS] [--master M]``: records like the
+flights, of about 130 bytes, in 4 partitions, as JSON, as JSON with its schema and as Avro. Each contender is a process
+of its own:
 
 - ``sluice``: Sluice's sink to Parquet, exactly once; ``sluice-iceberg`` the same to an Iceberg table
 - ``streaming``: a hand-written Structured Streaming job with availableNow, to Parquet
@@ -13,7 +14,7 @@ about 130 bytes, in 4 partitions, as JSON, as JSON with its schema and as Avro. 
 A lap loads all records. The first one of a process is cold, the best of the others warm; ``start`` is the time until a
 process is ready for its first lap. A lap of ``connect`` begins when its connector is created and ends with the commit
 (every 2 s) that holds the last record. CPU seconds and memory (proportional set size) are those of the contender and
-all its processes, not the broker's. All files are Snappy.
+all its processes, not the broker's. All files are Snappy. A contender that has not ended after so many minutes is out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 # As a script this file would have bench/converters.py stand before the package of the same name.
@@ -57,7 +60,6 @@ ORDER = ("raw", "sluice", "streaming", "python", "sluice-iceberg", "connect")
 _TASKS = "2"
 _COMMIT_MS = "2000"
 _LOOK_SECONDS = 0.1
-_LAP_SECONDS = 600.0
 _FIELDS = [
     {"field": "id", "type": "int64", "optional": False},
     {"field": "carrier", "type": "string", "optional": False},
@@ -145,16 +147,18 @@ def values(kind: str, records: int, schema_id: int) -> Iterator[bytes]:
 # -- contenders ----------------------------------------------------------------------------------------------
 
 
-def race(orders: Orders, log: Path) -> Result:
-    """Run a contender of ``spark_contenders.py``."""
+def race(orders: Orders, log: Path, seconds: float) -> Result:
+    """Run a contender of ``spark_contenders.py``, for so long at most."""
     command = [sys.executable, str(_HERE / "spark_contenders.py"), json.dumps(asdict(orders))]
     result = Result()
     started = time.perf_counter()
     with (
         log.open("wb") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True) as process,
     ):
         tree = ProcessTree(process.pid)
+        limit = Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+        limit.start()
         try:
             assert process.stdout is not None
             began = (0.0, 0.0)
@@ -168,21 +172,25 @@ def race(orders: Orders, log: Path) -> Result:
                     case "end":
                         result.laps.append((now[0] - began[0], now[1] - began[1]))
         finally:
+            limit.cancel()
             tree.close()
     result.peak = tree.peak()
+    if process.returncode == -signal.SIGKILL:
+        raise NotHereError(f"it was not done within {seconds:g} s (--minutes), or was killed")
     if process.returncode:
         raise NotHereError(_last_line(log))
     return result
 
 
-def race_connect(orders: Orders, folder: Path) -> Result:
-    """Run the Iceberg sink on Kafka Connect; each lap is a connector and a table of its own."""
+def race_connect(orders: Orders, folder: Path, seconds: float) -> Result:
+    """Run the Iceberg sink on Kafka Connect, for so long at most; each lap is a connector and a table of its own."""
     java = resolve_java_connect()
     plugin = resolve_jars(read_lock(_HERE / "iceberg_connect.jars"), home=sluice_home())
     jars = JavaConnectJars(java.java, java.class_path, plugin)
     props = {"bootstrap.servers": orders.bootstrap, "offset.flush.interval.ms": "1000"}
     props |= {"connector.client.config.override.policy": "All"}
     started = time.perf_counter()
+    deadline = started + seconds
     worker = JavaConnect(folder, jars, props, jvm=DEFAULT_JVM).start()
     result = Result(start=time.perf_counter() - started)
     tree = ProcessTree(worker.pid)
@@ -191,7 +199,7 @@ def race_connect(orders: Orders, folder: Path) -> Result:
             began = (time.perf_counter(), tree.cpu())
             name = f"lap-{orders.topic}-{number}"
             worker.create(name, iceberg_sink(orders, folder / "warehouse", name))
-            _await_rows(folder / "warehouse" / "lake" / name, orders.total, worker, name)
+            _await_rows(folder / "warehouse" / "lake" / name, orders.total, worker, name, deadline)
             result.laps.append((time.perf_counter() - began[0], tree.cpu() - began[1]))
             worker.delete(name)
     finally:
@@ -222,11 +230,10 @@ def iceberg_sink(orders: Orders, warehouse: Path, name: str) -> dict[str, str]:
     }
 
 
-def _await_rows(table: Path, rows: int, worker: JavaConnect, name: str) -> None:
-    deadline = time.perf_counter() + _LAP_SECONDS
+def _await_rows(table: Path, rows: int, worker: JavaConnect, name: str, deadline: float) -> None:
     while (found := _iceberg_rows(table)) < rows:
         if time.perf_counter() > deadline:
-            raise NotHereError(f"only {found} of {rows} rows were committed within {_LAP_SECONDS:g} s")
+            raise NotHereError(f"only {found} of {rows} rows were committed in time (--minutes)")
         if failed := [task for task in worker.status(name).get("tasks", []) if task["state"] == "FAILED"]:
             raise NotHereError(str(failed[0].get("trace", "")).split("\n")[0])
         time.sleep(_LOOK_SECONDS)
@@ -283,7 +290,10 @@ def run(arguments: argparse.Namespace, folder: Path) -> None:
                 place.mkdir()
                 try:
                     own = replace(orders, contender=name, folder=str(place))
-                    result = race_connect(own, place) if name == "connect" else race(own, place / "log")
+                    seconds = arguments.minutes * 60
+                    result = (
+                        race_connect(own, place, seconds) if name == "connect" else race(own, place / "log", seconds)
+                    )
                 except (NotHereError, ConnectError, AssertionError) as error:
                     print(f"  {name:<16}did not run: {str(error).splitlines()[0]}", flush=True)
                     continue
@@ -325,6 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=2_000_000, help="of each kind")
     parser.add_argument("--rounds", type=int, default=2, help="warm laps")
+    parser.add_argument("--minutes", type=float, default=10, help="most for a contender with one kind of records")
     parser.add_argument("--master", default="local[2]", help="spark.master")
     parser.add_argument("--only", default="", help=f"kinds ({', '.join(KINDS)}) and contenders ({', '.join(ORDER)})")
     parser.add_argument("--keep", action="store_true", help="keep the folder with tables and logs, and say where it is")

@@ -16,6 +16,7 @@ from typing import Final
 from connect.config import Config, to_markdown
 from connect.plugins import PluginEntry, PluginKind, load_class, read_entries
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
+from worker.config.security import SecurityConfig
 from worker.config.worker import StandaloneConfig, WorkerConfig
 from worker.kafka.settings.reference import client_properties_page
 
@@ -101,6 +102,8 @@ def _worker() -> str:
         common,
         "## Standalone workers\n",
         _without(to_markdown(StandaloneConfig), common),
+        "## Security of the REST API\n",
+        to_markdown(SecurityConfig),
     )
 
 

@@ -9,26 +9,36 @@ from typing import Final
 
 from flask import Blueprint, Flask, Response, current_app, request
 
+from rest.access.guards import NO_GUARDS, Guards
 from rest.http.body import JsonAnswers, check_accept, check_content_type
 from rest.http.errors import register_errors
 from rest.http.headers import AnswerHeaders
 from rest.http.paths import EscapedName, RawPaths
 from rest.http.waiting import Patience
 from rest.peers.forwarding import Forwarding
+from rest.resources.cluster import cluster
 from rest.resources.connectors import connectors
 from rest.resources.dead_letters import dead_letters
+from rest.resources.history import history
 from rest.resources.internal import internal
 from rest.resources.loggers import loggers
 from rest.resources.logs import logs
+from rest.resources.metrics import METRICS, metrics
 from rest.resources.offsets import offsets
 from rest.resources.plugins import plugins
+from rest.resources.preview import previews
 from rest.resources.root import root
+from rest.resources.sessions import sessions
+from rest.ui.page import NAME as WEB_PAGE
+from rest.ui.page import Site
+from rest.ui.web import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
 __all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
 
 REQUEST_TIMEOUT: Final = 90.0
+_TAKES_FORMS: Final = ("sessions.begin",)
 
 
 def create_app(
@@ -42,29 +52,40 @@ def create_app(
     worker_id: str = "",
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
+    guards: Guards = NO_GUARDS,
+    page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
     ``with_admin`` says whether ``/admin`` is part of it, or served elsewhere or nowhere (``admin.listeners``).
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     ``recent`` has what ``worker_id``, this worker, has logged for connectors.
-    ``hide`` takes the worker's secrets out of errors.
+    ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what. ``page`` says whether the
+    web page is served, and where.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
     resources = [
-        root(herder.ping, version, cluster_id, with_admin=with_admin),
+        root(herder.ping, herder.unready, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
+        sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),
+        history(herder.histories, patience),
+        metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),
+        cluster(herder, patience),
+        previews(herder.previews, patience),
     ]
     if with_admin:
         resources.append(loggers(herder.loggers, patience, distributed=forwarding is not None))
+    if page.enabled:
+        site = Site(version, cluster_id, worker_id, page.base, with_admin)
+        resources.append(web_page(site, herder, recent or RecentLog(), patience, hide))
     if forwarding is None:
-        return _app(resources, headers, hide)
-    app = _app([*resources, internal(herder.peers, patience)], headers, hide)
+        return _app(resources, headers, hide, guards)
+    app = _app([*resources, internal(herder.peers, patience)], headers, hide, guards)
     forwarding.put_on(app)
     return app
 
@@ -75,12 +96,18 @@ def create_admin_app(
     distributed: bool = False,
     request_timeout: float = REQUEST_TIMEOUT,
     hide: Callable[[str], str] = str,
+    guards: Guards = NO_GUARDS,
 ) -> Flask:
-    """The application of ``admin.listeners``: ``/admin`` alone. It passes nothing on to another worker."""
-    return _app([loggers(herder.loggers, Patience(request_timeout), distributed=distributed)], AnswerHeaders(), hide)
+    """The application of ``admin.listeners``: ``/admin`` and ``/metrics``. It passes nothing on to another worker."""
+    version = importlib.metadata.version("sluice-connect")
+    resources = [
+        loggers(herder.loggers, Patience(request_timeout), distributed=distributed),
+        metrics(lambda: herder.snapshot, version),
+    ]
+    return _app(resources, AnswerHeaders(), hide, guards)
 
 
-def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str]) -> Flask:
+def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str], guards: Guards) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json = JsonAnswers(app)
     app.url_map.converters["name"] = EscapedName
@@ -88,6 +115,7 @@ def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[
     for resource in resources:
         app.register_blueprint(resource)
     register_errors(app, hide)
+    guards.put_on(app)
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)
@@ -101,13 +129,19 @@ def _negotiate() -> Response | None:
         return None
     if request.method == "OPTIONS":
         return _options(current_app)
-    check_accept()
+    if request.blueprint == WEB_PAGE or request.endpoint in _TAKES_FORMS:
+        return None
+    if request.endpoint != METRICS:
+        check_accept()
     check_content_type()
     return None
 
 
 def _typed(response: Response) -> Response:
     """An answer without a body has no type; another has its type alone, as clients compare it."""
+    is_metrics = request.endpoint == METRICS and response.mimetype != "application/json"
+    if request.blueprint == WEB_PAGE or is_metrics:
+        return response
     if response.status_code == HTTPStatus.NO_CONTENT or (not response.get_data() and request.method != "HEAD"):
         del response.headers["Content-Type"]
     else:

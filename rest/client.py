@@ -26,16 +26,18 @@ class RestError(ConnectError):
 
 
 class RestClient:
-    """Asks one worker. ``auth`` is a user and password; without it those in ``~/.netrc`` are used.
+    """Asks one worker, with an API ``token``, or ``auth``, a user and password, or else those in ``~/.netrc``.
 
     Proxies and certificate authorities come from the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``). Each
     method takes a path, escaped, returns the answer, which is ``None`` if it is empty, and raises :class:`RestError`.
     """
 
-    def __init__(self, url: str, auth: tuple[str, str] | None = None) -> None:
+    def __init__(self, url: str, auth: tuple[str, str] | None = None, token: str | None = None) -> None:
         self.url: Final = url.rstrip("/")
         self._session = requests.Session()
-        if auth is not None:
+        if token is not None:
+            self._session.auth = _Bearer(token)
+        elif auth is not None:
             self._session.auth = auth
 
     @staticmethod
@@ -90,5 +92,16 @@ class RestClient:
         except requests.JSONDecodeError as error:
             message = f"What answers at {self.url} is not the REST API of a worker: status {answer.status_code}"
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
-                message += ". Set SLUICE_USER and SLUICE_PASSWORD, if it asks for a user."
+                message += ". Set SLUICE_USER and SLUICE_PASSWORD, or SLUICE_TOKEN, if it asks for a user."
             raise RestError(message, answer.status_code) from error
+
+
+class _Bearer(requests.auth.AuthBase):
+    """Sends a token; without this class ``~/.netrc`` would come before it."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, prepared: requests.PreparedRequest) -> requests.PreparedRequest:
+        prepared.headers["Authorization"] = f"Bearer {self._token}"
+        return prepared

@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
 _FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
 _CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 _GIVEN_CONFIG: Final[Schema] = {
@@ -73,10 +74,33 @@ _LOAD: Final = _object(
     }
 )
 _RETRY: Final = _object({"at": _TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+_PREVIEWED_STEP: Final = _object(
+    {"step": _TEXT},
+    {
+        **dict.fromkeys(("plugin", "predicate", "error", "outcome", "note"), _TEXT),
+        **dict.fromkeys(("negate", "chosen", "dropped"), _BOOLEAN),
+        "record": _object({"topic": _TEXT, "partition": _OFFSET_OR_NULL, "key": {}, "value": {}}),
+    },
+)
+_PREVIEWED_RECORD: Final = _object(
+    {"task": _OFFSET_OR_NULL, "origin": {"type": ["object", "null"]}, "steps": _array(_PREVIEWED_STEP)},
+    {"cut": {"type": "boolean"}},
+)
+_PREVIEWED_TABLE: Final = _object(
+    {
+        "table": _TEXT,
+        "place": _TEXT,
+        "folders": _array(_TEXT),
+        "columns": _array(_object({"name": _TEXT, "type": _TEXT})),
+        "rows": _array(_ANY_OBJECT),
+    },
+    {"cut": {"type": "boolean"}},
+)
 
 _SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": _TEXT}),
     "Message": _object({"message": _TEXT}),
+    "Probe": _object({"status": _TEXT, "reasons": _array(_TEXT)}),
     "ConnectorInfo": _object(
         {
             "name": _TEXT,
@@ -154,6 +178,22 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             ),
         }
     ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": _array({"type": ["number", "null"]}),
+                        "lag": _array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
     "LoggedLines": _object({"worker_id": _TEXT, "lines": _array(_TEXT), "next": _NUMBER}),
     "DeadLetters": _object(
         {
@@ -191,6 +231,16 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "next": {"type": ["object", "null"]},
         }
     ),
+    "Preview": _object(
+        {
+            "name": _TEXT,
+            "records": _array(_PREVIEWED_RECORD),
+            "tables": _array(_PREVIEWED_TABLE),
+            "end": _TEXT,
+            "failed": {"type": "boolean"},
+            "trace": _TEXT_OR_NULL,
+        }
+    ),
     "Plugins": _array(_object({"class": _TEXT, "type": _TEXT}, {"version": _TEXT})),
     "ConfigKeys": _array(_object({"name": _TEXT, "type": _TEXT, "required": {"type": "boolean"}})),
     "ConfigInfos": _object(
@@ -201,6 +251,68 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "configs": _array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
         }
     ),
+    "Cluster": _object(
+        {
+            "worker_id": _TEXT,
+            "mode": {"type": "string", "enum": ["distributed", "standalone"]},
+            "leader_url": _TEXT_OR_NULL,
+            "is_leader": {"type": "boolean"},
+            "generation": _OFFSET_OR_NULL,
+            "workers": _array(
+                _object(
+                    {
+                        "worker_id": _TEXT,
+                        "url": _TEXT_OR_NULL,
+                        "leads": {"type": "boolean"},
+                        "connectors": _array(_TEXT),
+                        "tasks": _array(_object({"connector": _TEXT, "task": _NUMBER})),
+                        "failed": _NUMBER,
+                    }
+                )
+            ),
+            "complete": {"type": "boolean"},
+            "processes": _array(
+                _object(
+                    {
+                        "pid": _NUMBER,
+                        "connector": _TEXT_OR_NULL,
+                        "task": _OFFSET_OR_NULL,
+                        "resident_bytes": _NUMBER,
+                        "cpu_seconds": {"type": "number"},
+                        "open_files": _NUMBER,
+                    }
+                )
+            ),
+            "rebalances": _array(
+                _object(
+                    {
+                        "at": _TEXT,
+                        "generation": _OFFSET_OR_NULL,
+                        "leader_url": _TEXT_OR_NULL,
+                        "kept": _NUMBER,
+                        "given_up": _NUMBER,
+                    }
+                )
+            ),
+        }
+    ),
+    "WhoAmI": _object(
+        {
+            "principal": {
+                "anyOf": [
+                    _object({"name": _TEXT, "mechanism": _TEXT, "groups": _array(_TEXT)}),
+                    {"type": "null"},
+                ]
+            },
+            "session": {"type": "boolean"},
+            "rights": _array(_TEXT),
+            "connectors": {"type": "object", "additionalProperties": _array(_TEXT)},
+        }
+    ),
+    "Credentials": {
+        **_object({}, {"user": _TEXT, "password": _TEXT, "token": _TEXT}),
+        "additionalProperties": False,
+    },
     "LoggerLevel": _object({"level": _TEXT, "last_modified": {"type": ["integer", "null"]}}),
     "NewLevel": _object({"level": _TEXT}),
     "Names": _array(_TEXT),
@@ -253,11 +365,47 @@ def _item(parameters: tuple[str, ...] = (), **operations: Schema) -> Schema:
 
 _NAME: Final = ("name",)
 _CONNECTOR: Final = "/connectors/{name}"
+_PREVIEW: Final[dict[str, Schema]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": 100},
+    "seconds": {"type": "integer", "minimum": 1, "maximum": 20},
+    "bytes": {"type": "integer", "minimum": 1024, "maximum": 16_777_216},
+    "from": {"type": "string", "enum": ["stored", "beginning"]},
+}
+_STEP: Final = {"step": {"type": "integer", "minimum": 2, "maximum": 300, "multipleOf": 2}}
 _FLAGS: Final = {"includeTasks": _FLAG, "onlyFailed": _FLAG}
 
 _PATHS: Final[dict[str, Schema]] = {
     "/": _item(get=_operation("Version of the API and id of the Kafka cluster.", {200: "Object"})),
     "/health": _item(get=_operation("Health of the worker.", {200: "Object"})),
+    "/whoami": _item(
+        get=_operation(
+            "Who asks, and its rights: on the worker, and on all connectors that it may view or on those named.",
+            {200: "WhoAmI"},
+            query={"connector": _array(_TEXT)},
+        )
+    ),
+    "/session": _item(
+        post=_operation("Sign in on a page: the answer sets a cookie.", {200: "WhoAmI"}, body="Credentials"),
+        delete=_operation("Sign out.", {204: None}),
+    ),
+    "/metrics": {
+        "get": {
+            "summary": "The metrics of the worker, for Prometheus; as OpenMetrics if Accept names that.",
+            "parameters": [{"name": "format", "in": "query", "schema": {"enum": ["strimzi", "confluent"]}}],
+            "responses": {
+                "200": {
+                    "description": "The metrics.",
+                    "content": {kind: {"schema": _TEXT} for kind in ("text/plain", "application/openmetrics-text")},
+                },
+                "4XX": {"description": "The format is unknown.", "content": _json(_ref("Error"))},
+                "5XX": {"description": "The worker has only just started.", "content": _json(_ref("Error"))},
+            },
+        }
+    },
+    "/health/live": _item(get=_operation("Whether the worker works at all.", {200: "Probe", 503: "Probe"})),
+    "/health/ready": _item(
+        get=_operation("Whether the worker has its part in the cluster, and why not.", {200: "Probe", 503: "Probe"})
+    ),
     "/openapi.json": _item(get=_operation("This document.", {200: "Object"})),
     "/connectors": _item(
         get=_operation(
@@ -266,6 +414,9 @@ _PATHS: Final[dict[str, Schema]] = {
             query={"expand": _array({"type": "string", "enum": ["status", "info"]})},
         ),
         post=_operation("Make a connector.", {201: "ConnectorInfo"}, body="NewConnector"),
+    ),
+    "/history": _item(
+        get=_operation("The last five minutes of all connectors.", {200: "Histories"}, query=_STEP),
     ),
     _CONNECTOR: _item(
         _NAME,
@@ -298,6 +449,10 @@ _PATHS: Final[dict[str, Schema]] = {
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },
         ),
+    ),
+    f"{_CONNECTOR}/history": _item(
+        _NAME,
+        get=_operation("The last five minutes of a connector: rate and lag.", {200: "Histories"}, query=_STEP),
     ),
     f"{_CONNECTOR}/restart": _item(
         _NAME, post=_operation("Restart a connector.", {202: "ConnectorStatus", 204: None}, query=_FLAGS)
@@ -344,6 +499,13 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
+    "/cluster": _item(get=_operation("Workers, what they run, the last rebalances, processes.", {200: "Cluster"})),
+    f"{_CONNECTOR}/preview": _item(
+        _NAME,
+        post=_operation(
+            "What a connector would do with its next records; nothing is changed.", {200: "Preview"}, query=_PREVIEW
+        ),
+    ),
     "/connector-plugins": _item(
         get=_operation("The installed plugins.", {200: "Plugins"}, query={"connectorsOnly": _FLAG})
     ),
@@ -351,7 +513,22 @@ _PATHS: Final[dict[str, Schema]] = {
         ("plugin",), get=_operation("The keys of a plugin.", {200: "ConfigKeys"}, query={"version": _TEXT})
     ),
     "/connector-plugins/{plugin}/config/validate": _item(
-        ("plugin",), put=_operation("Check a configuration.", {200: "ConfigInfos"}, body="GivenConfig")
+        ("plugin",),
+        put=_operation(
+            "Check a configuration; with connector, a change of the configuration of that one.",
+            {200: "ConfigInfos"},
+            body="GivenConfig",
+            query={"connector": _TEXT},
+        ),
+    ),
+    "/connector-plugins/{plugin}/config/preview": _item(
+        ("plugin",),
+        post=_operation(
+            "What a connector of this configuration would do with its next records; nothing is changed.",
+            {200: "Preview"},
+            body="GivenConfig",
+            query=_PREVIEW,
+        ),
     ),
     "/admin/loggers": _item(get=_operation("The levels of all loggers.", {200: "Object"})),
     "/admin/loggers/{logger}": _item(

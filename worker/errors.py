@@ -9,6 +9,7 @@ from connect.errors import ConnectError
 
 __all__ = [
     "BadRequestError",
+    "ChangedMeanwhileError",
     "ConflictError",
     "FencedError",
     "ForbiddenError",
@@ -54,7 +55,11 @@ class ForbiddenError(ConnectError):
 
 
 class UnavailableError(ConnectError):
-    """This worker cannot answer yet, or not now; ask again in a moment (REST: 503)."""
+    """This worker cannot answer yet, or not now; ask again in a moment, or in ``retry_after`` seconds (REST: 503)."""
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class ForwardingError(ConnectError):
@@ -63,6 +68,10 @@ class ForwardingError(ConnectError):
 
 class ConflictError(ConnectError):
     """Another operation is under way that this one would disturb; ask again in a moment (REST: 409)."""
+
+
+class ChangedMeanwhileError(ConnectError):
+    """What is to be changed is not as the request expects it to be; look at it again (REST: 412)."""
 
 
 class InvalidConnectorError(BadRequestError):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
+from worker.loggers import level_name
 from worker.recent_log import RecentLog
 from worker.security.redaction import Redaction
 
-__all__ = ["configure_logging", "hide_in_log"]
+__all__ = ["configure_logging", "hide_in_log", "log_as_json"]
 
 _COLOURS: Final = ((logging.ERROR, "31"), (logging.WARNING, "33"))
 _FORMAT: Final = "[%(asctime)s] %(levelname)s [%(context)s] %(message)s (%(name)s)"
@@ -45,10 +49,49 @@ class _Hiding(logging.Formatter):
         return self._redaction.hide(self._formatter.format(record))
 
 
+class _JsonLines(logging.Formatter):
+    """One JSON object a line. Secrets are hidden before: JSON may write their characters in another way."""
+
+    def __init__(self, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._hide = hide
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        connector, task = _unit(str(getattr(record, "context", "")))
+        exception = self.formatException(record.exc_info) if record.exc_info else record.exc_text
+        line = {
+            "time": time,
+            "level": level_name(record.levelno),
+            "logger": record.name,
+            "connector": connector,
+            "task": task,
+            "message": self._hide(record.getMessage()),
+            "exception": None if exception is None else self._hide(exception),
+        }
+        return json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False)
+
+
+def _unit(context: str) -> tuple[str | None, int | None]:
+    """The connector that a context names, and the number of the task."""
+    connector, mark, part = context.rpartition("|")
+    if not mark:
+        return None, None
+    number = part.removeprefix("task-")
+    return connector, int(number) if part.startswith("task-") and number.isdecimal() else None
+
+
 def hide_in_log(redaction: Redaction) -> None:
     """Hide the secrets of ``redaction``, present and future ones, in the log (invariant I8)."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Hiding(handler.formatter or logging.Formatter(), redaction))
+
+
+def log_as_json(redaction: Redaction) -> None:
+    """Write the log as JSON from now on, with the secrets of ``redaction`` hidden; what is kept in memory is text."""
+    for handler in logging.getLogger().handlers:
+        if not isinstance(handler, RecentLog):
+            handler.setFormatter(_JsonLines(redaction.hide))
 
 
 def configure_logging(level: int = logging.INFO) -> RecentLog:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from connect.errors import NotFoundError
 
-__all__ = ["ROOT", "LoggerLevels", "level_named", "set_level"]
+__all__ = ["LEVEL_NAMES", "ROOT", "LoggerLevels", "level_name", "level_named", "set_level"]
 
 logger = logging.getLogger(__name__)
 ROOT: Final = "root"
@@ -25,6 +25,9 @@ _LEVELS: Final = {
     "FATAL": logging.CRITICAL,
     "OFF": _OFF,
 }
+
+LEVEL_NAMES: Final = tuple(_LEVELS)
+"""Kafka Connect's names of the levels."""
 
 
 def level_named(name: str) -> int:
@@ -80,7 +83,7 @@ class LoggerLevels:
 
     def _describe(self, name: str) -> dict[str, Any]:
         level = logging.getLogger(name).getEffectiveLevel()
-        return {"level": _name_of(level), "last_modified": self._modified.get(name)}
+        return {"level": level_name(level), "last_modified": self._modified.get(name)}
 
 
 def _names() -> set[str]:
@@ -93,5 +96,6 @@ def _at_and_below(name: str) -> Iterator[str]:
     return (other for other in sorted(_names()) if other == name or other.startswith(below))
 
 
-def _name_of(level: int) -> str:
+def level_name(level: int) -> str:
+    """Kafka Connect's name of a level."""
     return next((name for name, least in _LEVELS.items() if level <= least), "OFF")

@@ -13,7 +13,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from connect.chain.records import RawRecord
@@ -124,6 +124,9 @@ class ErrorCounts:
     total_records_skipped: int = 0
     total_retries: int = 0
     total_errors_logged: int = 0
+    deadletterqueue_produce_requests: int = 0
+    deadletterqueue_produce_failures: int = 0
+    last_error_timestamp: int = field(default=0, compare=False)
 
 
 class Reporter(Protocol):
@@ -183,7 +186,7 @@ class Tolerance:
 
     def give_up(self, failure: Failure) -> None:
         """Report a record that cannot be processed; raises unless it may be left out."""
-        self.counts.total_record_errors += 1
+        self._count(1)
         for reporter in self._reporters:
             reporter.report(failure)
         if (exceeded := self._exceeded()) is not None:
@@ -195,11 +198,15 @@ class Tolerance:
         """Count records that are left out without a report; raises unless they may be."""
         if not count:
             return
-        self.counts.total_record_errors += count
+        self._count(count)
         if (exceeded := self._exceeded(count)) is not None:
             self.counts.total_record_failures += count
             raise ConnectError(f"{exceeded}: {count} more records would be left out")
         self.counts.total_records_skipped += count
+
+    def _count(self, errors: int) -> None:
+        self.counts.total_record_errors += errors
+        self.counts.last_error_timestamp = time.time_ns() // 1_000_000
 
     def _exceeded(self, count: int = 1) -> str | None:
         """Why so many records may not be left out now; ``None`` if they may."""

@@ -91,6 +91,13 @@ class Config:
         """
         return ()
 
+    def warnings(self) -> Iterable[str]:
+        """Tell what the user of this configuration should know though nothing in it is wrong: override it.
+
+        Each is a sentence; it is logged when the connector starts, and shown when the configuration is checked.
+        """
+        return ()
+
     @property
     def originals(self) -> Mapping[str, str | None]:
         """The properties as they were given, unknown keys included. Secrets are in plain text: do not log them."""

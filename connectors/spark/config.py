@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Self
 
 from connect.bulk import BulkSinkConfig
+from connect.config import ConfigValue
 from connect.config.errors import ConfigRuleError
 from connect.data import Schema, Type
 from connect.errors import ConfigError, SchemaError
@@ -15,6 +17,7 @@ from connectors.spark.options.hive import HiveOptions
 from connectors.spark.options.iceberg import IcebergOptions
 from connectors.spark.options.layout import PARTITIONERS, LayoutOptions
 from connectors.spark.options.records import RecordOptions
+from connectors.spark.options.replaced import as_spark_sink, replacement_mistakes, replacement_warnings
 from connectors.spark.options.store import StoreOptions
 from connectors.spark.options.tables import TableOptions
 from connectors.spark.options.upsert import UpsertOptions
@@ -36,14 +39,33 @@ class SparkSinkConfig(
     RecordOptions,
     SqlOptions,
 ):
-    """The options of the Spark sink. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+    """The options of the Spark sink. Keys that begin with ``spark.`` are Spark's own and reach its session.
+
+    Configurations of the sinks that it replaces are read as its own.
+    """
+
+    @classmethod
+    def parse(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> Self:
+        """Parse properties, also those of a sink that this one replaces."""
+        return super().parse(as_spark_sink(props), secret_keys=secret_keys)
+
+    @classmethod
+    def validate(cls, props: Mapping[str, object], *, secret_keys: Collection[str] = ()) -> tuple[ConfigValue, ...]:
+        """Validate properties, also those of a sink that this one replaces."""
+        return super().validate(as_spark_sink(props), secret_keys=secret_keys)
+
+    def warnings(self) -> Iterable[str]:
+        """What has no effect, or another one than in the sink that this one replaces."""
+        return replacement_warnings(self.originals)
 
     def check(self) -> Iterable[ConfigError]:
         """Yield an error for each rule over several options that is broken."""
         if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
             yield ConfigRuleError(f"The Spark sink cannot run here. {reason}", "connector.class")
-        yield from self.store_mistakes()
-        yield from self._compaction_mistakes()
+        if self.needs_store:
+            yield from self.store_mistakes()
+        yield from replacement_mistakes(self.originals)
+        yield from self._rewriting_mistakes()
         try:
             self.first_schema  # noqa: B018 - reading it is the check
         except ConfigError as error:
@@ -55,6 +77,7 @@ class SparkSinkConfig(
         yield from self._hive_folder_mistakes()
         yield from self.upsert_mistakes(self.table_format)
         yield from self.sql_mistakes()
+        yield from self.window_mistakes(self.table_format, self._store_kind())
         yield from self._query_mistakes()
         yield from self._iceberg_mistakes()
 
@@ -83,20 +106,36 @@ class SparkSinkConfig(
                 reason = f"Files of Iceberg tables are {', '.join(FILE_FORMATS)}; use one of them."
                 yield ConfigError("format.class", self.format_class, reason)
 
-    def _compaction_mistakes(self) -> Iterable[ConfigError]:
-        try:
-            in_s3 = self.location.kind == "s3"
-        except ConfigError:
+    def _rewriting_mistakes(self) -> Iterable[ConfigError]:
+        if self.schema_conflict != "rewrite":
             return
-        if in_s3 and self.table_format == "parquet" and self.compact_interval_ms is not None:
-            reason = "Tables in S3 cannot be compacted: remove the key, and take larger loads (flush.size)."
-            yield ConfigError("compact.interval.ms", self.compact_interval_ms, reason)
+        others = {
+            f"table.format={self.table_format}": self.table_format != "parquet",
+            "hive.integration=true": self.hive_integration,
+            "a query (sql), in which you can CAST,": self.has_query,
+            f"schema.compatibility={self.schema_compatibility}": not self.evolution.widens,
+        }
+        for other in (name for name, is_set in others.items() if is_set):
+            reason = f"Tables are not rewritten with {other}: use fail or new-column."
+            yield ConfigError("schema.conflict", self.schema_conflict, reason)
+
+    def _store_kind(self) -> str | None:
+        try:
+            return self.location.kind
+        except ConfigError:
+            return None  # it has been told already
 
     def _store_uri(self) -> str:
         try:
             return self.location.uri
         except ConfigError:
             return ""  # it has been told already
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether the place of the tables has to be named: a catalog of Iceberg may know it by itself."""
+        knows = self.table_format == "iceberg" and self.iceberg_catalog_type not in (None, "hadoop")
+        return self.has_store or not knows
 
     @property
     def first_schema(self) -> Schema | None:

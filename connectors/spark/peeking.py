@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import OffsetRange, TablePreview
-from connect.data import Schema, TopicPartition
+from connect.data import Field, Schema, TopicPartition
 from connectors.spark.decoding.placement import FOLDER_COLUMN
 from connectors.spark.partitioner import Partitioner
+from connectors.spark.tables.changes import CHANGE_COLUMN
+from connectors.spark.tables.upsert import key_columns, last_changes, without_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from connectors.spark.loader import Loader
 
-__all__ = ["Peeked", "PeekingTarget", "preview_tables"]
+__all__ = ["Peeked", "preview_tables"]
+
+_DELETED: Final = "(deleted)"
+"""The column that tells of a change whether it deletes its row. No column of a table has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peeked:
-    """What a target has: the schemas of its tables and of the rows before a query, its offsets, and where it is."""
+    """What a target has: the schemas of its tables, those of rows before a query, offsets, and the places of tables."""
 
     tables: Mapping[str, Schema] = field(default_factory=dict)
     records: Mapping[str, Schema] = field(default_factory=dict)
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     partitioner: Partitioner | None = None
-    place: str = ""
-
-
-@runtime_checkable
-class PeekingTarget(Protocol):
-    """A target that can be looked at while another driver loads into it."""
-
-    def peek(self) -> Peeked:
-        """What there is. Nothing is written, and nobody is fenced."""
+    place: Callable[[str], str] = str
 
 
 class _FirstRows:
@@ -49,13 +46,12 @@ class _FirstRows:
         self.rows: dict[str, list[dict[str, Any]]] = {}
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
-        """Bring the first rows of a table here."""
-        self.rows[table] = frame.limit(self._most).toArrow().to_pylist()
+        """Bring the first rows of a table here; of changes the last one of each key."""
+        wanted = last_changes(frame) if key_columns(schema) else frame
+        self.rows[table] = [_told(row) for row in wanted.limit(self._most).toArrow().to_pylist()]
 
 
-def preview_tables(
-    loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked, most: int, place: str
-) -> Iterator[TablePreview]:
+def preview_tables(loader: Loader, ranges: Sequence[OffsetRange], peeked: Peeked, most: int) -> Iterator[TablePreview]:
     """What a load of these ranges would write, of each table so many rows."""
     partitioner = peeked.partitioner
     placement = None if partitioner is None else partitioner.placement()
@@ -66,7 +62,23 @@ def preview_tables(
             rows = output.rows[table]
             folders = sorted({folder for row in rows for folder in _folders(partitioner, row, wanted)})
             kept = [{name: value for name, value in row.items() if name != FOLDER_COLUMN} for row in rows]
-            yield TablePreview(table, f"{place}/{table}", [folder for folder in folders if folder], schema, kept)
+            place, columns = peeked.place(table), _told_columns(schema)
+            yield TablePreview(table, place, [folder for folder in folders if folder], columns, kept)
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it is shown: of a change, whether it deletes its row."""
+    found = {name: value for name, value in row.items() if name != CHANGE_COLUMN}
+    return found | ({_DELETED: row[CHANGE_COLUMN]["deleted"]} if CHANGE_COLUMN in row else {})
+
+
+def _told_columns(schema: Schema) -> Schema:
+    """The columns of such rows."""
+    columns = without_change(schema)
+    if schema.field(CHANGE_COLUMN) is None:
+        return columns
+    deleted = Field(_DELETED, Schema.boolean(optional=True), len(columns.fields))
+    return columns.replace(fields=[*columns.fields, deleted])
 
 
 def _folders(partitioner: Partitioner | None, row: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> Iterator[str]:

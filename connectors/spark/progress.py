@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadProgress"]
 
 _TICK: Final = 1.0
-_LOOKED_AT: Final = 5
+_LOOKED_AT: Final = 40
 _COUNT: Final = "number of output rows"
 _SCAN: Final = "Scan Kafka"
 _CHAIN: Final = "MapInArrow"
@@ -37,11 +37,22 @@ class LoadProgress:
         """Begin to count for a load."""
         self._stage = "starting"
         self._rows = self._bytes = self._files = 0
+        self._topics = self._done = 0
+
+    def expect(self, topics: int) -> None:
+        """Say how many topics are loaded next."""
+        self._topics, self._done = topics, 0
 
     def stage(self, name: str) -> None:
-        """Say what is done next."""
+        """Say what is done next; where several topics are loaded at once, it is one of several things."""
         self._stage = name
         self._tell()
+
+    def loaded(self, topic: str) -> None:
+        """Say that the records of a topic are written."""
+        self._done += 1
+        if self._done < self._topics:
+            self.stage(f"{topic} is written")
 
     def wrote(self, rows: int = 0, size: int = 0, files: int = 0) -> None:
         """Add what has been written."""
@@ -79,7 +90,8 @@ class LoadProgress:
         return records, rows
 
     def _tell(self, records: int = 0, rows: int = 0) -> None:
-        progress = Progress(self._stage, records, self._rows + rows, self._bytes, self._files, self._ui)
+        stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
+        progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
         self._context.progress(progress)
 
 

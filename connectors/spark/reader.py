@@ -38,6 +38,7 @@ _FETCH: Final[Mapping[str, str]] = {
 }
 _LEAST_SPLIT: Final = 20_000
 _SPLIT: Final = re.compile(r"KafkaSourceRDDPartition\((\d+),KafkaOffsetRange\([\w.-]+-(\d+),")
+_WHOLE: Final = 2**31 - 1
 _COLUMNS: Final = ("partition", "offset", "value")
 _MILLISECONDS: Final = "unix_millis(timestamp) AS timestamp"
 _MORE_COLUMNS: Final = ("key", "timestamp", "timestampType", "headers")
@@ -80,20 +81,32 @@ def read_ranges(
     *,
     whole: bool,
     timed: bool = False,
+    prefix: bytes = b"",
     split: bool = True,
 ) -> DataFrame:
     """The records of ranges of one topic; with ``whole``, their keys, timestamps and headers too, with ``timed`` their
     timestamps.
 
-    Without ``split`` each range is read by one task, in order.
+    A ``prefix`` is cut off the values that begin with it, and a column ``cut`` tells which: it does not leave Spark's
+    Java then. Without ``split`` each range is read by one task, in order.
     """
     options = read_options(ranges, consumer, spark.sparkContext.defaultParallelism if split else 1)
-    if not whole:
-        columns = [*_COLUMNS, _MILLISECONDS] if timed else _COLUMNS
-        return spark.read.format("kafka").options(**options).load().selectExpr(*columns)
-    frame = spark.read.format("kafka").options(**options).option("includeHeaders", "true").load()
-    columns = [_MILLISECONDS if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
-    return frame.selectExpr(*columns)
+    reader = spark.read.format("kafka").options(**options)
+    if whole:
+        names = [_MILLISECONDS if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
+        frame = reader.option("includeHeaders", "true").load().selectExpr(*names)
+    else:
+        frame = reader.load().selectExpr(*_COLUMNS, *([_MILLISECONDS] if timed else []))
+    return _without(prefix, frame) if prefix else frame
+
+
+def _without(prefix: bytes, frame: DataFrame) -> DataFrame:
+    """The records with the prefix cut off their values, as far as these begin with it."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only the driver has pyspark
+
+    begins = f.coalesce(f.startswith("value", f.lit(prefix)), f.lit(False))
+    rest = f.substring("value", len(prefix) + 1, _WHOLE)
+    return frame.withColumns({"cut": begins, "value": f.when(begins, rest).otherwise(f.col("value"))})
 
 
 def kafka_partitions(frame: DataFrame) -> dict[int, int]:

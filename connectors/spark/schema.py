@@ -7,7 +7,7 @@ schemas they come from, but for the logical types.
 A table grows by new columns, and by types that hold every value of the type before, whoever reads the old
 files: ``int8`` to ``int16`` to ``int32`` to ``int64``, ``int8`` and ``int16`` to ``float32``, those and
 ``int32`` and ``float32`` to ``float64``. Anything else, above all ``int64`` to ``float64``, would change values
-that are already written (invariant I5).
+that are already written (invariant I5), unless the files are written again and every value is looked at.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "Evolution",
     "branch_name",
     "in_common",
+    "rewritten_columns",
     "table_schema",
     "widen",
 ]
@@ -64,20 +65,27 @@ class Evolution:
     """Whether new fields become new columns. If not, they are left out."""
     widens: bool = True
     """Whether columns become wider."""
+    rewrites: bool = False
+    """Whether ``int64`` becomes ``float64``: the files of the table are rewritten."""
     branches: bool = False
     """Whether values that a column cannot hold, now or widened, go to another one that is named after their type."""
 
     @classmethod
     def of(cls, compatibility: str, conflict: str) -> Evolution:
         """The evolution that these two options name."""
-        adds = compatibility != "FORWARD"
-        return cls(adds, compatibility in ("NONE", "BACKWARD"), adds and conflict == "new-column")
+        adds, widens = compatibility != "FORWARD", compatibility in ("NONE", "BACKWARD")
+        return cls(adds, widens, widens and conflict == "rewrite", adds and conflict == "new-column")
 
     def grown(self, table: Schema, seen: Schema) -> Schema:
         """The table for rows of ``seen``, as far as it may change; what has no place then is bad. It may be itself."""
         if not table.fields:
             return seen
-        return _widened(table, seen, "", _Rule(lambda kept, _seen, _path: kept, self)) if self.adds else table
+        return _widened(table, seen, "", _Rule(self._kept, self)) if self.adds else table
+
+    def _kept(self, kept: Schema, seen: Schema, _path: str) -> Schema:
+        """What a column becomes that has no room for values of a type."""
+        is_rewritten = self.rewrites and kept.type is Type.INT64 and seen.type in (Type.FLOAT32, Type.FLOAT64)
+        return kept.replace(type=Type.FLOAT64) if is_rewritten and _are_numbers(kept, seen) else kept
 
     def column_of(self, name: str, seen: Schema, table: Schema) -> str | None:
         """The column of a table, or the field of a struct in it, for values of a field; ``None`` if they have none."""
@@ -121,6 +129,16 @@ def widen(table: Schema, seen: Schema) -> Schema:
     Raises :class:`~connect.errors.SchemaError` that names the column which no type holds without loss.
     """
     return _widened(table, seen, "", _Rule(_refuse, Evolution()))
+
+
+def rewritten_columns(before: Schema, after: Schema) -> dict[str, Schema]:
+    """The columns of a table that have got a type which those of its files cannot be read as."""
+    kept = {field.name: field.schema for field in before.fields}
+    return {
+        field.name: field.schema
+        for field in after.fields
+        if field.name in kept and not _holds(kept[field.name], field.schema, Evolution())
+    }
 
 
 def in_common(first: Schema, second: Schema, *, branches: bool = False) -> Schema:
@@ -216,8 +234,8 @@ def _refuse(table: Schema, seen: Schema, path: str) -> Schema:
     raise SchemaError(
         f'Column "{path or "value"}" of the table is {_described(table)} and cannot hold {_described(seen)} '
         "without changing values. Make the records alike, for example with the transformation Cast; or set "
-        "schema.conflict=new-column to keep them in a column of their own; or begin another table (topics.dir) and "
-        "declare its type with value.schema."
+        "schema.conflict=new-column to keep them in a column of their own (fractions in a column of whole numbers also "
+        "have schema.conflict=rewrite); or begin another table (topics.dir) and declare its type with value.schema."
     )
 
 

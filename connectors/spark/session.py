@@ -104,9 +104,10 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     logging.getLogger("py4j").setLevel(logging.WARNING)
     home = sluice_home()
     java = check_java(find_java(minimum=17))
-    more = [*_more_jars(props), *format_session(props).jars, *([access.lock] if access.lock else ())]
+    table_format = format_session(props)
+    more = [*_more_jars(props), *table_format.jars, *([access.lock] if access.lock else ())]
     lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
-    jars = (*resolve_jars(lock, home=home), *access.jars)
+    jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
     settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():

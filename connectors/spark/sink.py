@@ -16,6 +16,7 @@ from connect.sink import SinkConnector
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.options.replaced import as_spark_sink
 from connectors.spark.session import forget_session, java_runs
 from connectors.spark.stores.access import store_access
 from connectors.spark.target import make_target
@@ -92,12 +93,12 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
     def preview(self, ranges: Sequence[OffsetRange], rows: int) -> Iterable[TablePreview]:
         """Decode the records, ask the query, and bring the first rows here."""
         from connectors.spark.loader import Loader  # noqa: PLC0415 - as above
-        from connectors.spark.peeking import Peeked, PeekingTarget, preview_tables  # noqa: PLC0415
+        from connectors.spark.peeking import preview_tables  # noqa: PLC0415
 
         loader = Loader(self._session(), self.config, self.context)
-        peeked = self._target.peek() if isinstance(self._target, PeekingTarget) else Peeked()
+        peeked = self._target.peek()
         wanted = [item for item in (_after(item, peeked.offsets) for item in ranges) if len(item)]
-        yield from preview_tables(loader, wanted, peeked, rows, peeked.place or self.config.topics_dir)
+        yield from preview_tables(loader, wanted, peeked, rows)
 
     def stop(self) -> None:
         """Stop Spark; what is committed is complete, what is not will be loaded again."""
@@ -109,7 +110,9 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
 
         if self._spark is None:
             self._spark = start_session(
-                self.context.connector_properties, self.context.connector_name, store_access(self.config)
+                _as_spark_sink(self.context.connector_properties),
+                self.context.connector_name,
+                store_access(self.config),
             )
         return self._spark
 
@@ -181,6 +184,10 @@ class SparkSinkConnector(SinkConnector[SparkSinkConfig]):
             target = make_target(config, name, spark)
             target.open()
             yield from compact(target, tables, lambda: False)
+
+
+def _as_spark_sink(props: Mapping[str, str]) -> dict[str, str]:
+    return {key: str(value) for key, value in as_spark_sink(props).items()}
 
 
 def _after(item: OffsetRange, offsets: Mapping[TopicPartition, int]) -> OffsetRange:

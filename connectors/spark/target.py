@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from connectors.spark.loader import Loader
+    from connectors.spark.peeking import Peeked
 
 __all__ = ["Target", "make_target"]
 
@@ -31,6 +32,9 @@ class Target(Protocol):
     @property
     def topics(self) -> Mapping[str, str]:
         """The ids of the topics of the offsets, as far as they are known."""
+
+    def peek(self) -> Peeked:
+        """What there is, for a driver that has not opened the target. Nothing is written, and nobody is fenced."""
 
     def open(self) -> None:
         """Finish or delete the loads that an earlier driver left, and fence it if it is still alive."""

@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMedi
 from connect.errors import AlreadyExistsError, ConfigError, ConnectError, NotFoundError
 from worker.errors import (
     BadRequestError,
+    ChangedMeanwhileError,
     ConflictError,
     ForbiddenError,
     NotAssignedError,
@@ -20,7 +21,7 @@ from worker.errors import (
     UnavailableError,
 )
 
-__all__ = ["error_answer", "register_errors"]
+__all__ = ["error_answer", "register_errors", "status_of"]
 
 _HIDE: Final = "sluice-hide"
 _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
@@ -30,6 +31,7 @@ _STATUSES: Final[tuple[tuple[type[ConnectError], int], ...]] = (
     (NotLeaderError, 409),
     (NotAssignedError, 409),
     (UnavailableError, 503),
+    (ChangedMeanwhileError, 412),
     (ConflictError, 409),
     (BadRequestError, 400),
     (ForbiddenError, 403),
@@ -48,7 +50,15 @@ def register_errors(app: Flask, hide: Callable[[str], str]) -> None:
 def error_answer(error: ConnectError) -> Response:
     """Return the answer for an error."""
     hide: Callable[[str], str] = current_app.extensions[_HIDE]
-    return _answer(next(status for kind, status in _STATUSES if isinstance(error, kind)), hide(str(error)))
+    answer = _answer(status_of(error), hide(str(error)))
+    if isinstance(error, UnavailableError) and error.retry_after is not None:
+        answer.headers["Retry-After"] = str(error.retry_after)
+    return answer
+
+
+def status_of(error: ConnectError) -> int:
+    """Return the HTTP status that an error is answered with."""
+    return next(status for kind, status in _STATUSES if isinstance(error, kind))
 
 
 def _http_error(error: HTTPException) -> Response:

@@ -42,7 +42,10 @@ class AnswerHeaders:
     def _refuse_other_origins(self) -> None:
         """Refuse a change from a page of another origin: browsers ask first only for some, and not for a restart."""
         origin = request.headers.get("Origin")
-        if request.method in _HARMLESS or _is_of_same_origin(origin) or self._allows(origin):
+        if request.method in _HARMLESS or _is_of_same_origin(origin) or origin in self.origins:
+            return
+        if _EVERY_ORIGIN in self.origins and not request.cookies:
+            # Nobody's session counts for a page of any origin, not even of another port of this host.
             return
         raise ForbiddenError(
             f"A web page of {origin or 'another site'} may not change anything here. To allow it, add its origin to "

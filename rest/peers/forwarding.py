@@ -20,11 +20,14 @@ import requests
 from flask import Flask, Response, request
 from requests.adapters import HTTPAdapter
 
+from rest.access.auditing import mark_relayed
 from rest.http.errors import error_answer
 from rest.http.paths import raw_path
+from rest.peers.identities import Identities
 from rest.server.threads import THREADS, RequestKind
 from worker.errors import ConflictError, ForwardingError, NotAssignedError, NotLeaderError, UnavailableError
 from worker.herder.cluster.publication import PUBLICATION_HEADER
+from worker.security.request_signatures import REQUEST_SIGNATURE_HEADER
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER
 
 __all__ = ["MOST_FORWARDS", "Forwarding", "PeerAnswer", "Peers"]
@@ -38,7 +41,9 @@ _CONNECT_TIMEOUT: Final = 10.0
 # A worker that gives up a request says why, and needs the time for it.
 _LONGER: Final = 5.0
 # Other headers are between the client and this worker. The body's signature stays valid, since the body does.
-_PASSED_ON: Final = ("Authorization", "Content-Type", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
+_PASSED_ON: Final = ("Content-Type", "If-Match", SIGNATURE_HEADER, ALGORITHM_HEADER, PUBLICATION_HEADER)
+_CREDENTIALS: Final = "Authorization"
+_OF_WORKERS: Final = "internal."
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,16 @@ class Peers:
 
 
 class Forwarding:
-    """Makes an app pass on the requests that only another worker may carry out."""
+    """Makes an app pass on the requests that only another worker may carry out.
 
-    def __init__(self, peers: Peers) -> None:
+    Where clients sign in (``names_callers``), a request is passed on in the name of its caller, signed by
+    ``identities``, and never with the caller's credentials: the other worker has named its own URL to the group.
+    """
+
+    def __init__(self, peers: Peers, identities: Identities | None = None, *, names_callers: bool = False) -> None:
         self._peers = peers
+        self._identities = identities
+        self._names_callers = names_callers
         self._free = threading.BoundedSemaphore(MOST_FORWARDS)
 
     def put_on(self, app: Flask) -> None:
@@ -98,11 +109,24 @@ class Forwarding:
     def _forward(self, error: NotLeaderError | NotAssignedError) -> Response:
         try:
             url = _target(error.url, request.args.get(_FORWARD))
-            headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+            headers = self._headers(url)
             with self._place():
-                return _relayed(self._peers.ask(request.method, url, headers, request.get_data()))
+                answer = self._peers.ask(request.method, url, headers, request.get_data())
+            mark_relayed()
+            return _relayed(answer)
         except (ConflictError, ForwardingError, UnavailableError) as refused:
             return error_answer(refused)
+
+    def _headers(self, url: str) -> dict[str, str]:
+        """The headers to pass a request on with, and who says that it is passed on."""
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        if self._identities is not None and REQUEST_SIGNATURE_HEADER in request.headers and _is_of_workers():
+            return headers | self._identities.of_worker(request.method, url, request.get_data())
+        if self._identities is not None and self._names_callers and not _is_of_workers():
+            return headers | self._identities.of_caller(request.method, url, request.get_data())
+        if _CREDENTIALS in request.headers and not self._names_callers:
+            headers[_CREDENTIALS] = request.headers[_CREDENTIALS]
+        return headers
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -134,6 +158,11 @@ class _Adapter(HTTPAdapter):
 
     def cert_verify(self, conn: Any, *_: Any) -> None:
         conn.cert_reqs = "CERT_REQUIRED"
+
+
+def _is_of_workers() -> bool:
+    """Whether this is a request of workers' own, whose signature was checked before it turned out to be another's."""
+    return (request.endpoint or "").startswith(_OF_WORKERS)
 
 
 def _target(url: str | None, forward: str | None) -> str:

@@ -16,9 +16,10 @@ import orjson
 from connect.errors import ConnectError, NotFoundError
 from rest.http.paths import escaped
 from rest.peers.forwarding import Peers
+from rest.peers.identities import worker_headers
 from worker.errors import BadRequestError, ForbiddenError, RebalanceInProgressError, UnavailableError
 from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
-from worker.security.session_keys import sign
+from worker.security.session_keys import MISSING_SIGNATURE, sign
 from worker.stores.config.store import SessionKey
 
 __all__ = ["LeaderClient"]
@@ -38,12 +39,14 @@ class LeaderClient:
     """Sends requests to the leader in threads of its own; futures fail with a :class:`~connect.errors.ConnectError`.
 
     ``algorithm`` is ``inter.worker.signature.algorithm``. Without a key (the cluster's protocol is not ``sessioned``)
-    requests are not signed.
+    requests are not signed. The whole of a request is signed; a leader of Kafka Connect misses the signature of the
+    body, and gets it then.
     """
 
-    def __init__(self, peers: Peers, algorithm: str) -> None:
+    def __init__(self, peers: Peers, algorithm: str, worker_id: str = "") -> None:
         self._peers = peers
         self._algorithm = algorithm
+        self._worker_id = worker_id
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="leader-client")
 
     def post_task_configs(
@@ -56,7 +59,7 @@ class LeaderClient:
     ) -> Future[None]:
         """Ask the leader at ``url`` to keep the task configs of a connector.
 
-        Only the body is signed, as in Kafka Connect: anyone who can change a header could drop the request as well.
+        The number of the publication is not signed: anyone who can change a header could drop the request as well.
         """
         body = orjson.dumps([dict(config) for config in configs])
         headers = {PUBLICATION_HEADER: publication.text()}
@@ -73,12 +76,14 @@ class LeaderClient:
     def _submit(
         self, method: str, url: str, body: bytes, key: SessionKey | None, headers: Mapping[str, str] = _NO_HEADERS
     ) -> Future[None]:
-        signature = sign(key, self._algorithm, body) if key is not None else {}
-        sent = {"Content-Type": "application/json", **headers, **signature}
-        return self._threads.submit(self._ask, method, url, sent, body)
+        sent = {"Content-Type": "application/json", **headers}
+        return self._threads.submit(self._ask, method, url, sent, body, key)
 
-    def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        answer = self._peers.ask(method, url, headers, body)
+    def _ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes, key: SessionKey | None) -> None:
+        signature = worker_headers(key, self._algorithm, self._worker_id, method, url, body) if key is not None else {}
+        answer = self._peers.ask(method, url, {**headers, **signature}, body)
+        if key is not None and answer.status == HTTPStatus.BAD_REQUEST and MISSING_SIGNATURE in _message(answer.body):
+            answer = self._peers.ask(method, url, {**headers, **sign(key, self._algorithm, body)}, body)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             kind = _ERRORS.get(answer.status, ConnectError)
             raise kind(f"The leader answered {method} {url} with {answer.status}: {_message(answer.body)}")

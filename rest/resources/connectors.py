@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from flask import Blueprint, Response, jsonify, request
 
 from connect.errors import NotFoundError
+from rest.access.caller import caller
 from rest.http.body import bare_config, config_of, flag, json_object
 from rest.http.paths import escaped
+from rest.http.revisions import expected_revision, revision_tag
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
 from worker.herder.connectors.requests import ConnectorRequests
@@ -30,14 +33,10 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
     def names() -> Response:
         views = request.args.getlist("expand")
         if not views:
-            return jsonify(patience.wait(connectors.names()))
+            known = patience.wait(connectors.names())
+            return jsonify(caller().visible(known))
         found = patience.wait(connectors.expanded())
-        return jsonify(
-            {
-                name: {view: shown[view] for view in _VIEWS if view in views and view in shown}
-                for name, shown in found.items()
-            }
-        )
+        return jsonify({name: _expanded(found[name], views) for name in caller().visible(found)})
 
     @blueprint.post("")
     def create() -> tuple[Response, int, dict[str, str]]:
@@ -47,11 +46,13 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         config = config_of(body["config"])
         name = _name(body, config)
         target = initial_target(body.get("initial_state"))
+        caller().require_edit(name, config)
         return _created(patience.wait(connectors.create(name, config, target)))
 
     @blueprint.get("/<name:name>")
     def info(name: str) -> Response:
-        return jsonify(patience.wait(connectors.info(name)))
+        shown = patience.wait(connectors.info(name))
+        return jsonify(caller().shown_info(shown))
 
     @blueprint.delete("/<name:name>")
     def delete(name: str) -> tuple[str, int]:
@@ -60,18 +61,25 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.get("/<name:name>/config")
     def config(name: str) -> Response:
-        return jsonify(patience.wait(connectors.config(name)))
+        entry = patience.wait(connectors.entry(name))
+        answer = jsonify(caller().shown_config(name, dict(entry.config)))
+        answer.headers["ETag"] = revision_tag(entry.revision)
+        return answer
 
     @blueprint.put("/<name:name>/config")
     def put_config(name: str) -> tuple[Response, int, dict[str, str]]:
-        given = bare_config()
-        is_new, shown = patience.wait(connectors.put_config(name.strip(), given))
-        return _created(shown) if is_new else (jsonify(shown), 200, {})
+        name = name.strip()
+        given = caller().restored(name, bare_config())
+        caller().require_edit(name, given)
+        is_new, shown = patience.wait(connectors.put_config(name, given, expected_revision()))
+        return _created(shown) if is_new else (jsonify(caller().shown_info(shown)), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
-        patch = bare_config()
-        return jsonify(patience.wait(connectors.patch_config(name, patch)))
+        patch = caller().restored(name, bare_config())
+        caller().require_patch(name, patch)
+        shown = patience.wait(connectors.patch_config(name, patch, expected_revision()))
+        return jsonify(caller().shown_info(shown))
 
     @blueprint.get("/<name:name>/status")
     def status(name: str) -> Response:
@@ -99,9 +107,27 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         patience.wait(connectors.set_target_state(name, TargetState.STOPPED))
         return "", 204
 
+    @blueprint.get("/<name:name>/topics")
+    def topics(name: str) -> dict[str, Any]:
+        return {name: {"topics": patience.wait(connectors.topics(name))}}
+
+    @blueprint.put("/<name:name>/topics/reset")
+    def reset_topics(name: str) -> tuple[str, int]:
+        patience.wait(connectors.reset_topics(name))
+        return "", 202
+
+    _serve_tasks(blueprint, connectors, patience)
+    return blueprint
+
+
+def _serve_tasks(blueprint: Blueprint, connectors: ConnectorRequests, patience: Patience) -> None:
+    """Add the resources of a connector's tasks."""
+
     @blueprint.get("/<name:name>/tasks")
     def tasks(name: str) -> Response:
-        return jsonify(patience.wait(connectors.task_configs(name)))
+        asker = caller()
+        tasks = patience.wait(connectors.task_configs(name))
+        return jsonify([{**task, "config": asker.shown_config(name, task["config"], of_task=True)} for task in tasks])
 
     @blueprint.get("/<name:name>/tasks/<task>/status")
     def task_status(name: str, task: str) -> Response:
@@ -112,21 +138,16 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         patience.wait(connectors.restart_task(name, _task(name, task)))
         return "", 204
 
-    @blueprint.get("/<name:name>/topics")
-    def topics(name: str) -> dict[str, Any]:
-        return {name: {"topics": patience.wait(connectors.topics(name))}}
-
-    @blueprint.put("/<name:name>/topics/reset")
-    def reset_topics(name: str) -> tuple[str, int]:
-        patience.wait(connectors.reset_topics(name))
-        return "", 202
-
-    return blueprint
-
 
 def _created(shown: dict[str, Any]) -> tuple[Response, int, dict[str, str]]:
     location = f"{request.host_url}connectors/{escaped(shown['name'])}"
-    return jsonify(shown), 201, {"Location": location}
+    return jsonify(caller().shown_info(shown)), 201, {"Location": location}
+
+
+def _expanded(found: Mapping[str, Any], views: Sequence[str]) -> dict[str, Any]:
+    """The views of a connector that are asked for, with as much of its configuration as the caller may see."""
+    shown = {view: found[view] for view in _VIEWS if view in views and view in found}
+    return {**shown, "info": caller().shown_info(shown["info"])} if "info" in shown else shown
 
 
 def _name(body: dict[str, Any], config: dict[str, str | None]) -> str:

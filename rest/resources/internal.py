@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, request
 
 from rest.http.body import json_body
 from rest.http.waiting import Patience
+from rest.peers.identities import current_request
 from worker.errors import BadRequestError
 from worker.herder.cluster.peers import PeerRequests
 from worker.herder.cluster.publication import PUBLICATION_HEADER, Publication
@@ -37,8 +39,11 @@ def internal(peers: PeerRequests, patience: Patience) -> Blueprint:
 
 
 def _signed() -> SignedRequest:
-    return SignedRequest(
-        request.get_data(), request.headers.get(SIGNATURE_HEADER), request.headers.get(ALGORITHM_HEADER)
+    """The request as it is signed: all of it by a worker of Sluice, its body by one of Kafka Connect."""
+    return replace(
+        current_request(),
+        signature=request.headers.get(SIGNATURE_HEADER),
+        algorithm=request.headers.get(ALGORITHM_HEADER),
     )
 
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 from flask import Blueprint, Response, jsonify, request
 
 from connect.plugins import PluginKind, PluginRegistry
+from rest.access.caller import caller
 from rest.http.body import bare_config
 from rest.http.waiting import Patience
 from worker.herder.plugins import PluginRequests
+from worker.security.permissions import Right
 
 __all__ = ["plugins"]
 
@@ -38,7 +40,13 @@ def plugins(plugins: PluginRequests, patience: Patience) -> Blueprint:
     @blueprint.put("/<name:plugin>/config/validate")
     def validate(plugin: str) -> Response:
         config = bare_config()
-        return jsonify(patience.wait(plugins.validate(plugin, config)))
+        connector = request.args.get("connector")
+        if connector is None:
+            caller().require_edit((config.get("name") or "").strip() or None, config)
+        else:
+            caller().require(Right.CONFIGS, connector)
+            caller().require_patch(connector, config)
+        return jsonify(patience.wait(plugins.validate(plugin, config, connector)))
 
     return blueprint
 

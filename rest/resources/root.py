@@ -24,8 +24,20 @@ _HEALTHY: Final = {
 }
 
 
-def root(ping: Callable[[], Request[None]], version: str, cluster_id: str, *, with_admin: bool) -> Blueprint:
-    """The resources at ``/``, ``/health`` and ``/openapi.json``. ``ping`` has the herder answer."""
+def root(
+    ping: Callable[[], Request[None]],
+    unready: Callable[[], Request[list[str]]],
+    version: str,
+    cluster_id: str,
+    *,
+    with_admin: bool,
+    warnings: Callable[[], list[str]] = list,
+) -> Blueprint:
+    """The resources at ``/``, ``/health`` and ``/openapi.json``.
+
+    ``ping`` has the herder answer; ``unready`` has it tell the reasons why it cannot run connectors. ``warnings`` tells
+    what an operator should mend though the worker is healthy.
+    """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
 
@@ -40,7 +52,24 @@ def root(ping: Callable[[], Request[None]], version: str, cluster_id: str, *, wi
         except ConnectError as error:
             message = f"Worker was unable to handle this request and may be unable to handle other requests. {error}"
             return jsonify({"status": "unhealthy", "message": message}), 500
-        return jsonify(_HEALTHY), 200
+        found = warnings()
+        return jsonify({**_HEALTHY, **({"warnings": found} if found else {})}), 200
+
+    @blueprint.get("/health/live")
+    def live() -> tuple[Response, int]:
+        try:
+            patience.wait(ping())
+        except ConnectError as error:
+            return jsonify({"status": "dead", "reasons": [str(error)]}), 503
+        return jsonify({"status": "alive", "reasons": []}), 200
+
+    @blueprint.get("/health/ready")
+    def ready() -> tuple[Response, int]:
+        try:
+            reasons = patience.wait(unready())
+        except ConnectError as error:
+            reasons = [str(error)]
+        return jsonify({"status": "not ready" if reasons else "ready", "reasons": reasons}), 503 if reasons else 200
 
     @blueprint.get("/openapi.json")
     def openapi() -> dict[str, Any]:

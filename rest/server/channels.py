@@ -9,13 +9,16 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
 from waitress.channel import HTTPChannel
+from waitress.task import WSGITask
 
 from rest.server.limits import BoundedRequest, Limits, Refusal, is_late
+from rest.server.tls import CLIENT_CERTIFICATE
 
 __all__ = ["Channel", "TlsChannel"]
 
@@ -104,8 +107,20 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return self._lingers_until is not None and time.monotonic() > self._lingers_until
 
 
+class _TlsTask(WSGITask):  # type: ignore[misc]
+    """Answers a request that came by TLS."""
+
+    def get_environment(self) -> Any:
+        """Return the request's environment, with the client's certificate."""
+        environ = super().get_environment()
+        environ[CLIENT_CERTIFICATE] = self.channel.client_certificate()
+        return environ
+
+
 class TlsChannel(Channel):
     """A TLS connection; the handshake is made when the client begins it, and a client that fails it is dropped."""
+
+    task_class = _TlsTask
 
     def __init__(self, context: ssl.SSLContext, server: Any, sock: socket.socket, *args: Any, **options: Any) -> None:
         # The thread of a request writes its answer while the other may read.
@@ -128,6 +143,12 @@ class TlsChannel(Channel):
             except _UNREADY:
                 return 0
             return sent
+
+    def client_certificate(self) -> Mapping[str, Any] | None:
+        """Return the certificate that the client has shown and that was verified, if any."""
+        with self._one_at_a_time:
+            certificate: Mapping[str, Any] | None = self.socket.getpeercert()
+        return certificate
 
     def _decrypted(self) -> bytes:
         """Return everything received so far: bytes that TLS has buffered would not wake the server again."""

@@ -38,7 +38,11 @@ _CLOSE_SECONDS: Final = 5.0
 _FLUSH_SECONDS: Final = 1.0
 _NOT_READY: Final = "The worker is starting and is not ready to handle requests."
 _STARTING: Final = b'{"error_code":503,"message":"%s"}' % _NOT_READY.encode()
-_STARTING_HEALTH: Final = b'{"status":"starting","message":"%s"}' % _NOT_READY.encode()
+_STARTING_ANSWERS: Final = {
+    "/health": b'{"status":"starting","message":"%s"}' % _NOT_READY.encode(),
+    "/health/live": b'{"status":"alive","reasons":[]}',
+    "/health/ready": b'{"status":"not ready","reasons":["%s"]}' % _NOT_READY.encode(),
+}
 
 
 class _Stage(Enum):
@@ -259,5 +263,8 @@ def _as_java_says(status: str) -> str:
 
 
 def _starting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    start_response("503 Service Unavailable", [("Content-Type", "application/json")])
-    return [_STARTING_HEALTH if environ["PATH_INFO"].rstrip("/") == "/health" else _STARTING]
+    """Answer while the worker starts: it lives, but has nothing else to say."""
+    path = environ["PATH_INFO"].rstrip("/")
+    status = "200 OK" if path == "/health/live" else "503 Service Unavailable"
+    start_response(status, [("Content-Type", "application/json")])
+    return [_STARTING_ANSWERS.get(path, _STARTING)]

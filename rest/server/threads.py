@@ -35,12 +35,15 @@ THREADS: Final[Mapping[RequestKind, int]] = {
     RequestKind.READ: 6,
     RequestKind.OTHER: 32,
 }
-_PROBED: Final = ("", "/health")
+_PROBED: Final = ("", "/health", "/health/live", "/health/ready")
 _OF_PEERS: Final = (("POST", "tasks"), ("PUT", "fence"))
 _READS: Final = ("GET", "HEAD", "OPTIONS")
-_SLOW_READS: Final = ("offsets", "lag", "dlq")
+_SLOW_READS: Final = ("offsets", "lag", "dlq", "history")
 _PLUGIN_KEYS: Final = ("connector-plugins", "config")
+_HISTORY: Final = ["history"]
 _SEGMENTS: Final = 3
+_PAGES: Final = "ui"
+_FILES: Final = "static"
 
 
 class RequestThreads:
@@ -76,9 +79,11 @@ def kind_of(method: str, uri: str) -> RequestKind:
     forward = parse_qs(query).get("forward", [""])[0]
     if path.rstrip("/") in _PROBED:
         return RequestKind.HEALTH
-    if len(segments) == _SEGMENTS and ((method, segments[-1]) in _OF_PEERS or (method, forward) == ("GET", "false")):
+    is_from_peer = (method, forward) == ("GET", "false") and (len(segments) == _SEGMENTS or segments == _HISTORY)
+    if is_from_peer or (len(segments) == _SEGMENTS and (method, segments[-1]) in _OF_PEERS):
         return RequestKind.PEER
     if forward:
         return RequestKind.PASSED_ON
-    is_slow = segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
+    is_page = segments[0] == _PAGES and segments[1:2] != [_FILES]
+    is_slow = is_page or segments[-1] in _SLOW_READS or (segments[0], segments[-1]) == _PLUGIN_KEYS
     return RequestKind.READ if method in _READS and not is_slow else RequestKind.OTHER

@@ -12,7 +12,11 @@ from connect.tls.contexts import load_key, load_trusted
 from connect.tls.key_stores import read_key_store, read_trust_store
 from worker.kafka.auth.ssl import OPENSSL_CIPHERS
 
-__all__ = ["TlsSettings"]
+__all__ = ["CLIENT_CERTIFICATE", "TlsSettings"]
+
+CLIENT_CERTIFICATE: Final = "sluice.client_certificate"
+"""The member of a request's environment that holds the verified certificate of its TLS client, if it has shown one.
+No header can set it."""
 
 _CLIENT_AUTH: Final = {
     "required": ssl.CERT_REQUIRED,

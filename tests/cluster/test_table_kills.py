@@ -1,63 +1,73 @@
-"""The proof by kills for table formats: a reader sees no record twice, and just those that the offsets cover."""
+"""The proof by kills for table formats: a reader sees exactly what the offsets beside the rows say, at any moment."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import subprocess
-import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-import confluent_kafka
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
-from connect.crash import CRASH_POINT_VARIABLE
+from equipment.brokers.dead_letters import dead_letters
+from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
+from equipment.workers.small_spark import sink_props, spark_java_for
+from equipment.workers.spark_kills import (
+    CONNECTOR,
+    PARTITIONS,
+    PATIENCE,
+    VICTIMS,
+    Loading,
+    fill,
+    seeded,
+    victim,
+    watched,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(3600)]
 
-PARTITIONS = 2
 FLUSH = 20
 KILLS = int(os.environ.get("SLUICE_LAKE_KILLS", "2"))
-PATIENCE = 300.0
-"""Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
-CONNECTOR = "kills"
+COLUMNS = ("id", "number")
+KEYS = 2 * FLUSH * PARTITIONS
+"""How many rows there can be in a table of changes."""
+
+Rows = list[tuple[int, int]]
 
 
 class Format(Protocol):
     """A table format, as readers that are not Spark's see a table of it."""
 
-    props: Mapping[str, str]
+    source: str
+    """Its name."""
     points: tuple[str, ...]
     """The crash points that a driver comes by."""
     expected: Mapping[str, str]
     """The phases that some of them show."""
 
-    def look(self, table: Path) -> tuple[list[int], dict[int, int]]:
-        """The ids in one version of a table, and the offset of each partition that the same version has."""
+    def look(self, table: Path, topic: str) -> tuple[Rows, dict[int, int]]:
+        """The rows in one version of a table, and the offset of each partition that the same version has."""
 
-    def files(self, table: Path) -> tuple[set[str], set[str]]:
-        """The names of the data files on the disk, and of those that the table has."""
+    def files(self, table: Path) -> set[str]:
+        """The places of the data files that the table has."""
+
+    def former_files(self, table: Path) -> set[str]:
+        """The places of those that any version of the table had, and of some more."""
 
 
 class Iceberg:
     """Iceberg in a Hadoop catalog, read by pyiceberg."""
 
-    props: Mapping[str, str] = {"table.format": "iceberg"}
+    source = "iceberg"
     points = (
         "before-staging-write:2",
         "after-staging-write:2",
@@ -72,35 +82,42 @@ class Iceberg:
         "before-offset-commit:2": "before the offset commit",
     }
 
-    def look(self, table: Path) -> tuple[list[int], dict[int, int]]:
+    def look(self, table: Path, topic: str) -> tuple[Rows, dict[int, int]]:
         """By the version that the hint names."""
-        if not (table / "metadata" / "version-hint.text").exists():
-            return [], {}
-        found = StaticTable.from_metadata(table.as_uri())
-        snapshot = found.current_snapshot()
-        if snapshot is None:
+        found = self._found(table)
+        snapshot = None if found is None else found.current_snapshot()
+        if found is None or snapshot is None:
             return [], {}
         assert snapshot.summary is not None
         text = snapshot.summary.additional_properties[f"sluice.offsets.{CONNECTOR}"]
         assert found.properties[f"sluice.offsets.{CONNECTOR}"] == text
-        (topic,) = json.loads(text).values()
-        offsets = {number: offset for number, offset in enumerate(topic["next"]) if offset is not None}
-        return found.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist(), offsets
+        progress = json.loads(text)[topic]
+        offsets = {number: offset for number, offset in enumerate(progress["next"]) if offset is not None}
+        return _rows(found.scan(selected_fields=COLUMNS).to_arrow()), offsets
 
-    def files(self, table: Path) -> tuple[set[str], set[str]]:
-        """Parquet files."""
-        there = {path.name for path in table.rglob("*.parquet")}
+    def files(self, table: Path) -> set[str]:
+        """By the same version."""
+        found = self._found(table)
+        return set() if found is None else {_path(task.file.file_path) for task in found.scan().plan_files()}
+
+    def former_files(self, table: Path) -> set[str]:
+        """Those of all snapshots."""
+        found = self._found(table)
+        places = [] if found is None else found.inspect.all_data_files()["file_path"].to_pylist()
+        return set(map(_path, places))
+
+    @staticmethod
+    def _found(table: Path) -> StaticTable | None:
         if not (table / "metadata" / "version-hint.text").exists():
-            return there, set()
-        tasks = StaticTable.from_metadata(table.as_uri()).scan().plan_files()
-        return there, {Path(task.file.file_path).name for task in tasks}
+            return None
+        return StaticTable.from_metadata(table.as_uri())
 
 
 class Delta:
     """Delta, read by the deltalake package."""
 
-    props: Mapping[str, str] = {"table.format": "delta", "spark.databricks.delta.snapshotPartitions": "1"}
-    points: tuple[str, ...] = (
+    source = "delta"
+    points = (
         "after-create",
         "before-plan:2",
         "after-plan:2",
@@ -115,7 +132,7 @@ class Delta:
         "before-offset-commit:2": "before the offset commit",
     }
 
-    def look(self, table: Path) -> tuple[list[int], dict[int, int]]:
+    def look(self, table: Path, topic: str) -> tuple[Rows, dict[int, int]]:
         """By the transaction identifiers of the newest version."""
         try:
             found = DeltaTable(table)
@@ -124,227 +141,239 @@ class Delta:
         name = f"sluice/{CONNECTOR}"
         number = found.transaction_version(name)
         kind = "to" if number is not None and number % 2 else "from"
-        read = (found.transaction_version(f"{name}/{table.name}/{each}/{kind}") for each in range(PARTITIONS))
+        read = (found.transaction_version(f"{name}/{topic}/{each}/{kind}") for each in range(PARTITIONS))
         offsets = {each: offset for each, offset in enumerate(read) if offset is not None}
-        return found.to_pyarrow_table(columns=["id"])["id"].to_pylist(), offsets
+        return _rows(found.to_pyarrow_table(columns=list(COLUMNS))), offsets
 
-    def files(self, table: Path) -> tuple[set[str], set[str]]:
-        """Parquet files, but for the checkpoints of the log."""
-        there = {path.name for path in table.rglob("*.parquet") if path.parent.name != "_delta_log"}
+    def files(self, table: Path) -> set[str]:
+        """By the newest version."""
         try:
-            return there, {Path(uri).name for uri in DeltaTable(table).file_uris()}
+            return {_path(uri) for uri in DeltaTable(table).file_uris()}
         except TableNotFoundError:
-            return there, set()
+            return set()
+
+    def former_files(self, table: Path) -> set[str]:
+        """Those that the log has added, and the checkpoints of the log."""
+        lines = [line for file in (table / "_delta_log").glob("*.json") for line in file.read_text().splitlines()]
+        added = {str(table / action["add"]["path"]) for action in map(json.loads, lines) if "add" in action}
+        return added | {str(path) for path in (table / "_delta_log").glob("*.parquet")}
 
 
-class DeltaUpserts(Delta):
-    """Delta, each load one MERGE."""
+def _rows(found: Any) -> Rows:
+    return sorted(zip(*(found[name].to_pylist() for name in COLUMNS), strict=True))
 
-    props: Mapping[str, str] = {**Delta.props, "write.mode": "upsert", "upsert.keys": "id"}
+
+def _path(place: str) -> str:
+    return place.removeprefix("file://").removeprefix("file:")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the records of a topic are, and what they make of the tables that they go to."""
+
+    record: Callable[[int], tuple[bytes | None, bytes | None]]
+    """A key and a value."""
+    rows: Callable[[str, list[int]], Rows]
+    """The rows that records of these numbers make of a table."""
+    props: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+    """The tables, if it is not the one of the topic."""
+
+
+def record(number: int) -> tuple[bytes | None, bytes | None]:
+    """A record whose row is added; later ones have a field more."""
+    value = {"id": number, "number": number, "origin": ("EWR", "JFK", "LGA")[number % 3]}
+    return None, json.dumps({**value, "gate": number} if number > FLUSH * PARTITIONS * 4 else value).encode()
+
+
+def appended(_: str, numbers: list[int]) -> Rows:
+    return [(number, number) for number in numbers]
+
+
+def change(number: int) -> tuple[bytes | None, bytes | None]:
+    """A change: each seventh deletes the row of its key, the others replace it."""
+    key = number % KEYS
+    value = None if number % 7 == 3 else json.dumps({"id": key, "number": number}).encode()
+    return json.dumps({"id": key}).encode(), value
+
+
+def merged(_: str, numbers: list[int]) -> Rows:
+    last = {number % KEYS: number for number in numbers}
+    return sorted((key, number) for key, number in last.items() if number % 7 != 3)
+
+
+def is_bad(number: int) -> bool:
+    return number % 5 == 0
+
+
+def routed_record(number: int) -> tuple[bytes | None, bytes | None]:
+    """A record that says which table it is for, or a bad one."""
+    value = json.dumps({"id": number, "number": number, "to": ("a", "b")[number // PARTITIONS % 2]}).encode()
+    return None, b"{%d" % number if is_bad(number) else value
+
+
+def routed(table: str, numbers: list[int]) -> Rows:
+    return [(n, n) for n in numbers if not is_bad(n) and ("a", "b")[n // PARTITIONS % 2] == table]
+
+
+APPENDS = Content(record, appended)
+KEYED = {"key.converter": "converters.json.JsonConverter", "key.converter.schemas.enable": "false"}
+UPSERTS = Content(change, merged, {"write.mode": "upsert", **KEYED})
+ROUTE = {
+    "transforms": "to",
+    "transforms.to.type": "ExtractTopic$Value",
+    "transforms.to.field": "to",
+    "header.converter": "converters.simple_header.SimpleHeaderConverter",
+}
+ROUTED = Content(routed_record, routed, {"errors.tolerance": "all", **ROUTE}, ("a", "b"))
 
 
 class Lake:
-    """A topic, a store, and what readers see of its table."""
+    """A topic, a store, and what readers see of its tables."""
 
-    def __init__(self, table_format: Format, bootstrap: str, topic: str, store: Path, records: int) -> None:
+    def __init__(
+        self, table_format: Format, content: Content, bootstrap: str, topic: str, store: Path, records: int
+    ) -> None:
         self.format = table_format
-        self.bootstrap = bootstrap
+        self.content = content
         self.topic = topic
         self.records = records
-        self.props = {**sink_props({"store.url": str(store)}), **table_format.props, "topics": topic}
-        self.table = store / "topics" / topic
+        props = {**sink_props({"store.url": str(store)}), "table.format": table_format.source, **content.props}
+        props |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "2"}
+        if content.props.get("errors.tolerance"):
+            props["errors.deadletterqueue.topic.name"] = f"{topic}-dlq"
+        self.loading = Loading(bootstrap, topic, props)
+        self.tables = [store / "topics" / name for name in content.tables or (topic,)]
         self.left: set[str] = set()
-        self._fill()
+        fill(bootstrap, topic, list(map(content.record, range(records))))
 
-    def _fill(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1)])[self.topic].result()
-        producer = Producer({"bootstrap.servers": self.bootstrap})
-        for number in range(self.records):
-            record = {"id": number, "origin": ("EWR", "JFK", "LGA")[number % 3]}
-            if number > self.records // 2:
-                record["gate"] = number
-            producer.produce(self.topic, json.dumps(record).encode(), partition=number % PARTITIONS)
-            if number % 1000 == 0:
-                producer.flush()
-        assert producer.flush(30) == 0
+    def look(self) -> None:
+        """A reader sees exactly what the records make that the offsets beside the rows say, whatever has happened."""
+        self.loaded()
 
-    @contextmanager
-    def driver(
-        self, flush: int = FLUSH, crash: str | None = None, java: Mapping[str, str] | None = None
-    ) -> Iterator[subprocess.Popen[str]]:
-        """A driver that has its task started, or has died of it; without ``java`` it starts a Java of its own."""
-        order = {
-            "name": CONNECTOR,
-            "topic": self.topic,
-            "bootstrap": self.bootstrap,
-            "flush": flush,
-            "props": self.props,
-        }
-        environ = {**os.environ, **(java or {}), **({CRASH_POINT_VARIABLE: crash} if crash else {})}
-        process = subprocess.Popen(
-            [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n" or crash
-            yield process
-        finally:
-            process.kill()
-            process.wait()
-            process.stdout.close()
-
-    def rows(self) -> list[int]:
-        """What a reader sees: exactly the records that the offsets beside them say, whatever has happened."""
-        ids, offsets = self.format.look(self.table)
-        expected = [n for n in range(self.records) if n // PARTITIONS < offsets.get(n % PARTITIONS, 0)]
-        assert sorted(ids) == expected
-        return ids
+    def loaded(self) -> int:
+        """How many records are loaded into the first table, after a look."""
+        found = []
+        for table in self.tables:
+            rows, offsets = self.format.look(table, self.topic)
+            numbers = [n for n in range(self.records) if n // PARTITIONS < offsets.get(n % PARTITIONS, 0)]
+            assert rows == self.content.rows(table.name, numbers)
+            found.append(sum(offsets.values()))
+        return found[0]
 
     def phase(self) -> str:
         """In which phase the driver was killed, as the disk and the group's offsets tell."""
-        there, named = self.format.files(self.table)
-        staged = there - named - self.left
+        files = {str(path) for table in self.tables for path in table.rglob("*.parquet")}
+        staged = files - self.left - {place for table in self.tables for place in self.format.former_files(table)}
         self.left |= staged
-        loaded = sum(self.format.look(self.table)[1].values())
-        if self._group_offset() < loaded:
+        if self.loading.group_offset() < self.loaded():
             return "before the offset commit" + (", files staged" if staged else "")
         return "files written, not committed" if staged else "no file written"
 
-    def _group_offset(self) -> int:
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{CONNECTOR}"})
-        try:
-            partitions = [confluent_kafka.TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-            return sum(max(0, item.offset) for item in consumer.committed(partitions, timeout=30))
-        finally:
-            consumer.close()
+    def check_all(self) -> None:
+        """Every record is loaded."""
+        for table in self.tables:
+            assert self.format.look(table, self.topic)[0] == self.content.rows(table.name, list(range(self.records)))
 
-    def drain(self) -> None:
-        """Start once more, load all that is left, and compare with the topic."""
-        with self.driver(flush=self.records) as process:
-            assert process.wait(timeout=PATIENCE) == 0
-        assert sorted(self.rows()) == list(range(self.records))
-
-
-class Reader(threading.Thread):
-    """Reads the table over and over, and keeps what it saw amiss."""
-
-    def __init__(self, lake: Lake) -> None:
-        super().__init__(daemon=True)
-        self.lake = lake
-        self.looks = 0
-        self.amiss: list[str] = []
-        self.over = threading.Event()
-
-    def run(self) -> None:
-        while not self.over.wait(0.1):
-            try:
-                self.lake.rows()
-            except AssertionError as error:
-                self.amiss.append(str(error))
-            self.looks += 1
-
-
-@contextmanager
-def watched(lake: Lake) -> Iterator[Reader]:
-    """A reader that looks all the while."""
-    reader = Reader(lake)
-    reader.start()
-    try:
-        yield reader
-    finally:
-        reader.over.set()
-        reader.join()
-    assert reader.looks > 10
-    assert reader.amiss == []
-
-
-def victim(driver: int, kind: str) -> int | None:
-    """The process to kill: the driver itself, its JVM, or one of Spark's Python workers."""
-    if kind == "driver":
-        return driver
-    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "pyspark.daemon"
-    below, found = [driver], []
-    while below:
-        command = ["ps", "-o", "pid=,args=", "--ppid", str(below.pop())]
-        listed = subprocess.run(command, capture_output=True, text=True, check=False)
-        for line in listed.stdout.splitlines():
-            pid, _, arguments = line.strip().partition(" ")
-            below.append(int(pid))
-            found += [int(pid)] if mark in arguments else []
-    return max(found, default=None)
-
-
-FORMATS: Mapping[str, type[Format]] = {"iceberg": Iceberg, "delta": Delta, "delta-upserts": DeltaUpserts}
+    def check_other_readers(self) -> None:
+        """DuckDB, by the files that a table has, and Spark see the same."""
+        for table in self.tables:
+            expected = self.content.rows(table.name, list(range(self.records)))
+            assert rows_of_duckdb(sorted(self.format.files(table)), COLUMNS) == expected
+            assert rows_of_spark(self.loading.props, self.format.source, str(table), COLUMNS) == expected
 
 
 CHOSEN = os.environ.get("SLUICE_LAKE_STORE")
-# Upserts differ from Delta's appends at the named points alone.
-APPENDING = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta"]
+EVERY = CHOSEN.split(",") if CHOSEN else ["iceberg", "delta", "iceberg-upserts", "delta-upserts"]
+# Upserts are committed as appends are; what `make lake-kills` does besides is for appends here.
+APPENDING = EVERY if CHOSEN else ["iceberg", "delta"]
+FORMATS: Mapping[str, Callable[[], Format]] = {"iceberg": Iceberg, "delta": Delta}
 
 
-@pytest.fixture(params=CHOSEN.split(",") if CHOSEN else list(FORMATS))
-def table_format(request: pytest.FixtureRequest) -> Format:
-    """Each format, or those that ``SLUICE_LAKE_STORE`` names."""
-    return FORMATS[request.param]()
+def lake_of(kind: str, bootstrap: str, topic: str, store: Path, records: int) -> Lake:
+    """A lake of a format, with upserts or without."""
+    name, _, upserts = kind.partition("-")
+    return Lake(FORMATS[name](), UPSERTS if upserts else APPENDS, bootstrap, topic, store, records)
 
 
-def test_kills_at_every_named_point(table_format: Format, bootstrap: str, topic: str, tmp_path: Path) -> None:
-    lake = Lake(table_format, bootstrap, topic, tmp_path, 40 * FLUSH)
+@pytest.mark.parametrize("kind", EVERY)
+def test_kills_at_every_named_point(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    lake = lake_of(kind, bootstrap, topic, tmp_path, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
-    with watched(lake), spark_java_for(lake.props) as java:
-        for point in table_format.points:
-            with lake.driver(crash=point, java=java) as process:
+    points = lake.format.points if CHOSEN or lake.content is APPENDS else lake.format.points[1::2]
+    with watched(lake.look), spark_java_for(lake.loading.props) as java:
+        for point in points:
+            with lake.loading.driver(FLUSH, point, java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
             phases[point] = lake.phase()
-            lake.rows()
-        with lake.driver(flush=lake.records, java=java) as process:
-            assert process.wait(timeout=PATIENCE) == 0
-        assert sorted(lake.rows()) == list(range(lake.records))
+        lake.loading.drain(lake.records, java)
+        lake.check_all()
     for point, phase in phases.items():
         print(f"killed at {point:24} -> {phase}")
-    assert {point: phases[point] for point in table_format.expected} == table_format.expected
+    assert phases == {point: lake.format.expected.get(point, phase) for point, phase in phases.items()}
 
 
-@pytest.mark.parametrize("table_format", APPENDING, indirect=True)
-def test_kills_at_random_moments(table_format: Format, bootstrap: str, topic: str, tmp_path: Path) -> None:
-    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
-    print(f"SLUICE_TEST_SEED={seed}")
-    moments = random.Random(seed)
-    lake = Lake(table_format, bootstrap, topic, tmp_path, 40_000)
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+def test_kills_between_tables_and_around_dead_letters(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    lake = Lake(FORMATS[kind](), ROUTED, bootstrap, topic, tmp_path, 20 * FLUSH)
+    # Each load of Delta comes by its point twice.
+    between = ("after-table-commit", "after-table-commit:3")
+    if kind == "iceberg":
+        between = ("between-tables", "between-tables:2")
+    with watched(lake.look), spark_java_for(lake.loading.props) as java:
+        for point in ("before-dead-letters", "after-dead-letters:2", *between):
+            with lake.loading.driver(FLUSH, point, java) as process:
+                assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
+            assert max(told(lake).values(), default=1) == 1, point
+        lake.loading.drain(lake.records, java)
+    lake.check_all()
+    assert told(lake) == Counter(filter(is_bad, range(lake.records)))
+
+
+def told(lake: Lake) -> Counter[int]:
+    """The numbers in the dead letter queue."""
+    letters = dead_letters(lake.loading.bootstrap, f"{lake.topic}-dlq")
+    return Counter(int((letter.value() or b"")[1:]) for letter in letters)
+
+
+@pytest.mark.parametrize("kind", APPENDING)
+def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    moments = seeded()
+    lake = lake_of(kind, bootstrap, topic, tmp_path, 40_000)
     phases: Counter[str] = Counter()
-    with watched(lake) as reader:
+    with watched(lake.look) as reader:
         for number in range(KILLS):
-            kind = ("driver", "driver", "jvm", "driver", "python worker")[number % 5]
-            with lake.driver() as process:
-                before = len(lake.rows())
-                loads = before + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
-                wait_until("loads are committed", lambda at=loads: len(lake.rows()) >= at, seconds=PATIENCE)
+            kind = VICTIMS[number % len(VICTIMS)]
+            with lake.loading.driver(FLUSH) as process:
+                loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
+                wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
                 time.sleep(moments.uniform(0, 2.5))
                 pid = victim(process.pid, kind)
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
                 if kind == "jvm" and pid is not None:
                     assert process.wait(timeout=PATIENCE) != 0
-            phases[f"{kind if pid is not None else 'driver'}: {lake.phase()}"] += 1
-            lake.rows()
-        lake.drain()
+            phase = f"{kind if pid is not None else 'driver'}: {lake.phase()}"
+            print(f"kill {number + 1}, of {phase}", flush=True)
+            phases[phase] += 1
+        lake.loading.drain(lake.records)
+        lake.check_all()
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
     print(f"{reader.looks} looks")
+    if CHOSEN:
+        lake.check_other_readers()
 
 
-@pytest.mark.parametrize("table_format", APPENDING, indirect=True)
-def test_a_driver_that_was_frozen_commits_nothing(
-    table_format: Format, bootstrap: str, topic: str, tmp_path: Path
-) -> None:
-    lake = Lake(table_format, bootstrap, topic, tmp_path, 600)
-    with watched(lake), lake.driver() as frozen:
-        wait_until("a load is committed", lambda: len(lake.rows()) > 0, seconds=PATIENCE)
+@pytest.mark.parametrize("kind", APPENDING)
+def test_a_driver_that_was_frozen_commits_nothing(kind: str, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    lake = lake_of(kind, bootstrap, topic, tmp_path, 600)
+    with watched(lake.look), lake.loading.driver(FLUSH) as frozen:
+        wait_until("a load is committed", lambda: lake.loaded() > 0, seconds=PATIENCE)
         # Its Java goes on with what it was told, as that of a driver does whose machine has too little memory.
         os.kill(frozen.pid, signal.SIGSTOP)
-        lake.drain()
+        lake.loading.drain(lake.records)
         os.kill(frozen.pid, signal.SIGCONT)
         assert frozen.wait(timeout=PATIENCE) != 0
-    assert sorted(lake.rows()) == list(range(lake.records))
+    lake.check_all()

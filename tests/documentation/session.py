@@ -17,7 +17,7 @@ __all__ = ["Session"]
 
 _WORKER: Final = re.compile(r"(sluice (standalone|distributed)|connect-(standalone|distributed)) ")
 _UP: Final = "REST API is at "
-_SECONDS: Final = 90.0
+_SECONDS: Final = 180.0
 _A_COMMAND: Final = 900.0
 
 

@@ -28,7 +28,14 @@ pytestmark = pytest.mark.integration
 ROOT: Final = Path(__file__).parents[2]
 FRESH: Final = os.environ.get("SLUICE_DOCS_TEST") == "fresh"
 INSTALLING: Final = r"(python3 -m venv|pip |\. |git |make )"
-PAGES: Final = ("README.md", "docs/quickstart.md", "docs/distributed.md", "docs/offsets.md", "docs/plugin-authoring.md")
+PAGES: Final = (
+    "README.md",
+    "docs/quickstart.md",
+    "docs/distributed.md",
+    "docs/offsets.md",
+    "docs/plugin-authoring.md",
+    "docs/spark/quickstart.md",
+)
 PORTS: Final = (9092, 8083, 8084)
 
 
@@ -37,7 +44,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with what a user installs: a wheel, not a clone."""
     folder = tmp_path_factory.mktemp("installed") / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    subprocess.run([str(folder / "bin" / "pip"), "install", "-q", f"{ROOT}[broker,testing]"], check=True)
+    subprocess.run([str(folder / "bin" / "pip"), "install", "-q", f"{ROOT}[broker,spark,testing]"], check=True)
     return folder / "bin"
 
 

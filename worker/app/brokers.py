@@ -18,14 +18,16 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from connect.config import ConfigType
 from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import is_free
-from worker.kafka.clients.librdkafka import admin, until_answered
+from worker.kafka.auth.rights import WORKER, explained, is_login_refused
+from worker.kafka.clients.librdkafka import admin, log_error, until_answered
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
 
@@ -37,6 +39,7 @@ T = TypeVar("T")
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 _API_TIMEOUT_MS: Final = 30_000
 _LOOK_SECONDS: Final = 3.0
+_SLICE_SECONDS: Final = 0.1
 _DEFAULT_PORT: Final = 9092
 _API_VERSIONS: Final = 18
 _CORRELATION: Final = 1
@@ -48,7 +51,16 @@ def cluster_id_of(props: Mapping[str, str]) -> str:
     The worker waits for that as long as ``default.api.timeout.ms`` says.
     """
     properties = internal_properties(props, ClientKind.ADMIN, "shared-admin")
-    client = admin(properties)
+    last: list[str] = []
+
+    def report(error: KafkaError) -> None:
+        if is_login_refused(error):
+            raise ConnectError(f"Failed to connect to and describe Kafka cluster: {explained(error, WORKER)}")
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            last[:] = [explained(error, WORKER)]
+        log_error(error)
+
+    client = admin(properties, report)
     servers = str(properties.properties["metadata.broker.list"]).split(",")
     milliseconds = parse_value(_API_TIMEOUT, properties.runtime.get(_API_TIMEOUT, _API_TIMEOUT_MS), ConfigType.INT)
     assert isinstance(milliseconds, int)
@@ -65,10 +77,11 @@ def cluster_id_of(props: Mapping[str, str]) -> str:
     over = threading.Event()
     threading.Thread(target=_warn_of_absence, args=(look, over, timeout), name="broker-look", daemon=True).start()
     try:
-        return until_answered(lambda: _interruptible(ask), timeout)
+        return until_answered(lambda: _answered(client, ask), timeout)
     except RetriableError as error:
         absence = look()
-        cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {error}"
+        told = last[0] if last else str(error)
+        cause = f"{absence.fault}. {absence.remedy}" if absence else f"{_no_broker(props)} The client says: {told}"
         raise ConnectError(f"Failed to connect to and describe Kafka cluster: {cause}") from error
     finally:
         over.set()
@@ -158,8 +171,11 @@ def _address(server: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _interruptible(ask: Callable[[], T]) -> T:
-    """Ask in a thread of its own: the client library may wait for brokers where no signal would interrupt it."""
+def _answered(client: AdminClient, ask: Callable[[], T]) -> T:
+    """Ask in a thread of its own, and hear meanwhile what the client has to say, such as that its login is refused.
+
+    The client library may wait for brokers where no signal would interrupt it.
+    """
     answer: Future[T] = Future()
 
     def attempt() -> None:
@@ -169,4 +185,10 @@ def _interruptible(ask: Callable[[], T]) -> T:
             answer.set_exception(error)
 
     threading.Thread(target=attempt, name="cluster-id", daemon=True).start()
-    return answer.result()
+    while True:
+        try:
+            return answer.result(_SLICE_SECONDS)
+        except TimeoutError:
+            continue
+        finally:
+            client.poll(0)

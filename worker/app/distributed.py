@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from connect.errors import ConnectError
+from connect.errors import ConfigError, ConnectError
 from rest.app import REQUEST_TIMEOUT
 from rest.peers.forwarding import Forwarding, Peers
+from rest.peers.identities import Identities
 from rest.peers.leader import LeaderClient
 from rest.peers.owner import OwnerClient
 from worker.app.brokers import cluster_id_of
@@ -67,9 +68,10 @@ def _run_worker(worker_file: Path, recent: RecentLog) -> int:
         try:
             props = WorkerProperties.read(worker_file)
             config = DistributedConfig.parse(props.resolved)
-            log_start(f"a worker of the cluster {config.group_id}", props)
+            log_start(f"a worker of the cluster {config.group_id}", props, config)
             warn_of_unknown_keys(config)
             servers = RestServers(config, props.resolved, props.redaction, stack)
+            _check_signs(config, servers)
             cluster_id = cluster_id_of(props.resolved)
             peers = Peers(servers.peer_context(), REQUEST_TIMEOUT)
             stack.callback(peers.close)
@@ -79,10 +81,22 @@ def _run_worker(worker_file: Path, recent: RecentLog) -> int:
             return COULD_NOT_START
         stop.started()
         stack.callback(servers.close)
-        servers.serve(herder, cluster_id, Forwarding(peers), recent)
+        identities = Identities(herder.peers, config.inter_worker_signature_algorithm, servers.address.worker_id)
+        forwarding = Forwarding(peers, identities, names_callers=servers.names_callers)
+        servers.serve(herder, cluster_id, forwarding, recent, identities)
         end_with(herder, stop.status)
         return stop.status.result()
     return OK
+
+
+def _check_signs(config: DistributedConfig, servers: RestServers) -> None:
+    """Refuse that clients sign in where workers could not tell each other, signed, who has asked."""
+    if servers.names_callers and config.connect_protocol.lower() != "sessioned":
+        raise ConfigError(
+            "connect.protocol",
+            config.connect_protocol,
+            "Where users sign in or requests are audited, workers have to sign what they pass on: set it to sessioned",
+        )
 
 
 def _distributed_herder(
@@ -99,18 +113,19 @@ def _distributed_herder(
     store.start()
     offsets = OffsetService(store)
     launcher = ForkServerLauncher(child_main, lease.path)
-    leader = LeaderClient(peers, config.inter_worker_signature_algorithm)
+    worker_id, algorithm = servers.address.worker_id, config.inter_worker_signature_algorithm
+    configs = KafkaConfigStore(config, props.resolved, inbox.post, limit)
+    leader = LeaderClient(peers, algorithm, worker_id)
     stack.callback(leader.close)
     owner_peers = Peers(servers.peer_context(), _OWNER_TIMEOUT)
     stack.callback(owner_peers.close)
-    owners = OwnerClient(owner_peers)
+    owners = OwnerClient(owner_peers, configs.session_key, algorithm, worker_id)
     stack.callback(owners.close)
-    worker_id = servers.address.worker_id
     cluster = _cluster_settings(config, leader, owners, lease)
     herder = Herder(
         WorkerSettings({**props.written, WORKER_ID: worker_id}, worker_id, topic_tracking_of(config), cluster),
         Stores(
-            KafkaConfigStore(config, props.resolved, inbox.post, limit),
+            configs,
             KafkaStatusStore(worker_id, config, props.resolved, inbox.post),
             offsets,
         ),
@@ -119,7 +134,7 @@ def _distributed_herder(
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
         plugins_of(config),
     )
-    start_herder(herder, offsets, stack)
+    start_herder(herder, offsets, config, stack)
     return herder
 
 

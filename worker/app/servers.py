@@ -10,9 +10,13 @@ from typing import Final
 
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
+from rest.http.request_log import log_requests
 from rest.peers.forwarding import Forwarding
+from rest.peers.identities import Identities
 from rest.server.server import RestServer
 from rest.server.tls import TlsSettings
+from rest.ui.web import PageSettings
+from worker.app.guards import GuardPlan, limits_of
 from worker.config.worker import WorkerConfig
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
@@ -34,21 +38,37 @@ class RestServers:
         self._redaction = redaction
         self._tls = TlsSettings(resolved)
         self._admin: RestServer | None = None
-        self._server = RestServer(config.listeners, self._tls)
+        limits = limits_of(resolved)
+        self._server = RestServer(config.listeners, self._tls, limits=limits)
         stack.callback(self.close)
         if config.admin_listeners:
             self._admin = RestServer(
-                config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS
+                config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS, limits=limits
             )
         self.address = self._server.advertised(config)
+        self._guards = GuardPlan(resolved, self.address, redaction, stack)
 
-    def serve(self, herder: Herder, cluster_id: str, forwarding: Forwarding | None, recent: RecentLog) -> None:
+    @property
+    def names_callers(self) -> bool:
+        """Whether other workers have to be told who has asked what is passed on to them."""
+        return self._guards.names_callers
+
+    def serve(
+        self,
+        herder: Herder,
+        cluster_id: str,
+        forwarding: Forwarding | None,
+        recent: RecentLog,
+        identities: Identities | None = None,
+    ) -> None:
         """Answer requests from now on."""
         config = self._config
         headers = AnswerHeaders.of(
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
         )
         with_admin = config.admin_listeners is None
+        page = PageSettings(config.ui_enable, config.ui_base_path.rstrip("/"))
+        guards = self._guards.guards(herder, identities, f"{page.base}/ui")
         app = create_app(
             herder,
             cluster_id,
@@ -58,11 +78,15 @@ class RestServers:
             recent=recent,
             worker_id=self.address.worker_id,
             hide=self._redaction.hide,
+            guards=guards,
+            page=page,
         )
+        if config.rest_request_log:
+            log_requests(app)
         self._server.answer_with(app)
         if self._admin is not None:
             self._admin.answer_with(
-                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide)
+                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide, guards=guards)
             )
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 

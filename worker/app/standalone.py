@@ -59,7 +59,7 @@ def _run_worker(worker_file: Path, connector_files: Sequence[Path], recent: Rece
         try:
             props = WorkerProperties.read(worker_file)
             config = StandaloneConfig.parse(props.resolved)
-            log_start(f"a standalone worker with {_listed(connector_files)}", props)
+            log_start(f"a standalone worker with {_listed(connector_files)}", props, config)
             warn_of_unknown_keys(config)
             cluster_id = cluster_id_of(props.resolved)
             store = FileOffsetStore(config.offset_file)
@@ -88,7 +88,7 @@ def _standalone_herder(
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
         plugins_of(config),
     )
-    start_herder(herder, offsets, stack)
+    start_herder(herder, offsets, config, stack)
     return herder
 
 

@@ -16,13 +16,16 @@ from connect.errors import ConfigError, PluginError
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
+from worker.config.security import SecurityConfig
 from worker.config.unknown_keys import suggest_known_keys
 from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
 from worker.kafka.settings.keys import CLIENT_KEYS
-from worker.log import hide_in_log
+from worker.log import hide_in_log, log_as_json
+from worker.loggers import ROOT, level_named, set_level
+from worker.metrics.otlp import OtlpPush, OtlpSettings, parse_headers
 from worker.metrics.progress import ProgressLog
 from worker.security.redaction import Redaction
 from worker.stores.offset.service import OffsetService
@@ -35,6 +38,7 @@ __all__ = [
     "WorkerProperties",
     "end_with",
     "log_end",
+    "log_levels",
     "log_start",
     "plugins_of",
     "start_herder",
@@ -68,8 +72,12 @@ class WorkerProperties:
         return cls(written, worker_values(written, redaction), redaction)
 
 
-def log_start(kind: str, props: WorkerProperties) -> None:
-    """Say what starts: the version, the kind of worker and its brokers."""
+def log_start(kind: str, props: WorkerProperties, config: WorkerConfig) -> None:
+    """Write the log as it is configured, and say what starts: the version, the kind of worker and its brokers."""
+    if config.log_format == "json":
+        log_as_json(props.redaction)
+    for name, level in log_levels(config):
+        set_level(name, level_named(level))
     version = importlib.metadata.version("sluice-connect")
     logger.info("Sluice %s starts: %s, brokers at %s", version, kind, props.resolved.get("bootstrap.servers"))
 
@@ -83,7 +91,7 @@ def log_end(status: int) -> int:
 
 def warn_of_unknown_keys(config: WorkerConfig) -> None:
     """Warn of keys that have no effect because they are misspelled."""
-    own = {key.name for key in type(config).definitions()}
+    own = {key.name for kind in (type(config), SecurityConfig) for key in kind.definitions()}
     if not isinstance(config, DistributedConfig) and config.originals.get(_EXACTLY_ONCE, "disabled") != "disabled":
         logger.warning(
             "%s has no effect in a standalone worker: its sources deliver at least once. Run sluice distributed for "
@@ -116,15 +124,35 @@ def topic_tracking_of(config: WorkerConfig) -> TopicTracking:
     return TopicTracking(config.topic_tracking_enable, config.topic_tracking_allow_reset)
 
 
-def start_herder(herder: Herder, offsets: OffsetService, stack: ExitStack) -> None:
+def log_levels(config: WorkerConfig) -> list[tuple[str, str]]:
+    """The levels that are configured, by logger; that of a name comes before those below it."""
+    single = [(name.strip(), level.strip()) for name, _, level in (entry.partition("=") for entry in config.log_levels)]
+    root = [] if config.log_level.upper() == "INFO" else [(ROOT, config.log_level)]
+    return root + sorted(single)
+
+
+def start_herder(herder: Herder, offsets: OffsetService, config: WorkerConfig, stack: ExitStack) -> None:
     """Start the threads, and have ``stack`` end each before those that it needs."""
     offsets.start()
     stack.callback(offsets.close)
     stack.callback(herder.close)
     herder.start()
+    for name, level in log_levels(config):
+        # The processes of connectors and tasks have loggers of their own.
+        herder.loggers.set_level(name, level)
+    if config.metrics_otlp_endpoint is not None:
+        _start_push(herder, config, config.metrics_otlp_endpoint, stack)
     progress = ProgressLog(herder.totals)
     progress.start()
     stack.callback(progress.close)
+
+
+def _start_push(herder: Herder, config: WorkerConfig, endpoint: str, stack: ExitStack) -> None:
+    headers = parse_headers(config.metrics_otlp_headers.value) if config.metrics_otlp_headers is not None else {}
+    settings = OtlpSettings(endpoint, config.metrics_otlp_interval_ms / 1000, headers)
+    push = OtlpPush(settings, lambda: herder.snapshot, importlib.metadata.version("sluice-connect"))
+    push.start()
+    stack.callback(push.close)
 
 
 def end_with(herder: Herder, stop: Future[int]) -> None:

@@ -131,6 +131,39 @@ def delete(names: tuple[str, ...], yes: bool, url: str) -> None:
 
 @connectors.command()
 @click.argument("name")
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many records to show.")
+@click.option(
+    "--from",
+    "begin",
+    type=click.Choice(["stored", "beginning"]),
+    default="stored",
+    show_default=True,
+    help="Where to begin: after the stored offsets, or where a connector without any begins.",
+)
+@click.option("--timeout", type=click.IntRange(1, 20), default=10, show_default=True, help="Seconds to wait for them.")
+@url_option
+@output_option
+def preview(name: str, limit: int, begin: str, timeout: int, url: str, output: Output) -> None:
+    """Show what the connector NAME would do with its next records, before and after each transformation.
+
+    Nothing is changed, and the connector goes on as it does. For a connector in a file use `sluice run --preview`,
+    which tells more of what is shown.
+
+    Exit status: 0 shown, 1 the worker refuses, or a record or the connector would fail.
+    """
+    from worker.cli.preview_text import has_failed, preview_text  # noqa: PLC0415 - it is only for this command
+
+    client = client_of(url)
+    with refusals_shown(client, name):
+        path = client.connector_path(name, f"preview?from={begin}")
+        document = client.post(path, limit=limit, seconds=timeout)
+    print_document(document, output, lambda: preview_text(document))
+    if has_failed(document):
+        raise SystemExit(1)
+
+
+@connectors.command()
+@click.argument("name")
 @click.option("-f", "--follow", is_flag=True, help="Go on, with what is logged from now on, until Ctrl-C.")
 @click.option("--lines", default=100, show_default=True, type=click.IntRange(0, 10_000), help="How many to begin with.")
 @url_option

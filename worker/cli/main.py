@@ -31,6 +31,7 @@ _ELSEWHERE: Final = {
     "registry": "worker.cli.registry",
     "run": "worker.cli.run",
     "status": "worker.cli.status",
+    "token": "worker.cli.token",
     "validate": "worker.cli.validate",
 }
 

@@ -30,16 +30,17 @@ def url_option(command: F) -> F:
         default=_DEFAULT_URL,
         show_default=True,
         help="Address of a worker's REST API. [env: SLUICE_URL; user and password: SLUICE_USER and SLUICE_PASSWORD, or "
-        "~/.netrc]",
+        "~/.netrc; API token: SLUICE_TOKEN]",
     )(command)
 
 
 def client_of(url: str) -> RestClient:
-    """A client of the worker at ``url``, with the user and password of the environment, if set."""
+    """A client of the worker at ``url``, with the token, or the user and password, of the environment, if set."""
     from rest.client import RestClient  # noqa: PLC0415 - only these commands need it
 
     user = os.environ.get("SLUICE_USER")
-    return RestClient(url, (user, os.environ.get("SLUICE_PASSWORD", "")) if user else None)
+    auth = (user, os.environ.get("SLUICE_PASSWORD", "")) if user else None
+    return RestClient(url, auth, os.environ.get("SLUICE_TOKEN") or None)
 
 
 @contextmanager

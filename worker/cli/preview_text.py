@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["changes", "record_text", "table_text"]
+__all__ = ["changes", "end_text", "has_failed", "preview_text", "record_text", "table_text"]
 
 Document: TypeAlias = Mapping[str, Any]
 Row: TypeAlias = tuple[str, str, str]
@@ -19,6 +19,28 @@ _ABSENT: Final = "(none)"
 _PLAIN: Final = ("topic", "key schema", "value schema")
 _WHOLE: Final = ("polled", "consumed", "converted", "produced", "put")
 """The steps that show the whole record: the others show what they change."""
+
+
+def preview_text(document: Document) -> str:
+    """The answer to a request for a preview: its records, its tables, and why there are no more."""
+    records = [record_text(number, record) for number, record in enumerate(document["records"], 1)]
+    tables = [table_text(table) for table in document["tables"]]
+    return "\n\n".join([*records, *tables, end_text(document)])
+
+
+def end_text(document: Document) -> str:
+    """How many records there were, and why there are no more."""
+    shown = len(document["records"])
+    records = f"{shown} {'record' if shown == 1 else 'records'}"
+    told = f"{document['trace'].rstrip()}\n" if document["trace"] else ""
+    if document["failed"]:
+        return f"{told}{records}, then it fails: {document['end']}"
+    return f"{records}; {document['end']}. Nothing was produced, written or committed."
+
+
+def has_failed(document: Document) -> bool:
+    """Whether a record of a preview, or the connector, would fail."""
+    return document["failed"] or any("error" in step for record in document["records"] for step in record["steps"])
 
 
 def record_text(number: int, document: Document) -> str:

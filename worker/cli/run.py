@@ -15,6 +15,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FAILED: Final = 1
 # For the start of the process and of the plugin's own connections, beside the time that it polls.
 _START: Final = 60.0
+# For a terminal that is no limit.
+_MOST_BYTES: Final = 1 << 30
 
 
 @click.command()
@@ -46,7 +48,7 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     Exit status: 0 shown, 1 a mistake, or a record or the connector would fail, 2 it could not be tried.
     """
     from worker.cli.given_worker import GivenWorker, read_given  # noqa: PLC0415 - only this command needs it
-    from worker.cli.preview_text import record_text, table_text  # noqa: PLC0415
+    from worker.cli.preview_text import end_text, has_failed, record_text, table_text  # noqa: PLC0415
     from worker.cli.remedies import mistakes_text  # noqa: PLC0415
     from worker.supervisor.messages import messages  # noqa: PLC0415
 
@@ -75,7 +77,7 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
     config = {key: value for key, value in wanted.config.items() if value is not None}
     beginning = begin == "beginning"
     offsets = None if beginning else given.offsets_of(wanted.name)
-    inquiry = messages.PreviewConnector(config, given.props, records, timeout, beginning, offsets)
+    inquiry = messages.PreviewConnector(config, given.props, records, timeout, _MOST_BYTES, beginning, offsets)
     report = given.ask(inquiry, f"The preview of {connector}", timeout + _START, show)
     if isinstance(report, messages.Refused):
         raise click.ClickException(report.message)
@@ -87,14 +89,6 @@ def run(connector: Path, records: int, worker: Path | None, begin: str, timeout:
         "failed": report.failed,
         "trace": report.trace,
     }
-    print_document(document, output, lambda: _end(len(shown), report))
-    if report.failed or any("error" in step for record in shown for step in record["steps"]):
+    print_document(document, output, lambda: end_text(document))
+    if has_failed(document):
         raise SystemExit(_FAILED)
-
-
-def _end(shown: int, report: Any) -> str:
-    records = f"{shown} {'record' if shown == 1 else 'records'}"
-    told = f"{report.trace.rstrip()}\n" if report.trace else ""
-    if report.failed:
-        return f"{told}{records}, then it fails: {report.reason}"
-    return f"{records}; {report.reason}. Nothing was produced, written or committed."

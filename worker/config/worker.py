@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from connect.config import (
     HIGH,
@@ -11,6 +13,7 @@ from connect.config import (
     MEDIUM,
     Config,
     Long,
+    Password,
     PluginName,
     Short,
     all_of,
@@ -30,6 +33,8 @@ from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
+from worker.loggers import LEVEL_NAMES
+from worker.metrics.otlp import parse_headers
 
 __all__ = ["WORKER_ID", "DistributedConfig", "StandaloneConfig", "WorkerConfig"]
 
@@ -37,6 +42,7 @@ WORKER_ID = "sluice.worker.id"
 """The key under which the processes of a worker of a cluster are told which one it is."""
 
 _INT_MAX = 2**31 - 1
+_PATH = re.compile(r"(?:/[A-Za-z0-9._~-]+)+/?")
 _MAC_ALGORITHMS = ("HmacSHA256", "HmacSHA384", "HmacSHA512", "HmacSHA1", "HmacMD5", "HmacSHA224")
 
 
@@ -44,6 +50,37 @@ _MAC_ALGORITHMS = ("HmacSHA256", "HmacSHA384", "HmacSHA512", "HmacSHA1", "HmacMD
 def _positive_or_default(key: str, value: int) -> None:
     if value != -1 and value <= 0:
         raise invalid_value(key, value, "Value must be positive, or -1 to use the broker's default")
+
+
+@validator("List of LOGGER=LEVEL")
+def level_list(key: str, value: tuple[str, ...]) -> None:
+    """Check the levels of single loggers."""
+    for entry in value:
+        name, _, level = entry.partition("=")
+        if not name.strip() or level.strip().upper() not in LEVEL_NAMES:
+            raise invalid_value(key, entry, f"Write it as LOGGER=LEVEL, where LEVEL is {', '.join(LEVEL_NAMES)}")
+
+
+@validator("URL that begins with http:// or https://")
+def metrics_url(key: str, value: str | None) -> None:
+    """Check where metrics are pushed to."""
+    if value is not None and not (value.startswith(("http://", "https://")) and urlsplit(value).hostname):
+        raise invalid_value(key, value, "Write a URL such as http://collector:4318/v1/metrics")
+
+
+@validator("List of NAME=VALUE")
+def metrics_headers(key: str, value: str | None) -> None:
+    """Check the headers of pushes, without showing them."""
+    try:
+        parse_headers(value or "")
+    except ValueError as error:
+        raise ConfigRuleError(f"{key} cannot be read. {error}.", key) from None
+
+
+@validator("A path such as /connect, of letters, digits, -, _, . and ~; or empty")
+def _absolute_path(key: str, value: str) -> None:
+    if value and not _PATH.fullmatch(value):
+        raise invalid_value(key, value, "It has to be a path such as /connect, of letters, digits, -, _, . and ~")
 
 
 class WorkerConfig(Config):
@@ -219,6 +256,49 @@ class WorkerConfig(Config):
         doc="JDBC URLs, each exactly as a connector writes it, of databases whose tables the queries of Spark sinks "
         "may join (sql.tables.NAME.jdbc.url). By default none: such a URL can load code and name files.",
     )
+    log_format: str = option(
+        default="text",
+        importance=LOW,
+        validator=one_of("text", "json"),
+        doc="The form of the worker's log: text, or json with one object a line.",
+    )
+    log_level: str = option(
+        default="INFO",
+        importance=LOW,
+        validator=one_of(*LEVEL_NAMES, ignore_case=True),
+        doc="The level of the log of the worker, its connectors and its tasks.",
+    )
+    log_levels: tuple[str, ...] = option(
+        default=(),
+        importance=LOW,
+        validator=level_list,
+        doc="Levels of single loggers and all below them, as in connectors.jdbc=DEBUG,worker.membership=WARN.",
+    )
+    rest_request_log: bool = option(
+        default=False,
+        importance=LOW,
+        doc="Whether each request to the REST API is logged, by the logger rest.requests: who asked, what, the status "
+        "and the milliseconds it took.",
+    )
+    metrics_otlp_endpoint: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=metrics_url,
+        doc="Where to push the metrics to: the URL of an OpenTelemetry collector for metrics, such as "
+        "http://collector:4318/v1/metrics. By default they are not pushed; GET /metrics has them anyway.",
+    )
+    metrics_otlp_interval_ms: Long = option(
+        default=60_000,
+        importance=LOW,
+        validator=at_least(1),
+        doc="How often metrics are pushed, in milliseconds.",
+    )
+    metrics_otlp_headers: Password | None = option(
+        default=None,
+        importance=LOW,
+        validator=metrics_headers,
+        doc="Headers of each push, as in Authorization=Bearer TOKEN; several are separated by commas.",
+    )
     listeners: tuple[str, ...] = option(
         default=("http://:8083",),
         importance=LOW,
@@ -239,6 +319,18 @@ class WorkerConfig(Config):
         default=None,
         importance=LOW,
         doc="Which of the listeners other workers use: http or https. By default http, if there is one.",
+    )
+    ui_enable: bool = option(
+        default=True,
+        importance=LOW,
+        doc="Whether the listeners serve the web page, at /ui.",
+    )
+    ui_base_path: str = option(
+        default="",
+        importance=LOW,
+        validator=_absolute_path,
+        doc="The path under which a proxy in front of the worker serves it, such as /connect: the links of the web "
+        "page begin with it. The proxy takes it away before it passes a request on.",
     )
     admin_listeners: tuple[str, ...] | None = option(
         default=None,

@@ -14,11 +14,13 @@ from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
 from worker.herder.connectors.stopped import StoppedConnectors
 from worker.herder.connectors.writes import Writes
+from worker.herder.histories import Histories
 from worker.herder.inbox import Inbox
 from worker.herder.inquiries import Inquiries
 from worker.herder.offsets.groups import ConsumerOffsets
 from worker.herder.offsets.offsets import ConnectorOffsets
 from worker.herder.offsets.sources import OffsetLayers
+from worker.herder.scrapes import Scrapes
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.herder.turns import Turns
 from worker.herder.units import Units
@@ -50,7 +52,9 @@ class Collaborators:
         self.inquiries = Inquiries(supervisor.inquire, supervisor.give_up)
         owners = cluster.owners if cluster is not None else None
         self.measurements = Measurements(worker.id, statuses, membership, inbox, owners)
+        self.histories = Histories(worker.id, statuses, membership, self.measurements, inbox, owners)
         self.connectors = Connectors(configs, statuses, plugins, worker.tracking, self.measurements)
+        self.scrapes = Scrapes(worker, stores, membership, self.measurements, self.connectors, inbox)
         type_of = self.connectors.type
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None

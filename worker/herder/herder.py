@@ -17,16 +17,20 @@ from concurrent.futures import Future
 from connect.errors import ConnectError
 from connect.plugins import PluginRegistry
 from worker.herder.cluster.peers import PeerRequests
+from worker.herder.cluster.view import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.herder.dead_letters import DeadLetterRequests
+from worker.herder.histories import HistoryRequests
 from worker.herder.inbox import Inbox, Once, Request, Requests
 from worker.herder.loggers import LoggerRequests
 from worker.herder.offsets.requests import OffsetRequests
 from worker.herder.plugins import PluginRequests
+from worker.herder.previews import PreviewRequests
 from worker.herder.settings import HerderCallbacks, Stores, WorkerSettings
 from worker.membership.membership import Membership
+from worker.metrics.snapshot import Snapshot
 from worker.stores.config.store import (
     ConfigChange,
     ConnectorRemoved,
@@ -39,9 +43,12 @@ from worker.stores.config.store import (
 )
 from worker.supervisor.supervisor import (
     Answered,
+    AnsweredInPart,
     Changed,
+    ClientMeasured,
     Expires,
     Hangs,
+    Launched,
     Loaded,
     Measured,
     Notice,
@@ -59,8 +66,9 @@ logger = logging.getLogger(__name__)
 class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
-    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``loggers`` and ``peers`` (the other
-    workers of the cluster). Their methods return the result to come, a :class:`~worker.herder.inbox.Request`.
+    The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
+    ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to come, a
+    :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
 
@@ -94,7 +102,19 @@ class Herder:
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
         )
         self.plugins = PluginRequests(requests, worker.props, plugins, made.connectors, made.inquiries)
+        self.previews = PreviewRequests(
+            requests, worker.props, made.connectors, made.inquiries, stores.source_offsets, inbox.post
+        )
         self.loggers = LoggerRequests(requests, made.levels, stores.configs)
+        self.cluster = ClusterRequests(
+            requests,
+            worker.id,
+            membership,
+            stores.statuses,
+            made.rebalancing,
+            distributed=worker.cluster is not None,
+        )
+        self.histories = HistoryRequests(requests, made.histories, made.connectors)
         self.peers = PeerRequests(requests, worker.cluster, stores.configs, made.connectors, made.writes, made.fencing)
 
     def start(self) -> None:
@@ -108,6 +128,8 @@ class Herder:
         self._inbox.post(self._collaborators.rebalancing.start)
         self._inbox.post(self._collaborators.leadership.changed)
         self._inbox.post(self._reconcile)
+        self._inbox.post(self._collaborators.histories.start)
+        self._inbox.post(self._collaborators.scrapes.start)
         self._thread.start()
 
     def close(self) -> None:
@@ -132,9 +154,23 @@ class Herder:
         """The sums of what all tasks of this worker have counted and measured."""
         return self._requests.ask(self._collaborators.measurements.totals)
 
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """What this worker knew a moment ago, for scrapes; ``None`` before it has looked first. Never waits."""
+        return self._collaborators.scrapes.latest
+
     def ping(self) -> Request[None]:
         """Answer, which shows that the herder works."""
         return self._requests.ask(lambda: None)
+
+    def unready(self) -> Request[list[str]]:
+        """The reasons why this worker cannot run connectors now; none if it can."""
+
+        def look() -> list[str]:
+            closing = ["This worker is stopping."] if self._closing else []
+            return closing + self._collaborators.rebalancing.unready()
+
+        return self._requests.ask(look)
 
     # -- in the herder's thread --------------------------------------------------------------------------------------
 
@@ -158,8 +194,8 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Measured(unit, values):
-                self._collaborators.measurements.take(unit, values)
+            case Launched() | Measured() | ClientMeasured():
+                self._collaborators.scrapes.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)
             case TopicsUsed(unit, topics):
@@ -169,9 +205,13 @@ class Herder:
                 self._collaborators.units.heard(notice)
             case Answered():
                 self._collaborators.inquiries.answered(notice)
+            case AnsweredInPart():
+                self._collaborators.inquiries.answered_in_part(notice)
             case OwnershipAsked():
                 self._collaborators.ownership.asked(notice)
             case Changed() | Published() | Expires():
+                if isinstance(notice, Changed):
+                    self._collaborators.scrapes.heard(notice)
                 self._collaborators.units.heard(notice)
                 # With many units each look takes a while: what else they have said by then is seen by the same one.
                 self._reconcile_soon.post()
@@ -189,6 +229,8 @@ class Herder:
                 return
             case ConnectorRemoved(name):
                 self._collaborators.connectors.forget(name)
+                self._collaborators.histories.forget(name)
+                self._collaborators.scrapes.forget(name)
                 self._collaborators.writes.forget(name)
                 self._collaborators.units.forget(name, with_statuses=self._membership.is_leader)
                 self._collaborators.stopped.changed(name)

@@ -98,6 +98,11 @@ class Inbox:
         heapq.heappush(self._later, (self._clock() + seconds, next(self._numbers), later))
         return later
 
+    @property
+    def waiting(self) -> int:
+        """How many actions were posted and not taken yet."""
+        return self._actions.qsize()
+
     def close(self) -> None:
         """Let :meth:`take` return ``None`` after everything that was posted before."""
         self._actions.put(None)

@@ -11,12 +11,14 @@ from worker.errors import BadRequestError
 from worker.herder.inbox import Action, Request
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Inquiry, Report
-from worker.supervisor.supervisor import Answered
+from worker.supervisor.supervisor import Answered, AnsweredInPart
 
-__all__ = ["Inquiries", "OnAnswer"]
+__all__ = ["Inquiries", "OnAnswer", "OnPart"]
 
 OnAnswer: TypeAlias = Callable[[Report | ConnectError], None]
 """Called in the herder's thread with the answer, or with why there is none."""
+OnPart: TypeAlias = Callable[[Report], None]
+"""Called in the herder's thread with each part that comes before the answer."""
 
 
 class Inquiries:
@@ -27,6 +29,7 @@ class Inquiries:
         self._give_up = give_up
         self._numbers = itertools.count()
         self._waiting: dict[int, OnAnswer] = {}
+        self._parts: dict[int, OnPart] = {}
         self._abandoned: set[int] = set()
         self._when_done: list[Action] = []
 
@@ -37,7 +40,13 @@ class Inquiries:
         self._ask(number, inquiry)
         return number
 
-    def answer(self, inquiry: Inquiry, request: Request[Any], go_on: Callable[[Report], None]) -> None:
+    def answer(
+        self,
+        inquiry: Inquiry,
+        request: Request[Any],
+        go_on: Callable[[Report], None],
+        on_part: OnPart = lambda _: None,
+    ) -> None:
         """Ask, and go on with the answer; where there is none, or ``go_on`` raises, the request fails.
 
         Once the request is broken off nothing more is done for it, and a process that does is ended.
@@ -56,10 +65,17 @@ class Inquiries:
                 request.set_exception(error)
 
         number = self.put(inquiry, on_answer)
+        self._parts[number] = on_part
         request.add_done_callback(lambda _: self._abandon(number))
+
+    def answered_in_part(self, notice: AnsweredInPart) -> None:
+        """Pass a part of an answer on to the caller that waits for it."""
+        if notice.request in self._parts:
+            self._parts[notice.request](notice.report)
 
     def answered(self, notice: Answered) -> None:
         """Pass an answer on to the caller that waits for it."""
+        self._parts.pop(notice.request, None)
         self._waiting.pop(notice.request)(_outcome(notice.report))
         self._look_what_is_done()
 

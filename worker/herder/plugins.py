@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from connect.errors import NotFoundError, PluginError
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
 from worker.herder.connectors.connectors import Connectors
-from worker.herder.connectors.writes import GivenConfig, check_same_class, required_class
+from worker.herder.connectors.writes import GivenConfig, check_same_class, merged, required_class
 from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.supervisor.messages import messages
@@ -44,9 +44,12 @@ class PluginRequests:
         """The keys of a plugin of any kind; for connectors, those of the framework too."""
         return self._requests.begin(lambda request: self._describe(request, name, version))
 
-    def validate(self, plugin: str, config: GivenConfig) -> Request[Document]:
-        """The result of validating a configuration for the connector called ``plugin``, with all its mistakes."""
-        return self._requests.begin(lambda request: self._validate(request, plugin, config))
+    def validate(self, plugin: str, config: GivenConfig, connector: str | None = None) -> Request[Document]:
+        """The result of validating a configuration for the connector called ``plugin``, with all its mistakes.
+
+        With a ``connector``, ``config`` is a change of its configuration, as a PATCH takes it.
+        """
+        return self._requests.begin(lambda request: self._validate(request, plugin, config, connector))
 
     def _describe(self, request: Request[list[Document]], name: str, version: str) -> None:
         entry = self._listed(name)
@@ -59,7 +62,10 @@ class PluginRequests:
         inquiry = messages.DescribePlugin(entry.kind.value, entry.class_name, version, self._worker_props)
         self._inquiries.answer(inquiry, request, answered)
 
-    def _validate(self, request: Request[Document], plugin: str, config: GivenConfig) -> None:
+    def _validate(self, request: Request[Document], plugin: str, config: GivenConfig, connector: str | None) -> None:
+        if connector is not None:
+            config = merged(self._connectors.entry(connector).config, config)
+
         def answered(report: Report) -> None:
             assert isinstance(report, messages.Validated)
             request.set_result(report.infos)

@@ -7,12 +7,14 @@ meanwhile.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kafka import errors
 from kafka.coordinator.base import BaseCoordinator, Generation
+from kafka.metrics import Metrics
 from kafka.net.compat import KafkaNetClient
 from kafka.net.selector import NetworkSelector
 from kafka.net.wakeup_notifier import WakeupNotifier
@@ -20,6 +22,7 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
+from worker.kafka.auth.rights import WORKER, on_group, remedy
 from worker.kafka.clients.kafka_python import quieten
 from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE
@@ -27,6 +30,7 @@ from worker.supervisor.clock import Clock, Moment
 
 __all__ = ["Coordinator", "GroupMemberData", "GroupSettings", "JoinedGroup"]
 
+_CONNECT: Final = "connect"
 _CONNECT_MS: Final = 3_000
 _LEAVE_MS: Final = 3_000
 _BROKER: Final = (3, 0)
@@ -34,17 +38,14 @@ _BROKER: Final = (3, 0)
 
 _REMEDIES: Final[Mapping[type[Exception], str]] = {
     errors.FencedInstanceIdError: "Another worker has the same group.instance.id: give each worker its own",
-    errors.GroupAuthorizationFailedError: "Allow this worker's user to READ the group named by group.id",
     errors.GroupMaxSizeReachedError: "Raise group.max.size on the broker, or start fewer workers",
     errors.InconsistentGroupProtocolError: "Set connect.protocol to one that all workers of the cluster offer, and "
     "make sure that nothing else, such as a sink connector's consumers, uses this group.id",
     errors.InvalidGroupIdError: "Set group.id to a valid name",
     errors.InvalidSessionTimeoutError: "Set session.timeout.ms between the broker's group.min.session.timeout.ms and "
     "group.max.session.timeout.ms",
-    errors.SaslAuthenticationFailedError: "Check sasl.mechanism and the user and password in sasl.jaas.config",
     errors.UnsupportedSaslMechanismError: "Set sasl.mechanism to one that the broker has enabled",
     errors.UnsupportedVersionError: "Use a newer broker, 2.3 or later",
-    errors.ClusterAuthorizationFailedError: "Allow this worker's user to use the cluster",
 }
 _AT_ONCE: Final = (
     errors.MemberIdRequiredError,
@@ -108,7 +109,8 @@ class Coordinator:
         self._clock = clock
         # The leader's assignment may wait a moment; nothing else in this thread would be held up by it.
         self._net = NetworkSelector(client_id=client.get("client_id", ""), slow_task_threshold_secs=0)
-        self._client = KafkaNetClient(net=self._net, **client)
+        self._metrics = Metrics()
+        self._client = KafkaNetClient(net=self._net, **client, metrics=self._metrics, metric_group_prefix=_CONNECT)
         self._member = _Member(self._client, group, assign, alive, clock)
         self._wakeup = WakeupNotifier(self._net)
         self._joining = False
@@ -138,6 +140,12 @@ class Coordinator:
     async def sleep(self, seconds: float) -> None:
         """Wait this long."""
         await self._net.sleep(seconds)
+
+    def connection(self) -> dict[str, float]:
+        """What the connections to the broker have carried, under Kafka Connect's names."""
+        known = self._metrics.metrics.items()
+        values = {name.name: metric.value() for name, metric in known if name.group == f"{_CONNECT}-metrics"}
+        return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
     # -- the group ---------------------------------------------------------------------------------------------------
 
@@ -196,10 +204,11 @@ class Coordinator:
             return GenerationLostError(f"The group {self._group.group_id} does not know this worker any more")
         if isinstance(error, _AT_ONCE):
             return NotJoinedError(_text(error), at_once=True)
-        remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
-        if remedy is not None:
+        told = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), "")
+        told = told or remedy(getattr(error, "errno", None) or 0, WORKER, [on_group(self._group.group_id, "Read")])
+        if told:
             return MemberRefusedError(
-                f"The broker refuses this worker in the group {self._group.group_id}: {_text(error)}. {remedy}"
+                f"The broker refuses this worker in the group {self._group.group_id}: {_text(error)}. {told}"
             )
         return NotJoinedError(_text(error))
 

@@ -43,11 +43,12 @@ class Division:
     """The work of a group as its leader has divided it.
 
     ``owners`` has the URL of the worker that runs each unit, ``reported`` the units that members still held when the
-    round began.
+    round began. ``members`` are the URLs of all workers, those that run nothing too.
     """
 
     owners: Mapping[Unit, str]
     reported: frozenset[Unit]
+    members: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

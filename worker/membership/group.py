@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
 from worker.kafka.settings.kind import ClientKind
+from worker.membership.counts import GroupCounts
 from worker.membership.events import (
     Division,
     Event,
@@ -92,6 +93,8 @@ class GroupMember:
         self._clock = clock
         self._session = config.session_timeout_ms / 1000
         self._leader = Leader(config, snapshot)
+        self.counts = GroupCounts()
+        """What it has counted. The member's thread makes a new value; any thread may read it."""
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._coordinator: Coordinator | None = None
         self._thread: threading.Thread | None = None
@@ -265,18 +268,22 @@ class GroupMember:
         if self._lost is not None or self._ended:
             return
         self._wanted, self._away, self._join_at = False, False, None
+        began = time.monotonic()
         offer = [(name, encode_metadata(metadata, VERSIONS[name])) for name in offered(self._config.connect_protocol)]
         try:
             joined = await self._joined_by(coordinator, offer)
         except GenerationLostError as error:
             self._wanted = True
+            self.counts = self.counts.not_joined()
             self._generation_lost(coordinator, str(error))
         except NotJoinedError as error:
             self._wanted = True
+            self.counts = self.counts.not_joined()
             await self._retry(coordinator, error)
         else:
             if joined is not None and self._lost is None:
                 self._failures = 0
+                self.counts = self.counts.joined(began, time.monotonic())
                 self._apply(joined)
 
     async def _joined_by(self, coordinator: Coordinator, offer: Sequence[tuple[str, bytes]]) -> JoinedGroup | None:
@@ -342,9 +349,12 @@ class GroupMember:
                 config_offset=assignment.config_offset,
                 held=self._held,
                 revoked=revoked,
-                division=Division(self._leader.owners, self._leader.reported) if is_leader else None,
+                division=self._division() if is_leader else None,
             )
         )
+
+    def _division(self) -> Division:
+        return Division(self._leader.owners, self._leader.reported, self._leader.members)
 
     # -- losing and leaving ------------------------------------------------------------------------------------------
 
@@ -431,7 +441,9 @@ class GroupMember:
         """Send a heartbeat, repeated until it is answered or the membership is lost."""
         while coordinator.is_member and not self._ended:
             try:
-                if await coordinator.beat():
+                has_to_join = await coordinator.beat()
+                self.counts = self.counts.beaten(time.monotonic(), coordinator.connection())
+                if has_to_join:
                     self._wanted = True
                     self._wake()
             except GenerationLostError as error:

@@ -38,7 +38,7 @@ class Leader:
     """Assigns work to the members while this worker leads.
 
     ``owners`` maps each unit to the URL of the worker that runs it, as of the last round; ``reported`` are the units
-    that members said they held when that round began.
+    that members said they held when that round began, ``members`` the URLs of all of them.
     """
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
@@ -50,6 +50,7 @@ class Leader:
         self._last_generation = -1
         self.owners: Mapping[Unit, str] = {}
         self.reported: frozenset[Unit] = _NOTHING
+        self.members: frozenset[str] = frozenset()
 
     def completed(self, generation: int) -> None:
         """Note that this worker got its share of a generation, no matter which worker led it."""
@@ -62,6 +63,7 @@ class Leader:
         version = VERSIONS[protocol]
         metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
         self.reported = _NOTHING.union(*(_held(item) for item in metadata.values()))
+        self.members = frozenset(item.url for item in metadata.values())
         newest = max(item.config_offset for item in metadata.values())
         snapshot = self._read(newest)
         blank = Assignment(leader, metadata[leader].url, newest)

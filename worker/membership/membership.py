@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, Protocol, TypeAlias
 
+from worker.membership.counts import GroupCounts
 from worker.membership.events import Event, Joined, Lost, Refused
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
@@ -47,6 +48,18 @@ class Membership(Protocol):
     def leader_url(self) -> str | None:
         """The URL of the leader, if it is known."""
 
+    @property
+    def members(self) -> frozenset[str]:
+        """The URLs of all workers of the cluster. Only the leader knows; for others there are none."""
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether this worker waits for its place in the cluster, or for another round."""
+
+    @property
+    def counts(self) -> GroupCounts | None:
+        """What the member of the group has counted; ``None`` if there is no group."""
+
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """Return those of the units that this worker runs."""
 
@@ -74,6 +87,10 @@ class Membership(Protocol):
 
 class Member(Protocol):
     """Takes part in the group in a thread of its own, as :class:`~worker.membership.group.GroupMember` does."""
+
+    @property
+    def counts(self) -> GroupCounts:
+        """What it has counted."""
 
     def start(self) -> None:
         """Begin to join."""
@@ -147,9 +164,20 @@ class GroupMembership:
         return self._joined.leader_url if self._joined is not None else None
 
     @property
+    def members(self) -> frozenset[str]:
+        """The URLs of all members of the last round, if this worker leads."""
+        division = self._joined.division if self._joined is not None else None
+        return division.members if division is not None else frozenset()
+
+    @property
     def rebalancing(self) -> bool:
         """Whether this worker is not in the group, or knows that another round must follow."""
         return self._joined is None or self._joined.mismatch or bool(self._joined.revoked)
+
+    @property
+    def counts(self) -> GroupCounts:
+        """What the member has counted."""
+        return self._member.counts if self._member is not None else GroupCounts()
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """Return those of the units that this worker holds."""
@@ -183,6 +211,8 @@ class SoloMembership:
     generation = 0
     leader_url = None
     rebalancing = False
+    members: frozenset[str] = frozenset()
+    counts = None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
         """Return all of the units."""

@@ -11,12 +11,14 @@ import math
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from worker.herder.inbox import Action, Inbox
 from worker.membership.membership import Membership
+from worker.metrics.history import Part
+from worker.metrics.snapshot import ClientSeen, TaskSeen
 from worker.stores.status.store import State, Status, StatusStore
 from worker.supervisor.messages.messages import Loads
 from worker.unit import Unit
@@ -31,6 +33,8 @@ _LAG: Final = "sink-record-lag"
 _PARTITIONS: Final = "partition-count"
 _OLD: Final = 2.0
 _PATIENCE: Final = 3.0
+_FRESH: Final = 10.0
+_MOST_CLIENTS: Final = 3
 _HAS_VALUES: Final = frozenset((State.RUNNING, State.PAUSED, State.FAILED))
 
 
@@ -42,6 +46,7 @@ class TaskMeasured(NamedTuple):
 
 
 _NOTHING: Final = TaskMeasured(None, None)
+_UNSEEN: Final = TaskSeen()
 
 
 class Owners(Protocol):
@@ -49,6 +54,9 @@ class Owners(Protocol):
 
     def measured(self, url: str, connector: str) -> Future[Mapping[int, TaskMeasured]]:
         """The latest of a connector's tasks on the worker at ``url``, by task number."""
+
+    def history(self, url: str, connector: str | None, step: int) -> Future[Part]:
+        """The history of the tasks on the worker at ``url``, of one connector or all, in steps of so many seconds."""
 
 
 class _Question(NamedTuple):
@@ -79,6 +87,8 @@ class Measurements:
         self._inbox = inbox
         self._owners = owners
         self._own: dict[Unit, TaskMeasured] = {}
+        self._taken: dict[Unit, float] = {}
+        self._reports: dict[Unit, TaskSeen] = {}
         self._others: dict[Unit, _Told] = {}
         self._under_way: set[_Question] = set()
         self._answered: dict[_Question, float] = {}
@@ -87,6 +97,29 @@ class Measurements:
     def take(self, unit: Unit, values: Values) -> None:
         """Keep the latest values of a task of this worker."""
         self._own[unit] = self._own.get(unit, _NOTHING)._replace(values=values)
+        self._taken[unit] = time.monotonic()
+
+    def take_report(self, unit: Unit, values: Values, histograms: Mapping[str, tuple[float, ...]]) -> None:
+        """Keep the latest of a task of this worker that only scrapes show."""
+        before = self._reports.get(unit, _UNSEEN)
+        self._reports[unit] = replace(before, values=values, histograms=histograms, at=time.time())
+
+    def take_client(self, unit: Unit, client: ClientSeen) -> None:
+        """Keep the latest of a client of a task of this worker."""
+        before = self._reports.get(unit, _UNSEEN)
+        others = [other for other in before.clients if other.client_id != client.client_id]
+        self._reports[unit] = replace(before, clients=(*others[-_MOST_CLIENTS:], client))
+
+    def drop_report(self, unit: Unit) -> None:
+        """Drop what only scrapes show: the unit has ended."""
+        self._reports.pop(unit, None)
+
+    def reports(self) -> dict[Unit, TaskSeen]:
+        """The latest of each task of this worker, with what statuses show."""
+        return {
+            unit: replace(seen, values={**(self._own.get(unit, _NOTHING).values or {}), **seen.values})
+            for unit, seen in self._reports.items()
+        }
 
     def take_loads(self, unit: Unit, loads: Loads) -> None:
         """Keep the latest loads of a task of this worker."""
@@ -106,6 +139,15 @@ class Measurements:
         told = self._others.get(unit)
         return told.measured if told is not None and told.worker_id == status.worker_id else _NOTHING
 
+    def fresh(self) -> dict[Unit, Values]:
+        """The values of those tasks of this worker that have reported in the last ten seconds."""
+        since = time.monotonic() - _FRESH
+        return {
+            unit: measured.values
+            for unit, measured in self._own.items()
+            if measured.values is not None and self._taken[unit] >= since
+        }
+
     def totals(self) -> dict[str, float]:
         """The values of this worker's tasks, added up; without a lag if that of one of the sinks is unknown."""
         totals: dict[str, float] = {}
@@ -120,6 +162,8 @@ class Measurements:
     def forget(self, connector: str) -> None:
         """Drop the values of a connector that was deleted."""
         self._own = {unit: measured for unit, measured in self._own.items() if unit.connector != connector}
+        self._reports = {unit: seen for unit, seen in self._reports.items() if unit.connector != connector}
+        self._taken = {unit: at for unit, at in self._taken.items() if unit.connector != connector}
         self._others = {unit: told for unit, told in self._others.items() if unit.connector != connector}
         self._answered = {asked: at for asked, at in self._answered.items() if asked.connector != connector}
 

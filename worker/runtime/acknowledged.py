@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError, RetriableError
+from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.clients import Clients, client_timestamp
 
@@ -20,12 +21,17 @@ MessageHeaders = Sequence[tuple[str, str | bytes | None]]
 
 
 class AcknowledgedProducer:
-    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone."""
+    """Sends records for ``what``, such as a dead letter queue. Used by the task's thread alone.
 
-    def __init__(self, producer: Producer, what: str) -> None:
+    ``on_refused`` is called for each record that is not taken.
+    """
+
+    def __init__(self, producer: Producer, what: str, on_refused: Callable[[], None] = lambda: None) -> None:
         self._producer = producer
         self._what = what
+        self._on_refused = on_refused
         self._refused: KafkaError | None = None
+        self._topic = ""
 
     def send(
         self,
@@ -36,6 +42,7 @@ class AcknowledgedProducer:
         timestamp: int | None = None,
     ) -> None:
         """Send a record; :meth:`flush` tells what became of it."""
+        self._topic = topic
         while True:
             try:
                 self._producer.produce(
@@ -49,7 +56,7 @@ class AcknowledgedProducer:
             except BufferError:
                 self._producer.poll(_SERVE)
             except KafkaException as error:
-                self._refused = error.args[0]
+                self._refuse(error.args[0])
                 break
             else:
                 break
@@ -63,9 +70,12 @@ class AcknowledgedProducer:
         """
         left = self._producer.flush(_FLUSH_TIMEOUT)
         if self._refused is not None:
+            if is_denial(self._refused.code()):
+                told = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))
+                raise ConnectError(f"{self._what} did not take a record: {told}.")
             raise ConnectError(
-                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, that this "
-                "principal may write to it and that max.message.bytes and the connector's "
+                f"{self._what} did not take a record: {self._refused.str()}. See that the topic is there, "
+                "and that max.message.bytes and the connector's "
                 "producer.override.max.request.size are large enough."
             )
         if left:
@@ -73,7 +83,11 @@ class AcknowledgedProducer:
 
     def _delivered(self, error: KafkaError | None, _message: Any) -> None:
         if error is not None:
-            self._refused = error
+            self._refuse(error)
+
+    def _refuse(self, error: KafkaError) -> None:
+        self._refused = error
+        self._on_refused()
 
 
 class Publisher:

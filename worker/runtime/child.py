@@ -104,9 +104,9 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     control = Control(link, watch, paused=command.paused)
-    clients = Clients(assembly, command.task)
+    clients = Clients(assembly, command.task, control.send)
     counts = ErrorCounts()
-    queue = _dead_letters(command, assembly, clients, control)
+    queue = _dead_letters(command, assembly, clients, control, counts)
     log = LogReporter(command.connector, command.task, assembly.config, counts)
     reporters: list[Reporter] = [log] if queue is None else [log, queue]
     tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
@@ -126,7 +126,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
 
 
 def _dead_letters(
-    command: messages.RunTask, assembly: Assembly, clients: Clients, control: Control
+    command: messages.RunTask, assembly: Assembly, clients: Clients, control: Control, counts: ErrorCounts
 ) -> DeadLetterQueue | LoadDeadLetters | None:
     """The dead letter queue of the task, if it is to have one."""
     config = assembly.config
@@ -144,8 +144,8 @@ def _dead_letters(
     if config.errors_deadletterqueue_context_headers_enable:
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
     if issubclass(assembly.connector_class.task_class, BulkSinkTask):
-        return LoadDeadLetters(clients, topic, headers, command.connector, control.is_stopping)
-    return DeadLetterQueue(clients.dlq_producer(), topic, headers)
+        return LoadDeadLetters(clients, topic, headers, command.connector, control.is_stopping, counts)
+    return DeadLetterQueue(clients.dlq_producer(), topic, headers, counts)
 
 
 def _task_and_loop(

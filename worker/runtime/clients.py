@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -11,13 +11,17 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from worker.kafka.auth.rights import ADMIN, CONSUMER, PRODUCER
 from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients.librdkafka import fail_without_login
+from worker.kafka.clients.statistics import TakeStatistics
 from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.kafka.settings.kind import ClientKind, ClientProperties
-from worker.kafka.topics.admin import TopicCreator, create, describe
+from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
+from worker.supervisor.messages import messages
 
 __all__ = ["Clients", "client_timestamp"]
 
@@ -46,53 +50,57 @@ _NOW: Final = 0
 
 class Clients:
     """Makes the clients of one task with the worker's and the connector's settings; each belongs to who
-    asked for it.
+    asked for it. ``tell`` is given the statistics of those that move records.
     """
 
-    def __init__(self, assembly: Assembly, task: int) -> None:
+    def __init__(
+        self, assembly: Assembly, task: int, tell: Callable[[messages.ClientMetrics], None] | None = None
+    ) -> None:
         self._worker = assembly.worker_props
         self._props = assembly.props
         self._task = task
+        self._statistics = None if tell is None else _telling(tell)
         self._creates_topics = assembly.worker.topic_creation_enable
 
     def source_producer(self) -> Producer:
         """The producer of a source task."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task)
-        return librdkafka.producer(_told(properties))
+        return _producer(properties, self._statistics)
 
     def transactional_producer(self) -> tuple[Producer, float]:
         """The producer of an exactly-once source task, and how many seconds a transaction may last."""
         properties = roles.source_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-        return librdkafka.producer(_told(properties)), timeout / 1000
+        return _producer(properties, self._statistics), timeout / 1000
+
+    @property
+    def transactional_id(self) -> str:
+        """The transactional id of an exactly-once source task."""
+        return roles.transactional_id(self._worker["group.id"], self._props["name"], self._task)
 
     def dlq_producer(self) -> Producer:
         """The producer of a sink task's dead letter queue."""
-        return librdkafka.producer(_told(roles.dlq_producer_properties(self._worker, self._props, self._task)))
+        return _producer(roles.dlq_producer_properties(self._worker, self._props, self._task))
 
     def transactional_dlq_producer(self) -> tuple[Producer, float]:
         """The same with transactions, and how many seconds one may last."""
         properties = roles.dlq_producer_properties(self._worker, self._props, self._task, exactly_once=True)
         timeout = float(properties.properties.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
-        return librdkafka.producer(_told(properties)), timeout / 1000
+        return _producer(properties), timeout / 1000
 
     def dlq_consumer(self) -> Consumer:
         """The consumer of the dead letter queue. It says when it is at the end of a partition."""
-        properties = roles.dlq_consumer_properties(self._worker, self._props, self._task)
-        with_ends = {**properties.properties, "enable.partition.eof": True}
-        return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
+        return _consumer(roles.dlq_consumer_properties(self._worker, self._props, self._task))
 
     def dlq_topic(self, topic: NewTopic) -> None:
         """Create the topic of the dead letter queue, unless it is there."""
-        client = librdkafka.admin(roles.dlq_admin_properties(self._worker, self._props, self._task))
-        if describe(client, topic.name) is None:
-            create(client, topic)
+        client = _admin(roles.dlq_admin_properties(self._worker, self._props, self._task))
+        if describe(client, topic.name) is None and create(client, topic) is Creation.FORBIDDEN:
+            raise forbidden(topic)
 
     def sink_consumer(self) -> Consumer:
         """The consumer of a sink task. It says when it is at the end of a partition."""
-        properties = self._sink_consumer_properties
-        with_ends = {**properties.properties, "enable.partition.eof": True}
-        return librdkafka.consumer(_told(replace(properties, properties=with_ends)))
+        return _consumer(self._sink_consumer_properties, self._statistics)
 
     def topic_creator(self) -> TopicCreator:
         """The creator of a source task's topics, by ``topic.creation.*``."""
@@ -107,7 +115,12 @@ class Clients:
     @cached_property
     def admin(self) -> AdminClient:
         """The admin client of a task."""
-        return librdkafka.admin(roles.admin_properties(self._worker, self._props, self._task))
+        return _admin(roles.admin_properties(self._worker, self._props, self._task))
+
+    @property
+    def sink_group(self) -> str:
+        """The consumer group of a sink task."""
+        return str(self._sink_consumer_properties.properties["group.id"])
 
     @property
     def sink_is_cooperative(self) -> bool:
@@ -148,6 +161,10 @@ class Clients:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)
 
 
+def _telling(tell: Callable[[messages.ClientMetrics], None]) -> TakeStatistics:
+    return lambda seen: tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
+
+
 def client_timestamp(timestamp: int | None) -> int:
     """The timestamp of a record as the client is given it, for whom 0 is now.
 
@@ -160,6 +177,19 @@ def client_timestamp(timestamp: int | None) -> int:
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+
+
+def _producer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Producer:
+    return librdkafka.producer(_told(properties), fail_without_login(PRODUCER), on_statistics)
+
+
+def _consumer(properties: ClientProperties, on_statistics: TakeStatistics | None = None) -> Consumer:
+    with_ends = replace(properties, properties={**properties.properties, "enable.partition.eof": True})
+    return librdkafka.consumer(_told(with_ends), fail_without_login(CONSUMER), on_statistics)
+
+
+def _admin(properties: ClientProperties) -> AdminClient:
+    return librdkafka.admin(properties, fail_without_login(ADMIN))
 
 
 def _told(properties: ClientProperties) -> ClientProperties:

@@ -66,9 +66,10 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     assembly.hide_secrets()
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
-    for warning in (*suggest_known_keys(assembly.props, known_keys(assembly)), *_unresolved(assembly, command.config)):
-        logger.warning("%s", warning)
     assembly.check_spark()
+    suggested = suggest_known_keys(assembly.props, known_keys(assembly))
+    for warning in (*suggested, *_unresolved(assembly, command.config), *assembly.connector_config.warnings()):
+        logger.warning("%s", warning)
     reader = offset_reader(assembly, control, None) if assembly.is_source else None
     context = ConnectorRuntimeContext(link, control, reader)
     with watch.call("start"):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 from connect.chain.tolerance import ErrorCounts
 from connect.source import SourceTask
+from worker.runtime.rates import Rates
+from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 
-__all__ = ["ActiveTopics", "Rates", "TaskMetrics", "remaining_gauges"]
+__all__ = ["ActiveTopics", "TaskMetrics", "remaining_gauges"]
 
 
 class ActiveTopics:
@@ -40,33 +42,10 @@ class ActiveTopics:
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
-_RATE_SECONDS: Final = 10.0
-_COUNT: Final = "-total"
-_RATE: Final = "-rate"
-
-
-class Rates:
-    """How fast counters grow, per second, over the last ten seconds or as long as they were looked at."""
-
-    def __init__(self, now: float) -> None:
-        self._samples: deque[tuple[float, dict[str, int]]] = deque([(now, {})])
-
-    def look(self, now: float, counters: Mapping[str, int]) -> dict[str, float]:
-        """The rate of each counter, ``x-rate`` of ``x-total``, at this moment."""
-        self._samples.append((now, dict(counters)))
-        while len(self._samples) > 2 and self._samples[1][0] <= now - _RATE_SECONDS:
-            self._samples.popleft()
-        since, before = self._samples[0]
-        seconds = max(now - since, _INTERVAL)
-        return {
-            name.removesuffix(_COUNT) + _RATE: round((count - before.get(name, 0)) / seconds, 3)
-            for name, count in counters.items()
-            if name.endswith(_COUNT)
-        }
 
 
 class TaskMetrics:
-    """The counters and gauges of one task. Used by the task's thread alone."""
+    """The counters and gauges of one task, and its ``timings``. Used by the task's thread alone."""
 
     def __init__(self, send: Callable[[messages.Metrics], None], errors: ErrorCounts) -> None:
         self._send = send
@@ -75,6 +54,7 @@ class TaskMetrics:
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
         self._due = 0.0
+        self.timings = Timings(time.monotonic())
 
     def count(self, name: str, amount: int) -> None:
         """Add to a counter."""
@@ -100,7 +80,7 @@ class TaskMetrics:
         now = time.monotonic()
         self._due = now + _INTERVAL
         self._gauges |= self._rates.look(now, self._counters)
-        self._send(messages.Metrics(self.values()))
+        self._send(messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms())))
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""

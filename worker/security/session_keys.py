@@ -11,17 +11,18 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from worker.errors import BadRequestError, ForbiddenError, UnavailableError
+from worker.security.mac_algorithms import MAC_HASHES
+from worker.security.request_signatures import Nonces, WholeRequest, split_signature, verify_whole
 from worker.stores.config.store import SessionKey
 
-__all__ = ["ALGORITHM_HEADER", "SIGNATURE_HEADER", "SignedRequest", "new_key", "sign", "verify"]
+__all__ = ["ALGORITHM_HEADER", "MISSING_SIGNATURE", "SIGNATURE_HEADER", "SignedRequest", "new_key", "sign", "verify"]
 
 SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 """Carries the signature of a request's body, in base64."""
@@ -29,19 +30,12 @@ SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"
 """Carries the name of the algorithm that made the signature, as Java calls it."""
 
-_HASHES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "HmacSHA256": "sha256",
-        "HmacSHA384": "sha384",
-        "HmacSHA512": "sha512",
-        "HmacSHA1": "sha1",
-        "HmacMD5": "md5",
-        "HmacSHA224": "sha224",
-    }
-)
 # Java makes keys for these two as long as the blocks they hash, and for the others as long as the hash.
 _KEY_BYTES: Final = {"HmacSHA1": 64, "HmacMD5": 64}
 _LEAST_BITS: Final = 40
+
+MISSING_SIGNATURE: Final = "Internal request missing required signature"
+"""The text of the error, in Kafka Connect as here, for a request without a signature of its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +45,9 @@ class SignedRequest:
     body: bytes = field(repr=False)
     signature: str | None = field(repr=False)
     algorithm: str | None
+    whole: WholeRequest | None = field(default=None, repr=False)
+    whole_signature: str | None = field(default=None, repr=False)
+    """Set where the other worker is one of Sluice, and has signed the whole of the request in place of its body."""
 
 
 def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
@@ -58,9 +55,9 @@ def new_key(algorithm: str, bits: int | None, now_ms: int) -> SessionKey:
 
     Raises :class:`~connect.errors.ConfigError` if no key can be made of them.
     """
-    name = _HASHES.get(algorithm)
+    name = MAC_HASHES.get(algorithm)
     if name is None:
-        raise ConfigError("inter.worker.key.generation.algorithm", algorithm, f"Use one of {', '.join(_HASHES)}")
+        raise ConfigError("inter.worker.key.generation.algorithm", algorithm, f"Use one of {', '.join(MAC_HASHES)}")
     if bits is not None and bits < _LEAST_BITS:
         raise ConfigRuleError(
             f"inter.worker.key.size is {bits} bits, which is too few: set it to at least {_LEAST_BITS}, or remove it "
@@ -77,33 +74,49 @@ def sign(key: SessionKey, algorithm: str, body: bytes) -> dict[str, str]:
     return {SIGNATURE_HEADER: base64.b64encode(_mac(key, algorithm, body)).decode(), ALGORITHM_HEADER: algorithm}
 
 
-def verify(request: SignedRequest, key: SessionKey | None, accepted: Sequence[str]) -> None:
+def verify(
+    request: SignedRequest, key: SessionKey | None, accepted: Sequence[str], nonces: Nonces, now_ms: int
+) -> None:
     """Refuse a request that is not signed by ``key`` and one of ``inter.worker.verification.algorithms``.
+
+    One whose whole is signed must have been signed a short time before ``now_ms``, with a nonce that was not used.
 
     Raises :class:`~worker.errors.BadRequestError` without a signature or with an algorithm that is not accepted,
     :class:`~worker.errors.UnavailableError` while this worker knows no key, and
     :class:`~worker.errors.ForbiddenError` for a signature that is wrong.
     """
+    if request.whole is not None and request.whole_signature is not None:
+        _check_algorithm(split_signature(request.whole_signature)[0], accepted)
+        verify_whole(request.whole, request.whole_signature, _known(key), nonces, now_ms)
+        return
     if request.signature is None or request.algorithm is None:
-        raise BadRequestError("Internal request missing required signature")
-    if request.algorithm not in accepted or request.algorithm not in _HASHES:
-        raise BadRequestError(
-            f"This worker does not support the '{request.algorithm}' key signing algorithm used by other workers. "
-            f"This worker is currently configured to use: [{', '.join(accepted)}]. Check that all workers' "
-            "configuration files permit the same set of signature algorithms, and correct any misconfigured worker and "
-            "restart it."
-        )
+        raise BadRequestError(MISSING_SIGNATURE)
+    _check_algorithm(request.algorithm, accepted)
     try:
         signature = base64.b64decode(request.signature, validate=True)
     except (binascii.Error, ValueError) as error:
         raise BadRequestError(f"The signature of an internal request is not base64: {error}") from error
+    if not hmac.compare_digest(signature, _mac(_known(key), request.algorithm, request.body)):
+        raise ForbiddenError("Internal request contained invalid signature.")
+
+
+def _check_algorithm(algorithm: str, accepted: Sequence[str]) -> None:
+    if algorithm not in accepted or algorithm not in MAC_HASHES:
+        raise BadRequestError(
+            f"This worker does not support the '{algorithm}' key signing algorithm used by other workers. "
+            f"This worker is currently configured to use: [{', '.join(accepted)}]. Check that all workers' "
+            "configuration files permit the same set of signature algorithms, and correct any misconfigured worker and "
+            "restart it."
+        )
+
+
+def _known(key: SessionKey | None) -> SessionKey:
     if key is None:
         raise UnavailableError(
             "This worker is still starting up and has not been able to read a session key from the config topic yet"
         )
-    if not hmac.compare_digest(signature, _mac(key, request.algorithm, request.body)):
-        raise ForbiddenError("Internal request contained invalid signature.")
+    return key
 
 
 def _mac(key: SessionKey, algorithm: str, body: bytes) -> bytes:
-    return hmac.digest(key.key, body, _HASHES[algorithm])
+    return hmac.digest(key.key, body, MAC_HASHES[algorithm])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from worker.supervisor.messages import messages
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
 
 __all__ = ["ask"]
-
-_PARTIAL: Final = (messages.Previewed, messages.TableCompacted)
 
 
 def ask(
@@ -43,7 +40,7 @@ def _answer(
         for report in child.receive():
             if isinstance(report, messages.LogRecord):
                 log_record(label, report)
-            elif isinstance(report, _PARTIAL):
+            elif isinstance(report, messages.PARTIAL):
                 on_part(report)
             else:
                 return report

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
+from worker.metrics.buckets import BOUNDS
+from worker.metrics.snapshot import ClientSeen
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
@@ -29,9 +31,12 @@ from worker.unit import Unit
 
 __all__ = [
     "Answered",
+    "AnsweredInPart",
     "Changed",
+    "ClientMeasured",
     "Expires",
     "Hangs",
+    "Launched",
     "Loaded",
     "Measured",
     "Notice",
@@ -69,11 +74,45 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Launched:
+    """A process has been started for a unit."""
+
+    unit: Unit
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported its counters and gauges."""
+    """A unit reported its counters and gauges: those for statuses, those for scrapes, and histograms."""
 
     unit: Unit
     values: dict[str, float]
+    details: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
+        """What a report says. What is no number, as a source may say of what remains, is left out."""
+        histograms = {
+            name: tuple(map(float, kept))
+            for name, kept in report.histograms.items()
+            if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
+        }
+        return cls(unit, _numbers(report.values), _numbers(report.details), histograms)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMeasured:
+    """A Kafka client of a unit has told its statistics."""
+
+    unit: Unit
+    client: ClientSeen
+
+    @classmethod
+    def of(cls, unit: Unit, report: messages.ClientMetrics) -> ClientMeasured:
+        """What a report says."""
+        lags = tuple((str(topic), int(partition), int(lag)) for topic, partition, lag in report.lags)
+        return cls(unit, ClientSeen(str(report.kind), str(report.client_id), _numbers(report.values), lags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +156,14 @@ class OwnershipAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredInPart:
+    """A part of the answer to an inquiry, which comes before it."""
+
+    request: int
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
 
@@ -124,7 +171,20 @@ class Answered:
     report: Report
 
 
-Notice: TypeAlias = Changed | Published | Measured | Loaded | Hangs | TopicsUsed | Expires | OwnershipAsked | Answered
+Notice: TypeAlias = (
+    Launched
+    | Changed
+    | Published
+    | Measured
+    | ClientMeasured
+    | Loaded
+    | Hangs
+    | TopicsUsed
+    | Expires
+    | OwnershipAsked
+    | AnsweredInPart
+    | Answered
+)
 
 
 @dataclass(slots=True)
@@ -268,6 +328,8 @@ class Supervisor:
         child = self._launcher.launch(str(unit))
         self._running[unit] = _Running(child)
         logger.info("process %s runs %s", child.pid, unit)
+        if child.pid is not None:
+            self._notify(Launched(unit, child.pid))
         child.send(command)
         for name, level in self._levels.items():
             child.send(messages.SetLogLevel(name, level))
@@ -397,12 +459,14 @@ class Supervisor:
         match report:
             case messages.LogRecord():
                 log_record(str(unit), report)
-            case messages.Metrics(values):
-                self._notify(Measured(unit, values))
-            case messages.Loads() | messages.ActiveTopics():
+            case (
+                messages.Metrics()
+                | messages.ClientMetrics()
+                | messages.Loads()
+                | messages.ActiveTopics()
+                | messages.ConfigExpires()
+            ):
                 self._notify(_noticed(unit, report))
-            case messages.ConfigExpires(ttl_ms):
-                self._notify(Expires(unit, ttl_ms / 1000))
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
@@ -480,10 +544,13 @@ class Supervisor:
     def _hear_answer(self, request: int) -> None:
         asked = self._asked[request]
         for report in asked.child.receive():
-            if not isinstance(report, messages.LogRecord):
+            if isinstance(report, messages.LogRecord):
+                log_record(asked.what, report)
+            elif isinstance(report, messages.PARTIAL):
+                self._notify(AnsweredInPart(request, report))
+            else:
                 self._answered(request, report)
                 return
-            log_record(asked.what, report)
         if asked.child.gone():
             self._answered(request, _unanswered(asked.child.join()))
         elif asked.child.pipe.closed:
@@ -497,8 +564,25 @@ class Supervisor:
         self._notify(Answered(request, report))
 
 
-def _noticed(unit: Unit, report: messages.Loads | messages.ActiveTopics) -> Loaded | TopicsUsed:
-    return Loaded(unit, report) if isinstance(report, messages.Loads) else TopicsUsed(unit, tuple(report.topics))
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _noticed(
+    unit: Unit,
+    report: messages.Metrics | messages.ClientMetrics | messages.Loads | messages.ActiveTopics | messages.ConfigExpires,
+) -> Notice:
+    match report:
+        case messages.Metrics():
+            return Measured.of(unit, report)
+        case messages.ClientMetrics():
+            return ClientMeasured.of(unit, report)
+        case messages.Loads():
+            return Loaded(unit, report)
+        case messages.ActiveTopics(topics):
+            return TopicsUsed(unit, tuple(topics))
+        case messages.ConfigExpires(ttl_ms):
+            return Expires(unit, ttl_ms / 1000)
 
 
 def _last_words(unit: Unit, how: str, crash: str | None) -> str:

@@ -18,7 +18,7 @@ from connect.converter import Converter
 from connect.data import ArrowColumn, Schema
 from connect.data.arrow import arrow_type
 from connect.plugins import class_name
-from connectors.spark.decoding.envelopes import envelope_reader
+from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
 from connectors.spark.decoding.reading import ColumnReader, Reading, UncertainReadingError
 
@@ -39,7 +39,7 @@ def column_reader(converter: Converter[Any]) -> ColumnReader | None:
         case "converters.json.converter.JsonConverter":
             if not config.schemas_enable:
                 return _read_json
-            return None if config.schema_content else envelope_reader(converter)
+            return None if config.schema_content else EnvelopeReader(converter)
     return None
 
 

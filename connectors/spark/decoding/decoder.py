@@ -24,7 +24,7 @@ from connectors.spark.decoding.names import adjust_column, adjusted_schema
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.plugins import executor_plugins
 from connectors.spark.decoding.raw import RawBatch
-from connectors.spark.decoding.reading import UncertainReadingError
+from connectors.spark.decoding.reading import Reading, UncertainReadingError
 from connectors.spark.decoding.report import TASK, LoadStop, Rejection, Rejections, Report
 from connectors.spark.decoding.rows import Fitted, Rows
 from connectors.spark.schema import BesideColumns, Evolution
@@ -73,6 +73,8 @@ class DecodePlan:
     """The bad records that are given up already, by the partition of the topic."""
     by_row: bool = False
     """Whether each record goes through the converters, even if a reader of columns can stand for them."""
+    prefix: bytes = b""
+    """What was cut off the values that began with it, if any were to be cut."""
     placement: Placement | None = None
     """What gives rows the column of their folders, if they are to have it."""
 
@@ -94,7 +96,7 @@ class Decoder:
         """The rows to write of raw rows."""
         for columns in batches:
             if columns.num_rows:
-                raw = RawBatch(self._plan.topic, columns)
+                raw = RawBatch(self._plan.topic, columns, self._plan.prefix)
                 yield from self._decode(raw)
                 if self._report.grown:
                     if self._plan.stops:
@@ -120,19 +122,29 @@ class Decoder:
     def _rows(self, raw: RawBatch) -> Iterator[Rows]:
         """The records as rows of tables; those that cannot be decoded are rejected."""
         plugins = self._plugins
-        if plugins.reader is not None and not self._plan.by_row and raw.value_array.null_count == 0:
-            try:
-                reading = plugins.reader(raw.value_array, value_part(self._plan.schema, self._plan.beside))
-                if self._plan.names != "none" and reading.column.schema is not None:
-                    _check_names(reading.column.schema, self._plan.names)
-            except UncertainReadingError:
-                pass  # the converter answers
-            else:
-                self._report.untyped |= reading.untyped
-                yield self._rows_of(raw, raw.topic, reading.column, None, raw.offset_array, raw.timestamp_array)
-                return
+        if (reading := self._reading(raw)) is not None:
+            self._report.untyped |= reading.untyped
+            self._report.prefix = reading.prefix
+            yield self._rows_of(raw, raw.topic, reading.column, None, raw.offset_array, raw.timestamp_array)
+            return
         for batch in self._chain.process(raw.consumed(keys=plugins.reads_keys, headers=plugins.reads_headers)):
             yield from self._of_batch(raw, batch)
+
+    def _reading(self, raw: RawBatch) -> Reading | None:
+        """The values as a reader of columns has them; ``None`` if the converter is to answer."""
+        plugins, plan = self._plugins, self._plan
+        if plugins.reader is None or plan.by_row or raw.has_nulls:
+            return None
+        try:
+            if plugins.envelopes is not None and (rests := raw.rest_array) is not None:
+                reading = plugins.envelopes.read_payloads(rests, plan.prefix)
+            else:
+                reading = plugins.reader(raw.value_array, value_part(plan.schema, plan.beside))
+            if plan.names != "none" and reading.column.schema is not None:
+                _check_names(reading.column.schema, plan.names)
+        except UncertainReadingError:
+            return None
+        return reading
 
     def _of_batch(self, raw: RawBatch, batch: SinkBatch) -> Iterator[Rows]:
         if self._plan.changes is not None:

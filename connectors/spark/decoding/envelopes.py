@@ -18,10 +18,10 @@ from connect.data import ArrowColumn, Schema, Type
 from connect.data.arrow import arrow_type
 from connect.errors import DataError
 from connectors.spark.decoding.json_text import is_natural, parse_json, select
-from connectors.spark.decoding.reading import ColumnReader, Reading, UncertainReadingError
+from connectors.spark.decoding.reading import Reading, UncertainReadingError
 from connectors.spark.schema import table_schema
 
-__all__ = ["envelope_reader"]
+__all__ = ["EnvelopeReader"]
 
 _SPACE: Final = r"[ \t\r\n]*"
 _SCHEMA: Final = re.compile(rf'{_SPACE}\{{{_SPACE}"schema"{_SPACE}:{_SPACE}')
@@ -29,24 +29,34 @@ _PAYLOAD: Final = re.compile(rf'{_SPACE},{_SPACE}"payload"{_SPACE}:{_SPACE}')
 _DECODER: Final = json.JSONDecoder()
 
 
-def envelope_reader(converter: Converter[Any]) -> ColumnReader:
-    """The reader that stands for a JsonConverter with ``schemas.enable=true``."""
+class EnvelopeReader:
+    """The :data:`~connectors.spark.decoding.reading.ColumnReader` that stands for a JsonConverter with
+    ``schemas.enable=true``."""
 
-    @lru_cache(maxsize=64)
-    def schema_of(prefix: bytes) -> Schema | None:
-        return _schema(converter, prefix)
+    def __init__(self, converter: Converter[Any]) -> None:
+        self._schema_of = lru_cache(maxsize=64)(lambda prefix: _schema(converter, prefix))
 
-    def read(array: Any, _table: Schema | None) -> Reading:
+    def __call__(self, array: Any, _table: Schema | None) -> Reading:
+        """Read whole messages, which all begin as the first one does up to the payload."""
         prefix = _prefix(array[0].as_py())
-        schema = schema_of(prefix)
-        if schema is None or not _are_all_like(array, prefix):
+        if not _are_all_like(array, prefix):
+            raise UncertainReadingError
+        return self._read(pc.binary_slice(array, len(prefix), -1), prefix)
+
+    def read_payloads(self, array: Any, prefix: bytes) -> Reading:
+        """Read what follows this prefix in messages: their payloads, each with the brace that closes the envelope."""
+        if not pc.all(pc.ends_with(array, "}")).as_py():
+            raise UncertainReadingError
+        return self._read(array, prefix, closing=b"\n")
+
+    def _read(self, payloads: Any, prefix: bytes, **closing: bytes) -> Reading:
+        schema = self._schema_of(prefix)
+        if schema is None:
             raise UncertainReadingError
         # Nulls are allowed here and looked for below: pyarrow would refuse them within a null, too.
-        rows = parse_json(pc.binary_slice(array, len(prefix), -1), arrow_type(table_schema(schema)))
+        rows = parse_json(payloads, arrow_type(table_schema(schema)), **closing)
         _check_nulls(rows, schema)
-        return Reading(ArrowColumn(select(rows, schema), schema))
-
-    return read
+        return Reading(ArrowColumn(select(rows, schema), schema), prefix=prefix)
 
 
 def _are_all_like(array: Any, prefix: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -15,34 +16,46 @@ from connect.garbage import collect_seldom
 from connect.offset_set import OffsetSet
 from connectors.spark.decoding.decoder import DecodePlan, Decoder
 from connectors.spark.decoding.failures import Examiner
-from connectors.spark.decoding.report import Report, Reports
+from connectors.spark.decoding.report import PassReports, Report, Reports
 
-__all__ = ["Passes"]
+__all__ = ["Pass", "Passes"]
 
 
-class _ReportsParam(AccumulatorParam[Reports]):
+class _ReportsParam(AccumulatorParam[PassReports]):
     """Reports are merged, not added up: a partition that Spark computes twice is counted once."""
 
-    def zero(self, value: Reports) -> Reports:  # noqa: ARG002
-        return Reports()
+    def zero(self, value: PassReports) -> PassReports:  # noqa: ARG002
+        return PassReports()
 
-    def addInPlace(self, value1: Reports, value2: Reports) -> Reports:  # noqa: N802
+    def addInPlace(self, value1: PassReports, value2: PassReports) -> PassReports:  # noqa: N802
         return value1.merge(value2)
 
 
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass over raw records: its number, and its function for ``mapInArrow``."""
+
+    number: int
+    function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
 class Passes:
-    """Counts the passes of a session over raw records, and collects the reports of the one that runs."""
+    """Counts the passes of a session over raw records, and collects the reports of those that run."""
 
     def __init__(self, context: SparkContext) -> None:
         # One for all passes: pyspark never lets go of an accumulator.
-        self._accumulator: Accumulator[Reports] = context.accumulator(Reports(), _ReportsParam())
+        self._accumulator: Accumulator[PassReports] = context.accumulator(PassReports(awaited=True), _ReportsParam())
         self._number = 0
 
-    def begin(self, plan: DecodePlan) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """Begin the next pass: the function for ``mapInArrow``."""
+    def begin(self, plan: DecodePlan) -> Pass:
+        """Begin the next pass."""
         self._number += 1
-        self._accumulator.value = Reports(number=self._number)
-        return partial(_decode_partition, plan, self._number, self._accumulator)
+        self._accumulator.value.begin(self._number)
+        return Pass(self._number, partial(_decode_partition, plan, self._number, self._accumulator))
+
+    def end(self, ended: Pass) -> Reports:
+        """The reports of a pass whose job has ended; what comes later counts for nothing."""
+        return self._accumulator.value.end(ended.number)
 
     def examine(
         self, plan: DecodePlan, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet], budget: int
@@ -50,21 +63,16 @@ class Passes:
         """A pass that tells what is wrong with some records, for ``mapInArrow``; nothing of it is counted."""
         return partial(_examine_partition, plan, tables, offsets, budget)
 
-    @property
-    def reports(self) -> Reports:
-        """The reports of the pass, once its job has ended."""
-        return self._accumulator.value
-
 
 def _decode_partition(
-    plan: DecodePlan, number: int, accumulator: Accumulator[Reports], batches: Iterable[pa.RecordBatch]
+    plan: DecodePlan, number: int, accumulator: Accumulator[PassReports], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     report = Report(plan.topic)
     decoder = Decoder(plan, report)
     _spare_the_collector()
     yield from decoder.decode(iter(batches))
     context: Any = TaskContext.get()
-    accumulator.add(Reports({context.partitionId(): report}, number))
+    accumulator.add(PassReports({number: Reports({context.partitionId(): report})}))
 
 
 def _examine_partition(

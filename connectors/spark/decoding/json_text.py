@@ -29,13 +29,14 @@ def is_natural(schema: Schema) -> bool:
     return schema.name is None and schema.type in _NATURAL
 
 
-def parse_json(texts: Any, expected: Any) -> Any:
+def parse_json(texts: Any, expected: Any, closing: bytes = b"}\n") -> Any:
     """The JSON objects of an array of bytes as structs: fields in ``expected`` in their types, others as they seem.
 
-    Raises :class:`UncertainReadingError` unless each text is one object.
+    ``closing`` is what the texts lack to end an object that each of them is the last field of, and a line. Raises
+    :class:`UncertainReadingError` unless each text is one object.
     """
     try:
-        rows = _parsed(texts, expected)
+        rows = _parsed(texts, expected, closing)
     except pa.ArrowException as error:
         raise UncertainReadingError from error
     if not kinds.is_struct(rows.type) or rows.null_count:
@@ -43,10 +44,10 @@ def parse_json(texts: Any, expected: Any) -> Any:
     return rows
 
 
-def _parsed(texts: Any, expected: Any) -> Any:
+def _parsed(texts: Any, expected: Any, closing: bytes) -> Any:
     # pyarrow takes all the texts as one stream. So each is put into an object of its own with its number: the
     # numbers tell when a text was no JSON value or more than one.
-    data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, b"}\n", b"").buffers()[2]
+    data: Any = pc.binary_join_element_wise(_openings(len(texts)), texts, closing, b"").buffers()[2]
     source: Any = pa.BufferReader(data)
     explicit = [pa.field("i", pa.int64())] + ([] if expected is None else [pa.field("v", expected)])
     parsed: Any = arrow_json.read_json(

@@ -15,6 +15,7 @@ from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginRegistry
 from connectors.spark.decoding.columns import column_reader
+from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
 
 __all__ = ["ExecutorPlugins", "chain_properties", "executor_plugins", "has_transformations"]
@@ -37,6 +38,8 @@ class ExecutorPlugins:
     converters: Converters
     steps: tuple[Step, ...]
     reader: ColumnReader | None
+    envelopes: EnvelopeReader | None
+    """The reader, if it can read messages that their prefix was cut off."""
     reads_keys: bool
     reads_headers: bool
 
@@ -69,7 +72,8 @@ def _made(items: tuple[tuple[str, str], ...], with_keys: bool) -> ExecutorPlugin
         converter_plugin(registry, props, "header") if reads_headers else _UnreadHeaders(Config()),
     )
     reader = None if with_keys or steps else column_reader(value)
-    return ExecutorPlugins(converters, steps, reader, reads_keys, reads_headers)
+    envelopes = reader if isinstance(reader, EnvelopeReader) else None
+    return ExecutorPlugins(converters, steps, reader, envelopes, reads_keys, reads_headers)
 
 
 def _listed(props: Mapping[str, str], key: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
 from typing import Final
@@ -13,7 +14,7 @@ from connect.data import Schema
 from connect.errors import RetriableError
 from connect.offset_set import OffsetSet
 
-__all__ = ["TASK", "LoadStop", "Rejection", "Rejections", "Report", "Reports"]
+__all__ = ["TASK", "LoadStop", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
 
 TASK: Final = "connectors.spark.sink.SparkSinkTask"
 """The class that fails for a record which is decoded but does not fit its table."""
@@ -79,6 +80,8 @@ class Report:
     """Fields with nothing but empty arrays or objects, which have no column yet."""
     unknown: set[str] = field(default_factory=set)
     """Fields that have no column, because the tables are not to change (``schema.compatibility``)."""
+    prefix: bytes = b""
+    """What the values begin with that were read last, if only what follows it is of interest."""
     pending: list[int] = field(default_factory=list)
     grown: bool = False
     """Whether rows were found that need another schema: then none of the rest is written."""
@@ -125,13 +128,9 @@ class Reports:
     """The reports of a pass by Spark partition. A partition that is computed again replaces its report."""
 
     by_partition: dict[int, Report] = field(default_factory=dict)
-    number: int = 0
-    """Which pass of the session it is: a late report of one before counts for nothing."""
 
     def merge(self, other: Reports) -> Reports:
-        """These reports and those of ``other``, or those of the later pass."""
-        if self.number != other.number:
-            return max(self, other, key=lambda reports: reports.number)
+        """These reports and those of ``other``."""
         self.by_partition |= other.by_partition
         return self
 
@@ -148,7 +147,47 @@ class Reports:
                 found[report.partition] = found.get(report.partition, OffsetSet()) | report.rejected
         return found
 
+    @property
+    def prefix(self) -> bytes:
+        """What most of the records begin with, as far as that is known and only what follows is of interest."""
+        found: Counter[bytes] = Counter()
+        for report in self:
+            if report.prefix:
+                found[report.prefix] += report.read
+        return max(found, key=lambda prefix: (found[prefix], prefix), default=b"")
+
     def rejections(self) -> list[Rejection]:
         """The first rejected records, in the order of their offsets within each partition."""
         found = [rejection for report in self.by_partition.values() for rejection in report.rejections]
         return sorted(found, key=lambda item: (item.topic, item.partition, item.offset))
+
+
+@dataclass(slots=True)
+class PassReports:
+    """Reports by the number of their pass, of which several may be under way at once.
+
+    On the driver they have ``awaited`` passes alone, and the thread in which PySpark takes what executors send adds to
+    those; no pass is looked at before its job, and with that the adding, has ended.
+    """
+
+    passes: dict[int, Reports] = field(default_factory=dict)
+    awaited: bool = False
+    """Whether reports count only if their pass has been begun here, and not ended."""
+
+    def begin(self, number: int) -> None:
+        """Await the reports of a pass."""
+        self.passes[number] = Reports()
+
+    def end(self, number: int) -> Reports:
+        """The reports of a pass whose job has ended; those that come late count for nothing."""
+        return self.passes.pop(number)
+
+    def merge(self, other: PassReports) -> PassReports:
+        """These reports and those of ``other`` that count."""
+        for number, reports in other.passes.items():
+            known = self.passes.get(number)
+            if known is not None:
+                known.merge(reports)
+            elif not self.awaited:
+                self.passes[number] = reports
+        return self

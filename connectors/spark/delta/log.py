@@ -69,6 +69,23 @@ class DeltaLog:
         columns = self._snapshot().metadata().partitionColumns()
         return tuple(columns.apply(place) for place in range(columns.size()))
 
+    def newest(self) -> int:
+        """The newest version."""
+        return int(self._snapshot().version())
+
+    def added(self, application: str, number: int, after: int) -> tuple[int, int]:
+        """How many bytes in how many files the commit after a version has added that set an application's number."""
+        store, configuration = self._log.store(), self._log.newDeltaHadoopConf()
+        commits = self._log.getChangeLogFiles(after + 1, self._none(), False)
+        while commits.hasNext():
+            lines = str(store.read(commits.next()._2(), configuration).mkString("\n")).splitlines()
+            actions = [json.loads(line) for line in lines]
+            changes = (action.get("txn") or {} for action in actions)
+            if any(txn.get("appId") == application and txn.get("version") == number for txn in changes):
+                sizes = [action["add"]["size"] for action in actions if "add" in action]
+                return sum(sizes), len(sizes)
+        return 0, 0
+
     def create(self, columns: StructType, partitioned_by: Sequence[str], properties: Mapping[str, str]) -> None:
         """Create the table without rows, unless somebody else has just done so."""
         declared = self._jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json()).toDDL()

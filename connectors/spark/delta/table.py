@@ -140,18 +140,21 @@ class DeltaTable:
         routed: bool,
         ids: Mapping[str, str],
         write: Callable[[str, int], None],
-    ) -> None:
-        """Plan a load and have ``write`` commit its rows with an application id and a version."""
+    ) -> tuple[int, int]:
+        """Plan a load and have ``write`` commit its rows with an application id and a version.
+
+        The answer is how many bytes that has written into how many files.
+        """
         crash_point("before-plan")
         self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, now=_now()))
         crash_point("after-plan")
-        number = self.positions.number + 1
+        number, before = self.positions.number + 1, self._log.newest()
         try:
             write(self._application, number)
         except Exception as error:
             if self._has_committed(number):
                 logger.info("Load %d of %s is committed, in spite of: %s", number, self.path, root_cause(error))
-                return
+                return self._added(number, before)
             if is_conflict(error):
                 raise RetriableError(
                     f"Another writer has changed the rows of {self.path} that the load was to change; it is made again."
@@ -160,6 +163,14 @@ class DeltaTable:
         if not self._has_committed(number):
             self._set(self.positions.commit())  # there was nothing to write, so Delta has made no commit
         crash_point("after-table-commit")
+        return self._added(number, before)
+
+    def _added(self, number: int, before: int) -> tuple[int, int]:
+        try:
+            return self._log.added(self._application, number, before)
+        except Exception:
+            # The load is committed: it does not fail for want of numbers.
+            return 0, 0
 
     def _has_committed(self, number: int) -> bool:
         self.check_owner()

@@ -19,12 +19,14 @@ from connectors.spark.delta.log import table_names
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.delta.writing import append_rows, merge_changes
+from connectors.spark.peeking import Peeked
 from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.loader import Loader
+    from connectors.spark.progress import LoadProgress
 
 __all__ = ["DeltaTarget"]
 
@@ -58,6 +60,13 @@ class DeltaTarget:
     def topics(self) -> Mapping[str, str]:
         """Those that were known at the last load of each topic."""
         return self._topics
+
+    def peek(self) -> Peeked:
+        """The tables by their logs, which nobody takes over."""
+        self._tables.find()
+        self._read()
+        schemas = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
+        return Peeked(schemas, offsets=self._offsets, place=self._tables.path)
 
     def open(self) -> None:
         """Read the logs of the tables, and take those over that the connector has written to."""
@@ -125,7 +134,7 @@ class DeltaTarget:
             yield left
 
     def _load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        output = _Output(self, ranges)
+        output = _Output(self, ranges, loader.progress)
         loader.load(ranges, _Schemas(self._tables, self._changes if self._config.changes is not None else None), output)
         ends = {item.topic_partition: item.end for item in ranges}
         topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
@@ -135,26 +144,26 @@ class DeltaTarget:
         self._offsets |= ends
         self._topics |= topics
 
-    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> None:
-        """Commit the rows of a table with the offsets of the load."""
+    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> tuple[int, int]:
+        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files."""
         columns = without_change(schema)
         _check_division(columns, self._divided_by)
         table = self._tables[name]
         ends = {item.topic_partition: item.end for item in ranges}
         if not _behind(table.positions.offsets, ends):
-            return  # an attempt at this load has committed it
+            return 0, 0  # an attempt at this load has committed it
         if self._config.changes is not None and not key_columns(schema):
             # No change fits such a schema: the first that there is stops this job.
             if frame.count():
                 raise ConnectError(f"The key of the changes for table {name} is not known: set upsert.keys.")
-            return
+            return 0, 0
         table.prepare(columns, self._divided_by)
         if self._config.changes is None:
             write = partial(append_rows, frame, table.path)
         else:
             write = partial(merge_changes, last_changes(frame), table.path, schema)
             self._changes[name] = schema
-        table.load(
+        return table.load(
             {item.topic_partition: item.first for item in ranges},
             ends,
             routed=self._routed,
@@ -186,8 +195,12 @@ class _Tables:
     def __getitem__(self, name: str) -> DeltaTable:
         """The table of that name, which may not exist yet."""
         if name not in self._found:
-            self._found[name] = DeltaTable(self._session(), name, f"{self._root}/{name}", self._connector)
+            self._found[name] = DeltaTable(self._session(), name, self.path(name), self._connector)
         return self._found[name]
+
+    def path(self, name: str) -> str:
+        """Where the table of that name is, or would be."""
+        return f"{self._root}/{name}"
 
     def written(self) -> list[DeltaTable]:
         """The tables that the connector has planned to write to."""
@@ -237,10 +250,12 @@ class _Output:
 
     commits = True
 
-    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange]) -> None:
+    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange], progress: LoadProgress) -> None:
         self._target = target
         self._ranges = ranges
+        self._progress = progress
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
         """Commit the rows of a table, unless an attempt before has."""
-        self._target.write(frame, table, schema, self._ranges)
+        size, files = self._target.write(frame, table, schema, self._ranges)
+        self._progress.wrote(size=size, files=files)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,7 +88,7 @@ class IcebergCatalog:
         return Change(self._spark, name, transaction, is_new=True)
 
     def _made(self, config: SparkSinkConfig) -> Any:
-        properties = config.iceberg_catalog_properties(config.location.uri)
+        properties = config.iceberg_catalog_properties(config.location.uri if config.has_store else None)
         hadoop = self._spark._jsparkSession.sessionState().newHadoopConf()
         for key, value in config.originals_with_prefix("iceberg.hadoop.").items():
             hadoop.set(key, value)
@@ -197,30 +198,81 @@ class Change:
 
     def write(self, frame: DataFrame, options: Mapping[str, str]) -> list[Any]:
         """Have Spark write rows into files of the table, which belong to it once they are appended."""
+        coordinator = self._java.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        with self._known_to_spark() as (group, table):
+            try:
+                # Files are staged for whoever rewrites a table; here it is appended to.
+                frame.write.format("iceberg").options(**options).mode("append").save(group)
+                return list(coordinator.fetchNewFiles(table, group))
+            finally:
+                coordinator.clearRewrite(table, group)
+
+    def planned(self, branch: str, bounds: Mapping[str, tuple[Any, Any]]) -> list[Any]:
+        """The files of a branch, as tasks of a scan, but for those that have no row between the bounds."""
+        metadata = self.metadata
+        if metadata.head(branch) is None:
+            return []
+        # Tables of transactions do not plan scans themselves.
+        table = self._java.org.apache.iceberg.BaseTable(self._transaction.table().operations(), str(self.name))
+        expressions = self._java.org.apache.iceberg.expressions.Expressions
+        # Files are chosen by their statistics alone: all rows of those that are left are read.
+        scan = table.newScan().ignoreResiduals()
+        if metadata.has_branch(branch):
+            scan = scan.useRef(branch)
+        for name, (least, most) in bounds.items():
+            scan = scan.filter(expressions.greaterThanOrEqual(name, least))
+            scan = scan.filter(expressions.lessThanOrEqual(name, most))
+        files = scan.planFiles()
+        try:
+            return list(self._java.org.apache.iceberg.relocated.com.google.common.collect.Lists.newArrayList(files))
+        finally:
+            files.close()
+
+    @contextmanager
+    def rows(self, tasks: Sequence[Any]) -> Iterator[DataFrame]:
+        """The rows of planned files in the columns that the table will have; they can be read within the block."""
+        manager = self._java.org.apache.iceberg.spark.ScanTaskSetManager.get()
+        with self._known_to_spark() as (group, table):
+            chosen = self._java.java.util.ArrayList()
+            for task in tasks:
+                chosen.add(task)
+            manager.stageTasks(table, group, chosen)
+            try:
+                yield self._spark.read.format("iceberg").load(group)
+            finally:
+                manager.removeTasks(table, group)
+
+    @contextmanager
+    def _known_to_spark(self) -> Iterator[tuple[str, Any]]:
+        """A name under which Spark finds the table as it will be, which no catalog has yet."""
         table, group = self._transaction.table(), f"sluice-{uuid.uuid4().hex}"
         cache = self._java.org.apache.iceberg.spark.SparkTableCache.get()
-        coordinator = self._java.org.apache.iceberg.spark.FileRewriteCoordinator.get()
         # Iceberg asks for the session of the thread, and jobs run in threads of their own.
         self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         cache.add(group, table)
         try:
-            # Files are staged for whoever rewrites a table; here it is appended to.
-            frame.write.format("iceberg").options(**options).mode("append").save(group)
-            return list(coordinator.fetchNewFiles(table, group))
+            yield group, table
         finally:
             cache.remove(group)
-            coordinator.clearRewrite(table, group)
 
     def discard(self, files: Sequence[Any]) -> None:
         """Delete files that were written in vain; what cannot be deleted is left to the table's maintenance."""
         places = [str(file.location()) for file in files]
         self._java.org.apache.iceberg.CatalogUtil.deleteFiles(self._transaction.table().io(), places, "data", True)
 
-    def append(self, files: Sequence[Any], branch: str, summary: Mapping[str, str]) -> None:
-        """Add a snapshot with these files, and with this in its summary, to a branch."""
-        update = self._transaction.newAppend()
+    def add_snapshot(
+        self, files: Sequence[Any], replaced: Sequence[Any], branch: str, summary: Mapping[str, str]
+    ) -> None:
+        """Add a snapshot with these files, in place of others, and with this in its summary, to a branch."""
+        if replaced:
+            update = self._transaction.newOverwrite()
+            for file in replaced:
+                update.deleteFile(file)
+        else:
+            update = self._transaction.newAppend()
+        add = update.addFile if replaced else update.appendFile
         for file in files:
-            update.appendFile(file)
+            add(file)
         for key, value in summary.items():
             update.set(key, value)
         update.toBranch(branch).commit()

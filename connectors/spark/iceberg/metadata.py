@@ -88,6 +88,16 @@ class TableMetadata:
                 return parse_progress(summary[key], self.name)
         return Progress()
 
+    def head(self, branch: str) -> int | None:
+        """The newest snapshot of a branch, or the one that it would begin at."""
+        reference = self.document.get("refs", {}).get(branch)
+        number = self.document.get("current-snapshot-id") if reference is None else reference["snapshot-id"]
+        return None if number == -1 else number
+
+    def has_branch(self, branch: str) -> bool:
+        """Whether a branch of that name has begun."""
+        return branch in self.document.get("refs", {})
+
     def _copied(self, key: str) -> Progress:
         """The copy in the properties, unless it is of a snapshot that has been taken back."""
         text = self.properties.get(key)
@@ -105,7 +115,7 @@ class TableMetadata:
     def _summaries(self, branch: str) -> Iterator[Mapping[str, str] | None]:
         """The summaries of the branch's snapshots, the newest first; in the end ``None`` if older ones have expired."""
         snapshots = {item["snapshot-id"]: item for item in self.document.get("snapshots", ())}
-        number = self._head(branch)
+        number = self.head(branch)
         while number is not None:
             snapshot = snapshots.get(number)
             if snapshot is None:
@@ -113,9 +123,3 @@ class TableMetadata:
                 return
             yield snapshot.get("summary", {})
             number = snapshot.get("parent-snapshot-id")
-
-    def _head(self, branch: str) -> int | None:
-        """The newest snapshot of a branch, or the one that it would begin at."""
-        reference = self.document.get("refs", {}).get(branch)
-        number = self.document.get("current-snapshot-id") if reference is None else reference["snapshot-id"]
-        return None if number == -1 else number

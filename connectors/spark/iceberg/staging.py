@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 from connect.data import Schema
 from connect.errors import ConnectError, RetriableError, SchemaError
 from connectors.spark.iceberg.catalog import Change, TableName
+from connectors.spark.iceberg.merging import Merge, Written
 from connectors.spark.schema import widen
+from connectors.spark.tables.changes import CHANGE_COLUMN
+from connectors.spark.tables.upsert import key_columns, without_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,13 +22,18 @@ __all__ = ["Staged", "Staging"]
 
 
 class Staged:
-    """The files of a load in one table, and the change of it that they are written for."""
+    """The files of a load in one branch of a table, and the change of the table that they are written for."""
 
-    def __init__(self, change: Change, columns: Schema, options: dict[str, str], *, may_grow: bool = True) -> None:
+    def __init__(
+        self, change: Change, branch: str, columns: Schema, options: dict[str, str], *, may_grow: bool = True
+    ) -> None:
         self.change = change
-        self._may_grow = may_grow
+        self.branch = branch
         self.columns = columns
         self.files: list[Any] = []
+        self.replaced: list[Any] = []
+        self.merges = False
+        self._may_grow = may_grow
         self._options = options
         self._widened = False
 
@@ -43,9 +51,14 @@ class Staged:
         self.columns = columns
         self._widened = True
 
-    def write(self, frame: DataFrame) -> list[Any]:
-        """Have Spark write rows; the answer is their files."""
-        return self.change.write(frame, self._options)
+    def append(self, frame: DataFrame) -> Written:
+        """Have Spark write rows."""
+        return Written(self.change.write(frame, self._options))
+
+    def merge(self, frame: DataFrame, schema: Schema) -> Written:
+        """Have Spark write the rows with which changes of that schema come true."""
+        self.merges = True
+        return Merge(self.change, self.branch, schema, self._options).write(frame)
 
     def repeat_on(self, change: Change) -> None:
         """Make the same change of the columns in another change; an error says if the files do not fit it."""
@@ -54,6 +67,10 @@ class Staged:
         ours, theirs = self.change.metadata, change.metadata
         if ours.layout != theirs.layout or ours.schema != theirs.schema:
             raise RetriableError(f"Somebody has altered table {change.name} during the load, which is made again.")
+        if self.merges and ours.head(self.branch) != theirs.head(self.branch):
+            raise RetriableError(
+                f"Somebody has changed rows of table {change.name} during the load, which is made again."
+            )
 
 
 class Staging:
@@ -74,7 +91,7 @@ class Staging:
         self._begin = begin
         self._done = done
         self._staged: dict[TableName, Staged] = {}
-        self._passes: dict[tuple[str, int], list[Any]] = {}
+        self._passes: dict[tuple[str, int], Written] = {}
 
     def begin(self, topic: str) -> None:  # noqa: ARG002 - the passes of a topic are told apart from those of others
         """Begin with the records of another topic."""
@@ -85,43 +102,60 @@ class Staging:
         return self._staged.get(name)
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
-        """Write the rows of a table."""
+        """Write the rows of a table, or what changes make of them."""
         name = self.naming(table)
         if str(name) in self._done:
             return
+        is_change = schema.field(CHANGE_COLUMN) is not None
+        if is_change and not key_columns(schema):
+            # No change fits such a schema; the job finds the one that does.
+            frame.write.format("noop").mode("overwrite").save()
+            return
+        columns = without_change(schema)
         staged = self._staged.get(name)
         if staged is None:
-            staged = self._staged[name] = self._begin(name, schema)
-        staged.widen(schema)
-        self._passes[table, attempt] = staged.write(frame)
+            staged = self._staged[name] = self._begin(name, columns)
+        staged.widen(columns)
+        self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
 
     def keep(self, loaded: Loaded) -> set[TableName]:
-        """Keep the files of the attempt that counts; the answer is the tables that have rows in them."""
-        with_rows: set[TableName] = set()
-        for (table, attempt), files in self._passes.items():
+        """Keep the files of the attempt that counts; the answer is the tables that they change."""
+        changed: set[TableName] = set()
+        for (table, attempt), written in self._passes.items():
             name = self.naming(table)
             staged = self._staged[name]
             if attempt != loaded.attempt:
-                staged.change.discard(files)
+                staged.change.discard(written.files)
                 continue
-            result = loaded.results.get(table)
-            reports = loaded.reports[table]
-            written = sum(report.written for report in reports) if result is None else result.rows
-            found = sum(int(file.recordCount()) for file in files)
-            if written != found:
+            expected = written.rows if staged.merges else _rows_of(loaded, table)
+            found = sum(int(file.recordCount()) for file in written.files)
+            if expected != found:
                 raise ConnectError(
-                    f"Spark has written {found} of {written} rows into the files of table {name}: nothing is "
+                    f"Spark has written {found} of {expected} rows into the files of table {name}: nothing is "
                     "committed, and the load is made again."
                 )
-            staged.files += files
-            if found:
-                with_rows.add(name)
+            staged.files += written.files
+            staged.replaced += written.replaced
+            if found or written.replaced:
+                changed.add(name)
         self._passes = {}
-        return with_rows
+        return changed
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """How many bytes are in how many files."""
+        files = [file for staged in self._staged.values() for file in staged.files]
+        return sum(int(file.fileSizeInBytes()) for file in files), len(files)
 
     def discard(self) -> None:
         """Delete all files."""
-        for (table, _), files in self._passes.items():
-            self._staged[self.naming(table)].change.discard(files)
+        for (table, _), written in self._passes.items():
+            self._staged[self.naming(table)].change.discard(written.files)
         for staged in self._staged.values():
             staged.change.discard(staged.files)
+
+
+def _rows_of(loaded: Loaded, table: str) -> int:
+    """How many rows of a table the executors have made."""
+    result = loaded.results.get(table)
+    return sum(report.written for report in loaded.reports[table]) if result is None else result.rows

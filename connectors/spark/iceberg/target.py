@@ -58,6 +58,8 @@ from connectors.spark.iceberg.staging import Staged, Staging
 from connectors.spark.iceberg.swap import ConflictError
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.peeking import Peeked
+from connectors.spark.tables.upsert import key_columns, with_change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +95,7 @@ class IcebergTarget:
         self._claim = ""
         self._tables: dict[TableName, _Known] = {}
         self._untold: dict[TopicPartition, int] = {}
+        self._changes: dict[str, Schema] = {}
         self._doubtful = False
 
     # -- the target ------------------------------------------------------------------------------------------
@@ -113,6 +116,17 @@ class IcebergTarget:
         """The catalog, once the target is open."""
         assert self._catalog is not None
         return self._catalog
+
+    def peek(self) -> Peeked:
+        """The tables as their catalog has them, whoever has claimed them."""
+        self._catalog = IcebergCatalog(self._spark(), self._config)
+        for name in self._names():
+            table = self.catalog.table(name)
+            if table is not None:
+                self._note(name, table.metadata)
+        changes = None if self._config.changes is None else self._changes
+        found = _Columns(self._noted, Staging(self._begin, self._naming.table, ()), changes)
+        return Peeked(found, offsets=self.offsets, place=lambda table: str(self._naming.table(table)))
 
     def open(self) -> None:
         """Claim the tables that have offsets of the connector."""
@@ -145,11 +159,12 @@ class IcebergTarget:
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
         """Write the records step by step: those first that a load which was cut off has left some tables without."""
         self._doubtful = True
-        rest = tuple(ranges)
-        while rest:
-            step = next_step(rest, self._progress())
-            self._load(step, loader)
-            rest = tuple(sorted(step.rest))
+        for part in self._parts(ranges):
+            rest = tuple(part)
+            while rest:
+                step = next_step(rest, self._progress())
+                self._load(step, loader)
+                rest = tuple(sorted(step.rest))
         self._doubtful = False
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -185,6 +200,14 @@ class IcebergTarget:
 
     # -- a load ----------------------------------------------------------------------------------------------
 
+    def _parts(self, ranges: Sequence[OffsetRange]) -> Iterator[Sequence[OffsetRange]]:
+        """The ranges that may be committed together: changes of one topic have to find the rows of another's."""
+        if self._config.changes is None:
+            yield ranges
+            return
+        for _, group in groupby(ranges, key=lambda item: item.topic):
+            yield list(group)
+
     def _load(self, step: Step, loader: Loader) -> None:
         staging = Staging(self._begin, self._naming.table, step.done)
         try:
@@ -208,8 +231,13 @@ class IcebergTarget:
         routes: dict[str, set[TableName]] = {}
         for topic, group in groupby(step.ranges, key=lambda item: item.topic):
             staging.begin(topic)
-            loaded = loader.load(list(group), _Columns(self._columns_of, staging), staging)
+            changes = None if self._config.changes is None else self._changes
+            loaded = loader.load(list(group), _Columns(self._columns_of, staging, changes), staging)
+            if changes is not None:
+                changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
             routes[topic] = staging.keep(loaded)
+        size, files = staging.written
+        loader.progress.wrote(size=size, files=files)
         return routes
 
     def _publish(self, step: Step, routes: Mapping[str, Collection[TableName]], staging: Staging) -> None:
@@ -262,7 +290,8 @@ class IcebergTarget:
         if _columns(table.metadata) != known.columns:
             raise RetriableError(f"Somebody has altered table {name}. It is looked at again.")
         may_grow = self._config.iceberg_tables_evolve_schema_enabled
-        return Staged(table.change(), known.columns, write_options(self._config), may_grow=may_grow)
+        options = write_options(self._config)
+        return Staged(table.change(), self._branch(name), known.columns, options, may_grow=may_grow)
 
     def _begin_new(self, name: TableName, schema: Schema) -> Staged:
         config = self._config
@@ -272,14 +301,15 @@ class IcebergTarget:
             )
         partitions = config.iceberg_partitions(str(name), partitions_of(config))
         change = self.catalog.new_table(name, schema, partitions, config.iceberg_table_properties())
-        return Staged(change, schema, write_options(self._config))
+        return Staged(change, self._branch(name), schema, write_options(self._config))
 
     def _commit(self, name: TableName, progress: Progress, staged: Staged | None = None) -> None:
         """Commit the files of a table with the progress that they make."""
         for _ in range(_ATTEMPTS):
             change = self._prepared(name, staged)
             offsets = {offsets_property(self._connector): progress.to_text()}
-            change.append([] if staged is None else staged.files, self._branch(name), offsets)
+            files, replaced = ([], []) if staged is None else (staged.files, staged.replaced)
+            change.add_snapshot(files, replaced, self._branch(name), offsets)
             claim = {claim_property(self._connector): self._claim}
             claimed = change.base_properties.get(claim_property(self._connector)) == self._claim
             change.set_properties(offsets if claimed else offsets | claim)
@@ -345,6 +375,10 @@ class IcebergTarget:
             self._note(name, table.metadata)
         return self._tables[name].columns
 
+    def _noted(self, name: TableName) -> Schema | None:
+        known = self._tables.get(name)
+        return None if known is None else known.columns
+
     def _progress(self) -> dict[str, Progress]:
         return {str(name): known.progress for name, known in self._tables.items()}
 
@@ -362,11 +396,20 @@ class IcebergTarget:
 
 
 class _Columns(Mapping[str, Schema]):
-    """The columns of the tables by the names that the loader has for them, with those of the load that is under way."""
+    """The columns of the tables by the names that the loader has for them, with those of the load that is under way.
 
-    def __init__(self, found: Callable[[TableName], Schema | None], staging: Staging) -> None:
+    With ``changes``, the last ones of each table, they are schemas of changes.
+    """
+
+    def __init__(
+        self,
+        found: Callable[[TableName], Schema | None],
+        staging: Staging,
+        changes: Mapping[str, Schema] | None,
+    ) -> None:
         self._found = found
         self._staging = staging
+        self._changes = changes
 
     def __getitem__(self, table: str) -> Schema:
         name = self._staging.naming(table)
@@ -374,7 +417,7 @@ class _Columns(Mapping[str, Schema]):
         columns = self._found(name) if staged is None else staged.columns
         if columns is None:
             raise KeyError(table)
-        return columns
+        return columns if self._changes is None else with_change(columns, self._changes.get(table))
 
     def __iter__(self) -> Iterator[str]:
         return iter(())

@@ -42,6 +42,9 @@ renames, or renames
 after the renames      all new files                          marks it done
 =====================  =====================================  =============================================
 
+A load that rewrites its table (``schema.conflict=rewrite``) goes the way of both: its manifest has the offsets, the
+files of the load, and the rewritten files with those whose place they take. None of these counts without the others.
+
 In that order a reader that lists a folder and then opens its files never has a record twice. It may miss records of the
 old files from the first removal to the last rename, or fail because a file it has listed is gone. The name of a merged
 file carries the number of its manifest, so that a removal never hits a new file, however late and often it is tried.
@@ -77,6 +80,7 @@ from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError
 from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
+from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.store import Store
 
 __all__ = ["FencedError", "Ledger"]
@@ -101,6 +105,7 @@ class Ledger:
         self._files = files
         self._connector = connector
         self._manifests = f"_sluice/{name}/manifests"
+        self._windows = f"_sluice/{name}/windows"
         self._staging = files.staging(name)
         self._head = Manifest(number=0, epoch=0)
 
@@ -149,6 +154,11 @@ class Ledger:
         return self._head.records
 
     @property
+    def windows(self) -> Mapping[str, OpenWindows]:
+        """The open windows of the query, by ``topic/table``."""
+        return self._head.windows
+
+    @property
     def next_number(self) -> int:
         """The number that the next manifest of this driver will have, if it is not fenced."""
         return self._head.number + 1
@@ -167,6 +177,10 @@ class Ledger:
         """The path of a folder for one attempt at a load, which has never been used before."""
         return f"{self._staging}/{self._head.epoch:0{_WIDTH}}-{uuid.uuid4().hex}"
 
+    def new_windows(self) -> str:
+        """The path of a folder for rows that are held for the query, which has never been used before."""
+        return f"{self._windows}/{self._head.epoch:0{_WIDTH}}-{uuid.uuid4().hex}"
+
     def check_fence(self) -> None:
         """Raise :class:`FencedError` if another driver has taken over."""
         if self._last_number() > self._head.number:
@@ -181,12 +195,14 @@ class Ledger:
         topics: Mapping[str, str] | None = None,
         records: Mapping[str, Schema] | None = None,
         removals: Sequence[str] = (),
+        windows: Mapping[str, OpenWindows] | None = None,
     ) -> None:
         """Commit a load: once this returns, its files have their final names and its offsets count.
 
         ``moves`` are all files of the load; ``offsets``, ``tables``, ``topics`` and ``records`` are its changes to the
         ledger's. The id of a topic in ``offsets`` that is not in ``topics`` is unknown from now on. ``removals`` are
-        files whose rows are in the moved ones. Raises :class:`FencedError` if another driver has taken over.
+        files whose rows are in the moved ones, ``windows`` all that are open from now on, by default those that were.
+        Raises :class:`FencedError` if another driver has taken over.
         """
         for move in moves:
             if self._files.size(move.target) is not None:
@@ -194,6 +210,7 @@ class Ledger:
                 raise self._occupied(move)
         try:
             self._files.sync_files(move.source for move in moves)
+            self._sync_windows(windows or {})
         except FileNotFoundError:
             # A driver that takes over deletes the staging of this one.
             self.check_fence()
@@ -210,6 +227,7 @@ class Ledger:
             topics={**others, **(topics or {})},
             records={**self._head.records, **(records or {})},
             removals=tuple(removals),
+            windows=self._head.windows if windows is None else windows,
         )
         try:
             self._files.create(self._path(manifest.number), manifest.to_bytes())  # the commit
@@ -226,6 +244,7 @@ class Ledger:
             self.check_fence()
             raise
         self._prune()
+        self._clear_windows()
 
     # -- recovery --------------------------------------------------------------------------------------------
 
@@ -269,6 +288,24 @@ class Ledger:
             match = _STAGING.fullmatch(name)
             if match is not None and int(match[1]) <= self._head.epoch:
                 self._files.abandon(f"{self._staging}/{name}", self.check_fence)
+        self._clear_windows()
+
+    def _clear_windows(self) -> None:
+        """Delete the folders of held rows that nobody names: those of attempts that are over, and of former loads.
+
+        A driver that was fenced deletes none that counts: its successor names what it knows itself, and newer ones.
+        """
+        named = {folder for windows in self._head.windows.values() for folder in windows.folders}
+        for name in self._files.names(self._windows):
+            match = _STAGING.fullmatch(name)
+            if match is not None and int(match[1]) <= self._head.epoch and f"{self._windows}/{name}" not in named:
+                self._files.remove_tree(f"{self._windows}/{name}")
+
+    def _sync_windows(self, windows: Mapping[str, OpenWindows]) -> None:
+        """Make the rows durable that a commit is about to name."""
+        kept = {folder for known in self._head.windows.values() for folder in known.folders}
+        for folder in {folder for each in windows.values() for folder in each.folders} - kept:
+            self._files.sync_files(f"{folder}/{path}" for path in self._files.files(folder))
 
     def _prune(self) -> None:
         for name in self._files.names(self._manifests):

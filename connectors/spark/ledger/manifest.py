@@ -10,6 +10,7 @@ from typing import Any, Final
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.schema_json import schema_from_json, schema_to_json
+from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.store import Upload
 
 __all__ = ["LedgerError", "Manifest", "Move"]
@@ -17,6 +18,9 @@ __all__ = ["LedgerError", "Manifest", "Move"]
 _FORMAT: Final = 1
 _WITH_REMOVALS: Final = 2
 """The format of manifests that take files away: a version that does not know of it must not read past them."""
+_WITH_WINDOWS: Final = 3
+"""The format of manifests that name rows which the query was not asked for yet, for the same reason."""
+_FORMATS: Final = (_FORMAT, _WITH_REMOVALS, _WITH_WINDOWS)
 
 
 class LedgerError(ConnectError):
@@ -46,7 +50,7 @@ class Manifest:
     manifest that is only such a claim moves no files and repeats the offsets and tables of the one before. ``topics``
     are the ids of the topics of the offsets, as far as they are known. ``records`` are the schemas of the rows that a
     query makes those of a table from, by table. ``removals`` are files whose rows are in the moved ones, and which are
-    removed before those appear.
+    removed before those appear. ``windows`` are the open windows of a query, by ``topic/table``.
     """
 
     number: int
@@ -58,6 +62,7 @@ class Manifest:
     topics: Mapping[str, str] = field(default_factory=dict)
     records: Mapping[str, Schema] = field(default_factory=dict)
     removals: Sequence[str] = ()
+    windows: Mapping[str, OpenWindows] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The content of its file."""
@@ -65,7 +70,7 @@ class Manifest:
         for (topic, partition), offset in sorted(self.offsets.items()):
             offsets.setdefault(topic, {})[str(partition)] = offset
         document = {
-            "format": _WITH_REMOVALS if self.removals else _FORMAT,
+            "format": _WITH_WINDOWS if self.windows else _WITH_REMOVALS if self.removals else _FORMAT,
             "number": self.number,
             "epoch": self.epoch,
             "offsets": offsets,
@@ -75,6 +80,7 @@ class Manifest:
             "staging": self.staging,
             "files": [_move_to_json(move) for move in self.moves],
             **({"removals": list(self.removals)} if self.removals else {}),
+            **({"windows": {name: each.to_json() for name, each in self.windows.items()}} if self.windows else {}),
         }
         return json.dumps(document, indent=1).encode() + b"\n"
 
@@ -83,10 +89,10 @@ class Manifest:
         """The inverse of :meth:`to_bytes`; :class:`LedgerError` names the file if it is not a manifest."""
         try:
             document = json.loads(content)
-            if document["format"] not in (_FORMAT, _WITH_REMOVALS):
+            if document["format"] not in _FORMATS:
                 raise LedgerError(
-                    f"Manifest {name} has format {document['format']}, and this version reads {_FORMAT} and "
-                    f"{_WITH_REMOVALS}: run the version of Sluice that wrote it, or a newer one."
+                    f"Manifest {name} has format {document['format']}, and this version reads {_FORMAT} to "
+                    f"{_WITH_WINDOWS}: run the version of Sluice that wrote it, or a newer one."
                 )
             return cls._from_document(document)
         except (ValueError, KeyError, TypeError, AttributeError, SchemaError) as error:
@@ -111,6 +117,7 @@ class Manifest:
             staging=document["staging"],
             moves=tuple(map(_move_from_json, document["files"])),
             removals=tuple(document.get("removals", ())),
+            windows={name: OpenWindows.from_json(each) for name, each in document.get("windows", {}).items()},
         )
 
 

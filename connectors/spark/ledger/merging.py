@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DataFile", "MergeGroup", "data_file", "merge_groups"]
+__all__ = ["DataFile", "MergeGroup", "all_groups", "data_file", "merge_groups"]
 
 _NAME: Final = re.compile(
     r"(?P<topic>[^+/]+)\+(?P<low>\d+)(?:-(?P<high>\d+))?(?:\+(?P<first>\d+)\+(?P<last>\d+))?"
     r"(?:\+(?:load|compacted)-\d+)?(?:\+\d+)?\.(?P<extension>[^+/]+)"
 )
+_GIVEN: Final = re.compile(r"part-\d+-[0-9a-f-]{36}[.-]c\d+\.(?P<extension>.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,16 @@ class MergeGroup:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-def data_file(path: str, size: int) -> DataFile | None:
-    """The file of that path in its table, ``None`` if Sluice has not named it."""
-    match = _NAME.fullmatch(path.rpartition("/")[2])
+def data_file(path: str, size: int, *, named: bool = True) -> DataFile | None:
+    """The file of that path in its table, ``None`` if Sluice has not named it.
+
+    In a store where files have the names that Spark has given them they are not ``named``, and tell of no records.
+    """
+    name = path.rpartition("/")[2]
+    if not named:
+        given = _GIVEN.fullmatch(name)
+        return None if given is None else DataFile(path, size, "", (0, 0), None, given["extension"])
+    match = _NAME.fullmatch(name)
     if match is None:
         return None
     low = int(match["low"])
@@ -80,24 +88,29 @@ def merge_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]
 
     A file of half the target is left alone, so that a file is written again only until it has that size.
     """
+    small = (file for file in files if file.size < target / 2)
+    yield from (group for group in all_groups(small, target) if len(group.files) > 1)
+
+
+def all_groups(files: Iterable[DataFile], target: int) -> Iterator[MergeGroup]:
+    """All the files in groups that are to become one file each, of about ``target`` bytes or as large as they are."""
     places: dict[tuple[str, str], list[DataFile]] = {}
     for file in files:
-        if file.size < target / 2:
-            places.setdefault((file.folder, file.topic), []).append(file)
-    for _, small in sorted(places.items()):
+        places.setdefault((file.folder, file.topic), []).append(file)
+    for _, found in sorted(places.items()):
         yield from _groups_of(
-            sorted(small, key=lambda file: (file.partitions, file.offsets or (0, 0), file.path)), target
+            sorted(found, key=lambda file: (file.partitions, file.offsets or (0, 0), file.path)), target
         )
 
 
-def _groups_of(small: Sequence[DataFile], target: int) -> Iterator[MergeGroup]:
+def _groups_of(files: Sequence[DataFile], target: int) -> Iterator[MergeGroup]:
     group: list[DataFile] = []
     size = 0
-    for file in small:
+    for file in files:
         group.append(file)
         size += file.size
         if size >= target:
             yield MergeGroup(tuple(group))
             group, size = [], 0
-    if len(group) > 1:
+    if group:
         yield MergeGroup(tuple(group))

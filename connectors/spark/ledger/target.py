@@ -15,19 +15,25 @@ from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.report import Report
 from connectors.spark.formats import make_format
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.manifest import Move
+from connectors.spark.ledger.manifest import LedgerError, Move
 from connectors.spark.ledger.staging import FileNames, gathered_moves, result_moves, staged_moves
+from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
 from connectors.spark.partitioner import make_partitioner, make_result_partitioner
 from connectors.spark.peeking import Peeked
 from connectors.spark.reader import kafka_partitions
+from connectors.spark.schema import rewritten_columns
+from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.opening import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from connectors.spark.hive.registration import HiveRegistration
+    from connectors.spark.ledger.merger import FilesMerger
+    from connectors.spark.ledger.rewriting import Rewritten
     from connectors.spark.loader import Loaded, Loader
+    from connectors.spark.sql.held import Held, WindowState
 
 __all__ = ["FilesTarget"]
 
@@ -60,8 +66,14 @@ class FilesTarget:
     def peek(self) -> Peeked:
         """The tables by the last manifest, which stays the last."""
         self._ledger.peek()
-        place = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
-        return Peeked(self._ledger.tables, self._ledger.records, self._ledger.offsets, self._partitioner, place)
+        root = "/".join(filter(None, (self._files.url, self._config.topics_dir)))
+        return Peeked(
+            self._ledger.tables,
+            self._ledger.records,
+            self._ledger.offsets,
+            self._partitioner,
+            lambda table: f"{root}/{table}",
+        )
 
     def open(self) -> None:
         """Take the ledger over from its former owner."""
@@ -80,7 +92,8 @@ class FilesTarget:
         staging = self._ledger.new_staging()
         crash_point("before-staging-write")
         try:
-            moves, tables, records = self._stage(ranges, loader, staging)
+            moves, tables, records, windows = self._stage(ranges, loader, staging)
+            rewritten = self._rewrite(tables, loader, staging)
         except Exception:
             # Whoever takes over clears the staging of this driver away, which would show as an odd error.
             self._ledger.check_fence()
@@ -89,7 +102,9 @@ class FilesTarget:
         loader.progress.stage("committing")
         ends = {item.topic_partition: item.end for item in ranges}
         topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
-        self._ledger.commit(staging, moves, ends, tables, {**self._ledger.topics, **topics}, records)
+        topics = {**self._ledger.topics, **topics}
+        moves += rewritten.moves
+        self._ledger.commit(staging, moves, ends, tables, topics, records, rewritten.removals, windows)
         if self._hive is not None:
             self._hive.register(self._spark(), tables, self._folders(moves, tables))
 
@@ -101,35 +116,72 @@ class FilesTarget:
         """Merge the small files of each folder, a table after the other."""
         from connectors.spark.ledger.compaction import FilesCompaction  # noqa: PLC0415 - it brings pyspark
 
-        if self._files.names_when_staging:
-            raise ConnectError(
-                f"Tables in {self._files.url} cannot be compacted: the names of files in S3 do not say which records "
-                "are in them. Take larger loads (flush.size, rotate.interval.ms), or table.format=delta."
-            )
         self._ledger.recover()
-        compaction = FilesCompaction(self._config, self._files, self._ledger, self._format, self._spark())
-        yield from compaction.run(tables, stopping)
+        yield from FilesCompaction(self._ledger, self._format, self._merger(), self._file_size).run(tables, stopping)
 
     def _stage(
         self, ranges: Sequence[OffsetRange], loader: Loader, staging: str
-    ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema]]:
+    ) -> tuple[list[Move], dict[str, Schema], dict[str, Schema], dict[str, OpenWindows]]:
+        outputs: list[_StagingFolder] = []
+        requests: list[LoadRequest] = []
+        for topic, group in groupby(ranges, key=lambda item: item.topic):
+            outputs.append(_StagingFolder(self, f"{staging}/{topic}"))
+            placement, known = self._partitioner.placement(), self._ledger
+            before = self._windows_of(topic)
+            requests.append(LoadRequest(list(group), known.tables, outputs[-1], placement, known.records, before))
+        loads = loader.load_topics(requests)
         moves: list[Move] = []
-        tables: dict[str, Schema] = {}
-        records: dict[str, Schema] = {}
-        for topic, ranges_of_topic in groupby(ranges, key=lambda item: item.topic):
-            output = _StagingFolder(self, f"{staging}/{topic}")
-            known = {**self._ledger.tables, **tables}
-            group = list(ranges_of_topic)
-            placement = self._partitioner.placement()
-            loaded = loader.load(group, known, output, placement, {**self._ledger.records, **records})
+        windows = dict(self._ledger.windows)
+        for request, output, loaded in zip(requests, outputs, loads, strict=True):
             for table in loaded.reports:
-                staged = self._moves(output.folder(table, loaded.attempt), table, loaded, group)
+                staged = self._moves(output.folder(table, loaded.attempt), table, loaded, request.ranges)
                 loader.progress.wrote(size=sum(move.size for move in staged), files=len(staged))
                 self._note_size(table, staged)
                 moves += staged
-            tables |= loaded.tables
-            records |= loaded.records
-        return moves, tables, records
+            for table, held in loaded.held.items():
+                _check_rows(table, held, loaded)
+                windows[f"{request.topic}/{table}"] = held.windows
+        tables = {name: schema for loaded in loads for name, schema in loaded.tables.items()}
+        records = {name: schema for loaded in loads for name, schema in loaded.records.items()}
+        return moves, tables, records, {name: each for name, each in windows.items() if each != OpenWindows()}
+
+    def _windows_of(self, topic: str) -> WindowState | None:
+        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        from connectors.spark.sql.held import WindowState  # noqa: PLC0415 - it brings pyspark
+
+        known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
+        before = {name.removeprefix(start): each for name, each in known.items() if name.startswith(start)}
+        if before and not self._config.has_query:
+            raise ConnectError(
+                f"Records of topic {topic} are held for the windows of a query, and there is no query any more: set "
+                "sql again, without sql.window.ms, until the next load has written them."
+            )
+        if policy is None and not before:
+            return None
+        return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
+
+    def _rewrite(self, tables: Mapping[str, Schema], loader: Loader, staging: str) -> Rewritten:
+        """Stage all files again of tables whose columns have got types that the files cannot be read with."""
+        from connectors.spark.ledger.rewriting import Rewritten, rewrite  # noqa: PLC0415 - it brings pyspark
+
+        known = self._ledger.tables
+        if self._format.field_paths is None or not any(
+            name in known and rewritten_columns(known[name], schema) for name, schema in tables.items()
+        ):
+            return Rewritten()
+        loader.progress.stage("rewriting files with wider columns")
+        number, divided_by = self._ledger.next_number, self._partitioner.columns
+        merger = self._merger()
+        return loader.run(lambda: rewrite(merger, known, tables, staging, number, self._file_size, divided_by))
+
+    def _merger(self) -> FilesMerger:
+        from connectors.spark.ledger.merger import FilesMerger  # noqa: PLC0415 - it brings pyspark
+
+        return FilesMerger(self._config, self._files, self._format, self._spark())
+
+    @property
+    def _file_size(self) -> int:
+        return self._config.target_file_size_bytes or DEFAULT_FILE_SIZE
 
     def _note_size(self, table: str, moves: Sequence[Move]) -> None:
         rows = sum(move.rows or 0 for move in moves)
@@ -138,6 +190,8 @@ class FilesTarget:
 
     def _moves(self, folder: str, table: str, loaded: Loaded, ranges: Sequence[OffsetRange]) -> list[Move]:
         count_rows, number, reports = self._format.count_rows, self._ledger.next_number, loaded.reports[table]
+        if table in loaded.held and table not in loaded.results:
+            return []
         if (result := loaded.results.get(table)) is not None:
             origins = [Report(item.topic, item.partition, item.first, item.end - 1) for item in ranges]
             return result_moves(self._files, folder, table, result.rows, origins, self._names, count_rows, number)
@@ -195,6 +249,16 @@ class FilesTarget:
             size = DEFAULT_FILE_SIZE
         row = self._row_bytes.get(table)
         return None if size is None or not row else max(1, int(size / row))
+
+
+def _check_rows(table: str, held: Held, loaded: Loaded) -> None:
+    """Refuse a load whose rows are not all there."""
+    written = sum(report.written for report in loaded.reports[table])
+    if held.rows != written:
+        raise LedgerError(
+            f"Spark has kept {held.rows} of {written} rows for the windows of table {table}: nothing is committed, and "
+            "the load is made again."
+        )
 
 
 def _folder_of(path: str) -> str:

@@ -138,10 +138,10 @@ class IcebergOptions(Config):
             except ValueError as error:
                 yield ConfigError(key, text, str(error))
 
-    def iceberg_catalog_properties(self, store: str) -> dict[str, str]:
-        """The properties of the catalog: those given, with the URL of the store as its warehouse."""
+    def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
+        """The properties of the catalog: those given, with the URL of the store, if there is one, as its warehouse."""
         given = {key: value for key, value in self.originals_with_prefix(_CATALOG).items() if value is not None}
-        defaults = {"warehouse": store}
+        defaults = {} if store is None else {"warehouse": store}
         if "catalog-impl" not in given:
             defaults["type"] = "hadoop"
         return defaults | given

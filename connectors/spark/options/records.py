@@ -37,12 +37,13 @@ class RecordOptions(Config):
         doc="How a table changes with its records. NONE, BACKWARD: new fields become columns, and types become wider. "
         "FULL: new fields become columns, types stay. FORWARD: the table stays as it is; new fields are left out.",
     )
-    schema_conflict: Literal["fail", "new-column"] = option(
+    schema_conflict: Literal["fail", "new-column", "rewrite"] = option(
         default="fail",
         importance=MEDIUM,
         group=_RECORDS,
         doc="What becomes of values that their column cannot hold, now or widened: fail (errors.tolerance decides), or "
-        "a new column named after the field and the type, such as price_float64.",
+        "a new column named after the field and the type, such as price_float64; or rewrite, for fractions in a column "
+        "of whole numbers: all files of the table are written again with the wider column, in the commit of the load.",
     )
     field_name_adjustment_mode: Literal["none", "avro", "hive"] = option(
         default="none",

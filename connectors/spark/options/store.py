@@ -90,6 +90,11 @@ class StoreOptions(Config):
     )
 
     @property
+    def has_store(self) -> bool:
+        """Whether a place is named."""
+        return self.store_url is not None or self.s3_bucket_name is not None
+
+    @property
     def location(self) -> Location:
         """Where the store is; :class:`~connect.errors.ConfigError` if the keys for it name nothing that there is."""
         return parse_location(self.store_url, self.s3_bucket_name)

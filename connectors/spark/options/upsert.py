@@ -23,7 +23,7 @@ class UpsertOptions(Config):
         importance=MEDIUM,
         group=_TABLES,
         doc="What a record does to its table: append adds a row; upsert replaces the row with the same key, or deletes "
-        "it, which needs table.format=delta.",
+        "it, which needs table.format=iceberg or delta.",
     )
     upsert_keys: tuple[str, ...] = option(
         default=(),
@@ -53,8 +53,8 @@ class UpsertOptions(Config):
 
     def upsert_mistakes(self, table_format: str) -> Iterable[ConfigError]:
         """Yield an error for each rule over several of these options that is broken."""
-        if self.write_mode == "upsert" and table_format != "delta":
-            reason = f"Rows of tables with table.format={table_format} cannot be replaced: set table.format=delta."
+        if self.write_mode == "upsert" and table_format == "parquet":
+            reason = "Rows of tables with table.format=parquet cannot be replaced: set table.format=iceberg or delta."
             yield ConfigError("write.mode", self.write_mode, reason)
         if self.write_mode == "append" and self.upsert_envelope != "none":
             reason = "Records are read as changes with write.mode=upsert alone: set that, or remove this key."

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from connect.config import LOW, MEDIUM, Config, non_empty, option
+from connect.config import LOW, MEDIUM, Config, Long, at_least, non_empty, option
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError, ConnectError
 from connect.providers.file import AllowedPaths
+from connectors.spark.sql.windows import WindowPolicy
 
 __all__ = ["FORMATS", "RECORDS", "JdbcTable", "SqlOptions", "StoredTable"]
 
@@ -70,6 +71,45 @@ class SqlOptions(Config):
         group=_GROUP,
         doc="A file with the query, instead of sql. The worker's key sql.allowed.paths has to allow it.",
     )
+    sql_window_ms: Long | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=at_least(1000),
+        group=_GROUP,
+        doc="The length of windows by the time of events, which begin at its multiples since 1970 in UTC. The query is "
+        "then asked for whole windows, each once: the records of a window are held until it is complete. Tables have "
+        "to be files in a folder or HDFS.",
+    )
+    sql_window_time: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=non_empty,
+        group=_GROUP,
+        doc="The column with the time of events: a timestamp, a date, milliseconds since 1970, or text in the form of "
+        "ISO 8601; a.b is the field b of the struct a.",
+    )
+    sql_window_delay_ms: Long = option(
+        default=60_000,
+        importance=MEDIUM,
+        validator=at_least(0),
+        group=_GROUP,
+        doc="How long a window waits for records that come late: it is complete when each partition has a record that "
+        "is so much newer than its end.",
+    )
+    sql_window_late: Literal["emit", "drop"] = option(
+        default="emit",
+        importance=MEDIUM,
+        group=_GROUP,
+        doc="What becomes of records that come when their window is written already: emit asks the query for them with "
+        "the next windows, which gives further rows; drop leaves them out, and the log tells how many.",
+    )
+    sql_window_idle_ms: Long = option(
+        default=600_000,
+        importance=LOW,
+        validator=at_least(0),
+        group=_GROUP,
+        doc="After how long without records a partition is not waited for any more.",
+    )
     sql_allowed_paths: tuple[str, ...] = option(
         default=(),
         importance=LOW,
@@ -97,6 +137,36 @@ class SqlOptions(Config):
         except ConfigError as error:
             yield error
         yield from self._table_errors()
+
+    def window_mistakes(self, table_format: str, store: str | None) -> Iterable[ConfigError]:
+        """Yield an error for each rule over windows that is broken."""
+        if self.sql_window_ms is None:
+            if self.sql_window_time is not None:
+                yield ConfigRuleError("There are no windows: set sql.window.ms, or remove the key.", "sql.window.time")
+            return
+        if not self.has_query:
+            yield ConfigRuleError("Windows are those of a query: set sql, or remove the key.", "sql.window.ms")
+        if self.sql_window_time is None:
+            yield ConfigError("sql.window.time", None, "Name the column that has the time of events.")
+        if table_format != "parquet" or store == "s3":
+            reason = (
+                "Open windows are kept beside tables of files in a folder or HDFS alone: leave table.format and take "
+                "such a store, or let the query add up by load and readers add up again."
+            )
+            yield ConfigRuleError(reason, "sql.window.ms")
+
+    @property
+    def windows(self) -> WindowPolicy | None:
+        """When windows are complete, if there are any."""
+        if self.sql_window_ms is None or self.sql_window_time is None:
+            return None
+        return WindowPolicy(
+            self.sql_window_time,
+            self.sql_window_ms,
+            self.sql_window_delay_ms,
+            self.sql_window_late,
+            self.sql_window_idle_ms,
+        )
 
     @property
     def has_query(self) -> bool:

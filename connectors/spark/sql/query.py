@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
@@ -52,6 +53,8 @@ class Query:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         self._spark = spark
         self._evolution = evolution
+        self._asking = Lock()
+        """Held while the view of the rows is that of one topic: several are loaded at once."""
         self._text = options.query_text
         self._tables = options.query_tables
         key = "sql" if options.sql is not None else "sql.file"
@@ -62,16 +65,8 @@ class Query:
 
         Raises :class:`~connect.errors.DataError` if the table cannot hold it.
         """
-        for other in self._tables:
-            self._frame(other).createOrReplaceTempView(other.name)
-        records.createOrReplaceTempView(RECORDS)
-        try:
-            found = self._spark.sql(self._text)
-        except AnalysisException as error:
-            raise ConnectError(
-                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field that no "
-                "record has had so far is no column yet: declare it with value.schema."
-            ) from error
+        with self._asking:
+            found = self._found(records, table)
         try:
             schema = schema_of_result(found.schema)
             schema = schema if known is None else self._grown(known, schema)
@@ -84,6 +79,19 @@ class Query:
             observation, f.count(f.lit(1)).alias(_ROWS)
         )
         return Result(counted, schema, observation)
+
+    def _found(self, records: DataFrame, table: str) -> DataFrame:
+        """What the query makes of these rows: Spark has looked its views up when this returns."""
+        for other in self._tables:
+            self._frame(other).createOrReplaceTempView(other.name)
+        records.createOrReplaceTempView(RECORDS)
+        try:
+            return self._spark.sql(self._text)
+        except AnalysisException as error:
+            raise ConnectError(
+                f"The query (sql) does not fit the records of table {table}: {root_cause(error)} A field that no "
+                "record has had so far is no column yet: declare it with value.schema."
+            ) from error
 
     def _grown(self, known: Schema, found: Schema) -> Schema:
         """The schema of the table for these rows too."""

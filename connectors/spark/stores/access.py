@@ -34,7 +34,7 @@ class Access:
 
 def store_access(config: StoreOptions) -> Access:
     """How Spark reaches the store of a connector."""
-    if config.location.kind != "s3":
+    if not config.has_store or config.location.kind != "s3":
         return Access(hadoop_conf_dir=config.hadoop_conf_dir)
     settings = {
         "fs.s3a.endpoint.region": config.s3_region,

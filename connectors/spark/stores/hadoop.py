@@ -7,23 +7,19 @@ that a kill cuts off is a hidden file beside its name, which is left there.
 
 from __future__ import annotations
 
-import io
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.failure import root_cause
 from connectors.spark.stores.location import Location
+from connectors.spark.stores.ranges import open_ranges
 from connectors.spark.stores.store import StagedFile, Upload
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 __all__ = ["HadoopStore", "Java"]
 
-_READ_AHEAD: Final = 1 << 16
 _PASSING: Final = (
     "ConnectException",
     "SocketException",
@@ -101,7 +97,13 @@ class HadoopStore:
             raise FileNotFoundError(path)
         with self._hadoop(path):
             stream = self._files.open(self._path(path))
-        return cast("BinaryIO", io.BufferedReader(_FileReader(self, path, stream, size), _READ_AHEAD))
+
+        def read(first: int, length: int) -> bytes:
+            with self._hadoop(path):
+                stream.seek(first)
+                return bytes(stream.readNBytes(length))
+
+        return open_ranges(size, read, stream.close)
 
     def names(self, path: str) -> list[str]:
         """The names in a folder."""
@@ -257,40 +259,3 @@ class HadoopStore:
 
     def _unusable(self, path: str, why: str) -> ConnectError:
         return ConnectError(f"{path} in {self.url} cannot be used ({why}). Check store.url and hadoop.conf.dir.")
-
-
-class _FileReader(io.RawIOBase):
-    """Reads a file of HDFS from where it is told."""
-
-    def __init__(self, store: HadoopStore, path: str, stream: Any, size: int) -> None:
-        self._store = store
-        self._path = path
-        self._stream = stream
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
-
-    def readinto(self, buffer: Buffer) -> int:
-        view = memoryview(buffer).cast("B")
-        size = max(0, min(len(view), self._size - self._position))
-        if size:
-            with self._store._hadoop(self._path):
-                self._stream.seek(self._position)
-                view[:size] = bytes(self._stream.readNBytes(size))
-        self._position += size
-        return size
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()

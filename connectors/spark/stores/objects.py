@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from connect.errors import ConnectError, RetriableError
 from connect.extras import how_to_install
 from connectors.spark.options.store import StoreOptions
+from connectors.spark.stores.ranges import open_ranges
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
-    from typing_extensions import Buffer
 
 __all__ = ["Objects", "client_for"]
 
@@ -29,7 +29,6 @@ _REFUSED: Final = frozenset(
 _WRITTEN_BY: Final = "sluice"
 _TRIES: Final = 5
 _DELETED_AT_ONCE: Final = 1000
-_READ_AHEAD: Final = 1 << 16
 
 
 def client_for(config: StoreOptions) -> Any:
@@ -112,7 +111,7 @@ class Objects:
         size = self.size(path)
         if size is None:
             raise FileNotFoundError(path)
-        return cast("BinaryIO", io.BufferedReader(_ObjectReader(self, path, size), _READ_AHEAD))
+        return open_ranges(size, partial(self.get_range, path))
 
     def size(self, path: str) -> int | None:
         """The size of an object, ``None`` if there is none."""
@@ -238,32 +237,3 @@ class Objects:
         if status >= 500 or code in {"SlowDown", "RequestTimeout", "Throttling"}:
             return RetriableError(told)
         return ConnectError(f"{told} Check s3.region, s3.endpoint and s3.path.style.access.enabled.")
-
-
-class _ObjectReader(io.RawIOBase):
-    """Reads an object by ranges."""
-
-    def __init__(self, objects: Objects, path: str, size: int) -> None:
-        self._objects = objects
-        self._path = path
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = start + offset
-        return self._position
-
-    def readinto(self, buffer: Buffer) -> int:
-        view = memoryview(buffer).cast("B")
-        size = max(0, min(len(view), self._size - self._position))
-        if size:
-            view[:size] = self._objects.get_range(self._path, self._position, size)
-        self._position += size
-        return size

@@ -19,6 +19,8 @@ class FormatSession:
     jars: tuple[Path, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
+    own_jars: tuple[Path, ...] = ()
+    """Jars that come with Sluice."""
 
 
 _ICEBERG: Final = FormatSession((_SPARK / "iceberg/iceberg.jars",))
@@ -32,10 +34,13 @@ _DELTA: Final = FormatSession(
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # A column grows in the commit of the rows that need it.
         "spark.databricks.delta.typeWidening.allowAutomaticWidening": "always",
+        # Of two drivers that write the same version of a log to S3, the second is refused.
+        "spark.delta.logStore.s3a.impl": "sluice.ConditionalLogStore",
         # Names of columns may have a $ followed by braces.
         "spark.sql.variable.substitute": "false",
     },
     ("io.delta.sql.DeltaSparkSessionExtension",),
+    (_SPARK / "delta/log_store.jar",),
 )
 
 

@@ -14,7 +14,7 @@ from connectors.spark.tables.changes import CHANGE_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["key_columns", "last_changes", "merge_statement", "with_change", "without_change"]
+__all__ = ["key_columns", "last_changes", "merge_statement", "quoted", "with_change", "without_change"]
 
 _PLACE: Final = "_sluice_place"
 _UNKNOWN: Final = Schema.struct({"deleted": Schema.boolean(optional=True)}, optional=True)
@@ -55,8 +55,8 @@ def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -
     ``target`` and ``source`` are names as SQL has them. With ``evolve`` the statement adds the columns that the table
     lacks.
     """
-    names = [_quoted(name) for name in without_change(schema).field_names]
-    keys = [_quoted(name) for name in key_columns(schema)]
+    names = [quoted(name) for name in without_change(schema).field_names]
+    keys = [quoted(name) for name in key_columns(schema)]
     found = " AND ".join(f"t.{key} = s.{CHANGE_COLUMN}.key.{key}" for key in keys)
     assignments = ", ".join(f"{name} = s.{name}" for name in names)
     values = ", ".join(f"s.{name}" for name in names)
@@ -69,5 +69,6 @@ def merge_statement(target: str, source: str, schema: Schema, *, evolve: bool) -
     return " ".join(steps)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it."""
     return "`" + name.replace("`", "``") + "`"

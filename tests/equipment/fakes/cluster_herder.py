@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -9,8 +10,9 @@ from connect.errors import AlreadyExistsError, ConnectError, NotFoundError
 from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.cluster.publication import Publication
 from worker.herder.inbox import Request
+from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
-from worker.stores.config.store import SessionKey, TargetState
+from worker.stores.config.store import ConnectorEntry, SessionKey, TargetState
 
 __all__ = ["ClusterHerder"]
 
@@ -31,6 +33,7 @@ class ClusterHerder:
         self.owner_url: str | None = None
         self.hangs = False
         self.broken: ConnectError | None = None
+        self.reasons: list[str] = []
         self.key: SessionKey | None = None
         self.accepted: Sequence[str] = ("HmacSHA256",)
         self.task_configs_by_name: dict[str, list[dict[str, str]]] = {}
@@ -39,12 +42,16 @@ class ClusterHerder:
         self.cluster_levels: dict[str, str] = {}
         self.restarted: list[tuple[str, int]] = []
         self.connectors = _Connectors(self)
-        self.offsets = self.dead_letters = self.plugins = None
+        self.plugins = _NoPlugins()
+        self.offsets = self.dead_letters = self.previews = self.histories = self.cluster = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 
     def ping(self) -> Request[None]:
         return answered(None) if self.broken is None else refused(self.broken)
+
+    def unready(self) -> Request[list[str]]:
+        return answered(self.reasons)
 
     def not_leader(self) -> Request[Any]:
         """What it answers where it does not lead."""
@@ -64,6 +71,14 @@ class _Connectors:
         if name not in self._herder.connectors_by_name:
             return refused(NotFoundError(f"Connector {name} not found"))
         return answered(self._herder.connectors_by_name[name])
+
+    def status(self, name: str, *, refresh: bool = True) -> Request[dict[str, Any]]:
+        return answered({"name": name, "connector": {}, "tasks": [], "type": "source"})
+
+    def entry(self, name: str) -> Request[ConnectorEntry]:
+        if name not in self._herder.connectors_by_name:
+            return refused(NotFoundError(f"Connector {name} not found"))
+        return answered(ConnectorEntry(self._herder.connectors_by_name[name], revision=1))
 
     def create(
         self, name: str, config: Mapping[str, str | None], target: TargetState | None = None
@@ -93,11 +108,19 @@ class _Connectors:
         return answered(None)
 
 
+class _NoPlugins:
+    """There are no plugins."""
+
+    def keys(self, name: str, version: str) -> Request[Any]:
+        return refused(NotFoundError(f"Unknown plugin {name}."))
+
+
 class _Peers:
     """The answers to other workers."""
 
     def __init__(self, herder: ClusterHerder) -> None:
         self._herder = herder
+        self._nonces = Nonces()
 
     def put_task_configs(
         self,
@@ -106,10 +129,8 @@ class _Peers:
         signed: SignedRequest,
         publication: Publication | None = None,
     ) -> Request[None]:
-        try:
-            verify(signed, self._herder.key, self._herder.accepted)
-        except ConnectError as error:
-            return refused(error)
+        if (refusal := self._refusal(signed)) is not None:
+            return refused(refusal)
         if not self._herder.is_leader:
             return self._herder.not_leader()
         self._herder.task_configs_by_name[name] = configs
@@ -117,12 +138,24 @@ class _Peers:
         return answered(None)
 
     def fence(self, name: str, signed: SignedRequest) -> Request[None]:
-        try:
-            verify(signed, self._herder.key, self._herder.accepted)
-        except ConnectError as error:
-            return refused(error)
+        if (refusal := self._refusal(signed)) is not None:
+            return refused(refusal)
         self._herder.fenced.append(name)
         return answered(None)
+
+    def session_key(self) -> Request[SessionKey | None]:
+        return answered(self._herder.key)
+
+    def verify(self, signed: SignedRequest) -> Request[None]:
+        refusal = self._refusal(signed)
+        return answered(None) if refusal is None else refused(refusal)
+
+    def _refusal(self, signed: SignedRequest) -> ConnectError | None:
+        try:
+            verify(signed, self._herder.key, self._herder.accepted, self._nonces, int(time.time() * 1000))
+        except ConnectError as error:
+            return error
+        return None
 
 
 class _Loggers:

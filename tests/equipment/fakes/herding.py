@@ -49,6 +49,8 @@ class Place:
         self.is_leader = is_leader
         self.leader_url = leader_url
         self.generation = 1
+        self.rebalancing = False
+        self.counts = None
         self.held: frozenset[Unit] | None = None
         self.rejoined: list[tuple[str, int | None]] = []
         self.left: list[float | None] = []

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
-from connect.bulk import OffsetRange
+from connect.bulk import OffsetRange, Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connectors.spark.config import SparkSinkConfig
@@ -36,6 +36,8 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.spark,
     pytest.mark.timeout(600),
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     # Connections to Java of threads that have ended are left to the garbage collector by py4j.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -86,6 +88,12 @@ class Sink:
         task.start()
         return task
 
+    def previewed(self, props: Mapping[str, str]) -> list[TablePreview]:
+        """What another driver, which is not started, would write of all that was produced."""
+        props = self.props(props)
+        task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
+        return list(task.preview([OffsetRange(*tp, 0, end) for tp, end in self.ends.items()], 10))
+
     def ranges(self, task: SparkSinkTask) -> list[OffsetRange]:
         committed = task.committed()
         return [
@@ -98,6 +106,11 @@ class Sink:
         """Load all that was produced and is not loaded yet."""
         task.load(self.ranges(task))
         assert task.committed() == dict(self.ends)
+
+    def told(self, task: SparkSinkTask) -> Progress:
+        """What the task has told the worker of its load."""
+        assert isinstance(task.context, BulkContext)
+        return task.context.told
 
     def path(self, table: str | None = None) -> Path:
         return self.store / "topics" / (table or self.topic)
@@ -138,6 +151,9 @@ def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sin
     task = sink.task()
     sink.drain(task)
     assert sink.rows() == first
+    files = [Path(uri.removeprefix("file://")) for uri in sink.table().file_uris()]
+    told = sink.told(task)
+    assert (told.rows, told.bytes, told.files) == (20, sum(file.stat().st_size for file in files), len(files))
 
     sink.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
     sink.drain(task)
@@ -197,6 +213,30 @@ def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
         columns = [field.name for field in sink.table().schema().fields]
         expected = [{name: row.get(name) for name in columns} for _, row in sorted(model.items())]
         assert sink.rows() == expected
+
+
+def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(sink: Sink) -> None:
+    sink.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
+    task = sink.task()
+    sink.drain(task)
+    version = sink.table().version()
+    sink.produce([{"id": 2, "gate": "B1"}])
+    (table,) = sink.previewed(JSON)
+    assert (table.table, table.place) == (sink.topic, f"file:{sink.path()}")
+    assert table.schema.field_names == ("id", "origin", "gate")
+    assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
+    assert sink.table().version() == version
+    sink.drain(task)
+    assert [row["id"] for row in sink.rows()] == [0, 1, 2]
+
+
+def test_a_preview_of_changes_shows_the_last_of_each_key(sink: Sink) -> None:
+    sink.produce([{"id": 0, "n": 1}, {"id": 0, "n": 2}, None], [{"id": 0}, {"id": 0}, {"id": 1}])
+    (table,) = sink.previewed(UPSERT)
+    assert table.schema.field_names == ("id", "n", "(deleted)")
+    rows = sorted(table.rows, key=lambda row: row["id"])
+    assert rows == [{"id": 0, "n": 2, "(deleted)": False}, {"id": 1, "n": None, "(deleted)": True}]
+    assert not sink.path().exists()
 
 
 def test_columns_are_exact_or_refused(sink: Sink) -> None:

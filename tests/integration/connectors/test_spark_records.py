@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -237,6 +238,36 @@ def test_a_conflict_gets_a_column_of_its_own(table: Table) -> None:
     assert table.by_duckdb(columns) == expected
     assert table.by_spark(columns) == expected
     assert [tuple(row.get(name) for name in columns.split(", ")) for row in table.by_pyarrow()] == expected
+
+
+def test_a_table_is_rewritten_with_a_wider_column(table: Table) -> None:
+    table.load([{"id": 0, "price": 10, "box": {"sizes": [1]}}, {"id": 1, "price": None}])
+    table.load([{"id": 2, "price": 2**53, "more": "x"}])
+    before = set(table.folder.rglob("*.parquet"))
+    table.load([{"id": 3, "price": 10.5, "box": {"sizes": [2, 2.5]}}, {"id": 4}], schema_conflict="rewrite")
+    assert before.isdisjoint(table.folder.rglob("*.parquet"))
+    expected = [
+        (10.0, [1.0], None),
+        (None, None, None),
+        (2.0**53, None, "x"),
+        (10.5, [2.0, 2.5], None),
+        (None, None, None),
+    ]
+    assert table.by_duckdb("price, box.sizes, more") == expected
+    assert table.by_spark("price, box.sizes, more") == expected
+    schemas = [pq.read_schema(path) for path in table.folder.rglob("*.parquet")]
+    assert {schema.field("price").type for schema in schemas} == {pa.float64()}
+    table.load([{"id": 5, "price": 3}], schema_conflict="rewrite")
+    assert len(list(table.folder.rglob("*.parquet"))) == len(schemas) + 1
+
+
+def test_a_table_is_not_rewritten_if_values_would_change(table: Table) -> None:
+    table.load([{"id": 0, "price": 2**53 + 1}])
+    with pytest.raises(ConnectError, match=r'cannot be rewritten with wider columns.*"price".*new-column'):
+        table.load([{"id": 1, "price": 0.5}], schema_conflict="rewrite")
+    assert table.by_pyarrow() == [{"id": 0, "price": 2**53 + 1}]
+    table.load([], schema_conflict="new-column")
+    assert table.by_duckdb("price, price_float64") == [(2**53 + 1, None), (None, 0.5)]
 
 
 def test_fields_that_come_go_and_change_places(table: Table) -> None:

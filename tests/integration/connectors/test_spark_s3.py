@@ -90,9 +90,9 @@ class Sink:
         found = self.server.client().list_multipart_uploads(Bucket=self.server.bucket).get("Uploads", [])
         return [item for item in found if item["Key"].startswith(self.folder)]
 
-    def read(self) -> list[dict[str, Any]]:
+    def read(self, id_type: Any = None) -> list[dict[str, Any]]:
         """The rows, as pyarrow reads them."""
-        schema = pa.schema([("id", pa.int64()), ("origin", pa.string())])
+        schema = pa.schema([("id", id_type or pa.int64()), ("origin", pa.string())])
         with s3_lake(self.server, self.folder) as lake:
             return by_id(lake.read(f"topics/{self.topic}", schema).to_pylist())
 
@@ -129,6 +129,23 @@ def test_folders_of_values_and_other_formats(sink: Sink) -> None:
     assert by_id([row.asDict() for row in frame.collect()]) == ROWS
     places = {key.split("/")[2] for key in sink.objects() if key.startswith("topics/")}
     assert places == {"origin=EWR", "origin=JFK", "origin=LGA"}
+
+
+def test_small_files_are_merged_and_columns_made_wider(sink: Sink) -> None:
+    for start in (0, 20, 40):
+        sink.produce(ROWS[start : start + 20])
+        sink.drain(sink.task())
+    (done,) = SparkSinkConnector.compact(SparkSinkConfig.parse(sink.props({})), None)
+    assert (done.table, done.files_before, done.files_after) == (sink.topic, 6, 2)
+    assert sink.read() == ROWS
+    places = {key.rpartition("/")[0] for key in sink.objects() if key.startswith("topics/")}
+    assert places == {f"topics/{sink.topic}/partition={number}" for number in (0, 1)}
+    sink.produce([{"id": 60.5, "origin": "BOS"}])
+    sink.drain(sink.task(schema_conflict="rewrite"))
+    assert sink.read(pa.float64()) == [*ROWS, {"id": 60.5, "origin": "BOS"}]
+    folders = {key.rpartition("/")[0] for key in sink.objects()}
+    assert folders == {*places, "_sluice/sink/manifests", "_sluice/tables/topics"}
+    assert sink.uploads() == []
 
 
 def test_a_load_that_fails_leaves_nothing_after_the_next(sink: Sink) -> None:

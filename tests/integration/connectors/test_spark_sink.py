@@ -444,6 +444,35 @@ def test_several_topics_of_one_connector_are_tables_each(sink: Sink, tmp_path: P
     assert task.committed() == ends
 
 
+def test_topics_that_share_a_table_are_loaded_at_once_and_agree_on_its_columns(sink: Sink, tmp_path: Path) -> None:
+    """The first load finds the schema of each topic by itself: those of the second are added to those of the first."""
+    others = [Sink(sink.bootstrap, f"{sink.topic}-{number}", tmp_path) for number in range(2)]
+    sink.produce([{"id": 1, "a": 1}, {"id": 2}])
+    others[0].produce([{"id": 3, "b": "x"}, b"no JSON", {"id": 5}])
+    others[1].produce([{"id": 6, "a": 2}])
+    sinks = [sink, *others]
+    ranges = [OffsetRange(*tp, 0, end) for each in sinks for tp, end in each.ends.items()]
+    router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": ".*"}
+    props = {**JSON, **router, "transforms.r.replacement": "all"}
+    with pytest.raises(DataError, match=f"topic {others[0].topic}, partition 1, offset 0"):
+        sink.task(props).load(ranges)
+    assert sink.rows("all") == []
+    task = sink.task({**props, "errors.tolerance": "all"})
+    task.load(ranges)
+    assert task.committed() == {item.topic_partition: item.end for item in ranges}
+    assert by_id(sink.rows("all")) == [
+        {"id": 1, "a": 1},
+        {"id": 2, "a": None},
+        {"id": 3, "a": None, "b": "x"},
+        {"id": 5, "a": None, "b": None},
+        {"id": 6, "a": 2},
+    ]
+    for each in sinks:
+        each.produce([{"id": 7, "a": 7, "b": "y"}])
+    task.load([OffsetRange(*tp, task.committed().get(tp, 0), end) for each in sinks for tp, end in each.ends.items()])
+    assert by_id(sink.rows("all"))[5:] == [{"id": 7, "a": 7, "b": "y"}] * 3
+
+
 def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
     sink.produce([{"id": n} for n in range(10)])
     tp = TopicPartition(sink.topic, 0)

@@ -324,6 +324,86 @@ def test_a_preview_shows_what_would_be_written_and_fences_nobody(lake: Lake) -> 
     assert [row["id"] for row in by("id", lake.rows())] == [0, 1, 2, 3, 4]
 
 
+HOUR = 3_600_000
+WINDOWS = {
+    "sql_window_ms": str(HOUR),
+    "sql_window_time": "at",
+    "sql_window_delay_ms": "60000",
+    "sql_window_idle_ms": "0",
+}
+HOURLY = (
+    "SELECT window(timestamp_millis(at), '1 hour').start AS hour, count(*) AS flights, collect_set(id) AS ids "
+    "FROM records GROUP BY 1"
+)
+
+
+def hours(lake: Lake) -> list[tuple[int, list[int]]]:
+    return sorted((row["hour"].timestamp() * 1000 // HOUR, sorted(row["ids"])) for row in lake.rows())
+
+
+def held(lake: Lake) -> int:
+    folder = lake.store / "_sluice" / "sink" / "windows"
+    return sum(pq.read_metadata(file).num_rows for file in folder.rglob("*.parquet"))
+
+
+def test_a_window_is_written_once_when_it_is_complete(lake: Lake) -> None:
+    task = lake.task(HOURLY, **WINDOWS)
+    lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20}, {"id": 2, "at": HOUR + 30}, {"id": 3, "at": 40})
+    lake.load(task)
+    assert (hours(lake), held(lake)) == ([], 4), "partition 1 is still in the first hour"
+    # A driver that takes over goes on with what is held, and records with another field.
+    task = lake.task(HOURLY, **WINDOWS)
+    lake.produce({"id": 4, "at": HOUR + 70_000, "gate": "B1"}, {"id": 5, "at": HOUR + 60_000}, {"id": 6})
+    lake.load(task)
+    assert hours(lake)[:1] == [(0, [0, 1, 3])]
+    assert [row["ids"] for row in lake.rows() if row["hour"] is None] == [], "a window has none without a time"
+    assert held(lake) == 3
+    # Late records give another row, with the next windows.
+    lake.produce({"id": 7, "at": 50}, {"id": 8, "at": 2 * HOUR + 60_000}, {"id": 9, "at": 2 * HOUR + 60_000})
+    lake.load(task)
+    assert hours(lake) == [(0, [0, 1, 3]), (0, [7]), (1, [2, 4, 5])]
+    assert held(lake) == 2
+    # Without windows all that was held is written with the next load.
+    lake.produce({"id": 10, "at": 2 * HOUR + 5})
+    lake.load(lake.task(HOURLY))
+    assert hours(lake)[3:] == [(2, [8, 9, 10])]
+    assert held(lake) == 0
+
+
+def test_late_records_are_dropped_if_that_is_asked_for(lake: Lake) -> None:
+    task = lake.task(HOURLY, **WINDOWS, sql_window_late="drop")
+    lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20}, {"id": 2, "at": 2 * HOUR}, {"id": 3, "at": 2 * HOUR})
+    lake.load(task)
+    assert hours(lake) == [(0, [0, 1])]
+    lake.produce({"id": 4, "at": 30}, {"id": 5, "at": 3 * HOUR}, {"id": 6, "at": 3 * HOUR})
+    lake.load(task)
+    assert hours(lake) == [(0, [0, 1])], "the delay is not over"
+    lake.produce({"id": 7, "at": 4 * HOUR}, {"id": 8, "at": 4 * HOUR})
+    lake.load(task)
+    assert hours(lake) == [(0, [0, 1]), (2, [2, 3])]
+    assert held(lake) == 4
+
+
+def test_a_load_that_fails_leaves_windows_as_they_were(lake: Lake) -> None:
+    task = lake.task(HOURLY, **WINDOWS)
+    lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20})
+    lake.load(task)
+    lake.produce({"id": 2, "at": 2 * HOUR}, {"id": 3, "at": 2 * HOUR})
+    broken = lake.task(HOURLY.replace("count(*)", "assert_true(false)"), **WINDOWS)
+    with pytest.raises(ConnectError):
+        lake.load(broken)
+    assert (hours(lake), held(lake) >= 2) == ([], True)
+    lake.load(lake.task(HOURLY, **WINDOWS))
+    assert (hours(lake), held(lake)) == ([(0, [0, 1])], 2)
+
+
+def test_a_column_that_has_no_time_is_refused(lake: Lake) -> None:
+    task = lake.task(HOURLY, **{**WINDOWS, "sql_window_time": "when"})
+    lake.produce({"id": 0, "at": 10})
+    with pytest.raises(ConnectError, match=r"sql\.window\.time=when is no column of the records"):
+        lake.load(task)
+
+
 def test_the_result_goes_to_a_delta_table_with_its_offsets(lake: Lake, session: Any) -> None:
     query = "SELECT id % 2 AS odd, count(*) AS records FROM records GROUP BY 1"
     task = lake.task(query, table_format="delta")

@@ -100,6 +100,18 @@ def test_names_and_numbers_are_answered_as_they_are(client: FlaskClient, herder:
     assert client.get("/connectors/a/config").get_json() == {"half": "\ud800"}
 
 
+def test_probes_tell_whether_a_worker_lives_and_is_ready(client: FlaskClient, herder: ClusterHerder) -> None:
+    for path, status in (("live", "alive"), ("ready", "ready")):
+        answer = client.get(f"/health/{path}")
+        assert (answer.status_code, answer.get_json()) == (200, {"status": status, "reasons": []})
+    herder.reasons = ["It has not joined yet."]
+    answer = client.get("/health/ready")
+    assert (answer.status_code, answer.get_json()) == (503, {"status": "not ready", "reasons": herder.reasons})
+    herder.broken = ConnectError("no answer")
+    answer = client.get("/health/live")
+    assert (answer.status_code, answer.get_json()) == (503, {"status": "dead", "reasons": ["no answer"]})
+
+
 def test_a_worker_whose_herder_fails_is_not_healthy(client: FlaskClient, herder: ClusterHerder) -> None:
     assert client.get("/health").get_json()["status"] == "healthy"
     herder.broken = ConnectError("The config topic cannot be read.")

@@ -26,7 +26,14 @@ NODE_ID = 1
 
 _LARGEST_PORT = 65535
 _HEAP = re.compile(r"[1-9][0-9]*[kKmMgG]?")
+_LISTENERS = "listeners"
 _LISTENER_PROTOCOLS = "listener.security.protocol.map"
+_PROTOCOLS = {
+    "CLIENT": "PLAINTEXT",
+    "CONTROLLER": "PLAINTEXT",
+    # Kafka's own, which it forgets when it is given any.
+    **{name: name for name in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")},
+}
 
 _OWN_KEYS = frozenset(
     {
@@ -34,7 +41,6 @@ _OWN_KEYS = frozenset(
         "controller.listener.names",
         "controller.quorum.voters",
         "inter.broker.listener.name",
-        "listeners",
         "log.dir",
         "log.dirs",
         "metadata.log.dir",
@@ -108,27 +114,40 @@ class Ports:
 
 
 def server_properties(ports: Ports, data: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """All server properties, ``extra`` last; ``ConfigError`` for a key that is the embedded broker's own."""
+    """All server properties, ``extra`` last; ``ConfigError`` for a key that is the embedded broker's own.
+
+    ``listeners`` of ``extra`` are added to its own, and so are names of protocols.
+    """
     for key in sorted(_OWN_KEYS & extra.keys()):
         raise ConfigError(key, extra[key], "set by the embedded broker; use its port and folder settings")
+    client, more = f"CLIENT://{HOST}:{ports.broker}", _listed(extra, _LISTENERS)
     return {
         "process.roles": "broker,controller",
         "node.id": str(NODE_ID),
         "controller.quorum.voters": f"{NODE_ID}@{HOST}:{ports.controller}",
-        "listeners": f"CLIENT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
-        "advertised.listeners": f"CLIENT://{HOST}:{ports.broker}",
+        "advertised.listeners": ",".join((client, *more)),
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
-        _LISTENER_PROTOCOLS: "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         **_SINGLE_NODE,
         **extra,
+        _LISTENERS: ",".join((client, f"CONTROLLER://{HOST}:{ports.controller}", *more)),
+        _LISTENER_PROTOCOLS: ",".join(f"{name}:{protocol}" for name, protocol in _protocols(extra).items()),
     }
 
 
 def is_plaintext(extra: Mapping[str, str]) -> bool:
     """Whether clients connect without TLS or SASL, as they do unless ``extra`` says otherwise."""
-    return _LISTENER_PROTOCOLS not in extra
+    return _protocols(extra)["CLIENT"] == "PLAINTEXT"
+
+
+def _protocols(extra: Mapping[str, str]) -> dict[str, str]:
+    pairs = (item.partition(":") for item in _listed(extra, _LISTENER_PROTOCOLS))
+    return _PROTOCOLS | {name.strip(): protocol.strip() for name, _, protocol in pairs}
+
+
+def _listed(extra: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in extra.get(key, "").split(",") if item.strip()]
 
 
 def render_properties(properties: Mapping[str, str]) -> str:

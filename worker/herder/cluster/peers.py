@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
+from worker.errors import ForbiddenError
 from worker.herder.cluster.fencing import Fencing
 from worker.herder.cluster.publication import Publication
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.writes import Writes
 from worker.herder.inbox import Request, Requests
 from worker.herder.settings import ClusterSettings
+from worker.security.request_signatures import Nonces
 from worker.security.session_keys import SignedRequest, verify
-from worker.stores.config.store import ConfigStore
+from worker.stores.config.store import ConfigStore, SessionKey
 
 __all__ = ["PeerRequests"]
 
@@ -37,6 +40,7 @@ class PeerRequests:
         self._connectors = connectors
         self._writes = writes
         self._fencing = fencing
+        self._nonces = Nonces()
 
     def put_task_configs(
         self,
@@ -63,6 +67,21 @@ class PeerRequests:
 
         return self._requests.begin(begin)
 
+    def session_key(self) -> Request[SessionKey | None]:
+        """The key by which workers of this cluster sign; ``None`` if there is none, or none yet."""
+        return self._requests.ask(self._configs.session_key)
+
+    def verify(self, signed: SignedRequest) -> Request[None]:
+        """Check that a request comes from a worker of this cluster; it fails as :func:`verify` does if not."""
+
+        def check() -> None:
+            if self._cluster is None or self._cluster.keys is None:
+                raise ForbiddenError("The workers of this cluster do not sign: set connect.protocol=sessioned.")
+            self._check_signature(signed)
+
+        return self._requests.ask(check)
+
     def _check_signature(self, signed: SignedRequest) -> None:
         if self._cluster is not None and self._cluster.keys is not None:
-            verify(signed, self._configs.session_key(), self._cluster.verification_algorithms)
+            accepted, now_ms = self._cluster.verification_algorithms, int(time.time() * 1000)
+            verify(signed, self._configs.session_key(), accepted, self._nonces, now_ms)

@@ -14,8 +14,12 @@ no heartbeat gets through                 everything is stopped before the sessi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final
 
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.inbox import Action, Inbox
@@ -26,9 +30,26 @@ from worker.membership.events import Event, Joined, Lost, Refused
 from worker.membership.membership import Membership
 from worker.stores.config.store import ConfigSnapshot, ConfigStore
 
-__all__ = ["Rebalancing"]
+__all__ = ["Rebalancing", "Round"]
 
 logger = logging.getLogger(__name__)
+
+_MOST_ROUNDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A rebalance, or the loss of the group, which has no ``generation``; ``at`` is in seconds since 1970.
+
+    ``held`` and ``revoked`` are numbers of connectors and tasks: those that this worker runs from then on, and those it
+    gives up.
+    """
+
+    at: float
+    generation: int | None
+    leader_url: str | None
+    held: int
+    revoked: int
 
 
 class Rebalancing:
@@ -59,7 +80,13 @@ class Rebalancing:
         self._sync_timeout = cluster.sync_timeout if cluster is not None else 0.0
         self._unsync_backoff = cluster.unsync_backoff if cluster is not None else 0.0
         self._newest: Event | None = None
+        self._rounds: deque[Round] = deque(maxlen=_MOST_ROUNDS)
         self._divided: Mapping[str, int] = {}
+
+    @property
+    def rounds(self) -> Sequence[Round]:
+        """The last rebalances that this worker has seen, the newest first."""
+        return tuple(reversed(self._rounds))
 
     def start(self) -> None:
         """Take part in the group."""
@@ -81,6 +108,19 @@ class Rebalancing:
 
         self._inbox.post(look)
         return snapshot
+
+    def unready(self) -> list[str]:
+        """The reasons why this worker has no part in its cluster yet, or any more; none if it has."""
+        reasons = []
+        if self._membership.counts is not None and self._membership.leader_url is None:
+            reasons.append("This worker has not joined its group yet, or has lost its place in it.")
+        read = self._configs.snapshot().offset
+        if isinstance(self._newest, Joined) and self._newest.config_offset > read:
+            reasons.append(
+                f"This worker has read the config topic up to offset {read}, and its cluster is at offset "
+                f"{self._newest.config_offset}."
+            )
+        return reasons
 
     def configs_changed(self) -> None:
         """Have the work divided anew if connectors or tasks have come or gone."""
@@ -115,6 +155,7 @@ class Rebalancing:
             len(event.held),
             len(event.revoked),
         )
+        self._rounds.append(Round(time.time(), event.generation, event.leader_url, len(event.held), len(event.revoked)))
         self._membership.happened(event)
         self._units.joined()
         self._leadership.changed()
@@ -129,6 +170,7 @@ class Rebalancing:
 
     def _lost(self, event: Lost) -> None:
         logger.warning("This worker is not part of its cluster any more and stops all connectors and tasks")
+        self._rounds.append(Round(time.time(), None, None, 0, 0))
         self._membership.happened(event)
         self._leadership.changed()
         self._units.lost(event.within)

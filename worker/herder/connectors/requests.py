@@ -8,7 +8,7 @@ from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.writes import GivenConfig, Writes
 from worker.herder.inbox import Request, Requests
-from worker.stores.config.store import TargetState
+from worker.stores.config.store import ConnectorEntry, TargetState
 from worker.unit import Unit
 
 __all__ = ["ConnectorRequests"]
@@ -37,13 +37,16 @@ class ConnectorRequests:
         """
         return self._requests.begin(lambda request: self._writes.create(request, name, config, target))
 
-    def put_config(self, name: str, config: GivenConfig) -> Request[tuple[bool, Document]]:
-        """Check a configuration and give it to a connector, new or not; whether it is new, and its info."""
-        return self._requests.begin(lambda request: self._writes.put(request, name, config))
+    def put_config(self, name: str, config: GivenConfig, revision: int | None = None) -> Request[tuple[bool, Document]]:
+        """Check a configuration and give it to a connector, new or not; whether it is new, and its info.
 
-    def patch_config(self, name: str, patch: GivenConfig) -> Request[Document]:
-        """Change some keys of a connector's configuration; its info. Null removes a key."""
-        return self._requests.begin(lambda request: self._writes.patch(request, name, patch))
+        With a ``revision`` this fails with :class:`~worker.errors.ChangedMeanwhileError` if it is another now.
+        """
+        return self._requests.begin(lambda request: self._writes.put(request, name, config, revision))
+
+    def patch_config(self, name: str, patch: GivenConfig, revision: int | None = None) -> Request[Document]:
+        """Change some keys of a connector's configuration; its info. Null removes a key. ``revision`` as above."""
+        return self._requests.begin(lambda request: self._writes.patch(request, name, patch, revision))
 
     def delete(self, name: str) -> Request[None]:
         """Stop a connector and forget it. Its offsets stay, for another of its name."""
@@ -85,6 +88,10 @@ class ConnectorRequests:
     def config(self, name: str) -> Request[dict[str, str]]:
         """A connector's configuration as it was written: references are not resolved."""
         return self._requests.ask(lambda: dict(self._connectors.entry(name).config))
+
+    def entry(self, name: str) -> Request[ConnectorEntry]:
+        """A connector as it should be: its configuration as it was written, and the revision of that."""
+        return self._requests.ask(lambda: self._connectors.entry(name))
 
     def status(self, name: str, *, refresh: bool = True) -> Request[Document]:
         """The status of a connector and its tasks, for which other workers are asked for newer metrics.

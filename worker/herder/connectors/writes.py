@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from connect.errors import AlreadyExistsError, NotFoundError
 from connect.plugins import PluginEntry
-from worker.errors import BadRequestError, ConflictError, InvalidConnectorError
+from worker.errors import BadRequestError, ChangedMeanwhileError, ConflictError, InvalidConnectorError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.cluster.publication import Publication, Publications
 from worker.herder.connectors.connectors import Connectors
@@ -162,41 +162,53 @@ class Writes:
 
         self._leadership.as_leader(request, begin)
 
-    def put(self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig) -> None:
-        """Check a configuration and give it to a connector, new or not."""
+    def put(
+        self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig, revision: int | None = None
+    ) -> None:
+        """Check a configuration and give it to a connector, new or not; with a ``revision`` only to that one."""
         is_new = False
 
         def write(checked: _Checked) -> Future[None]:
             nonlocal is_new
+            self._check_revision(name, revision)
             is_new = not self._connectors.exists(name)
             return self._put(name, checked)
 
         def go_on(checked: _Checked) -> None:
             self._configure(request, name, lambda: write(checked), lambda: (is_new, self._connectors.info(name)))
 
-        self._leadership.as_leader(request, lambda: self._validated(request, name, named(name, config), go_on))
+        def begin() -> None:
+            self._check_revision(name, revision)
+            self._validated(request, name, named(name, config), go_on)
 
-    def patch(self, request: Request[Document], name: str, patch: GivenConfig) -> None:
-        """Change some keys of a connector's configuration, whatever else changes while that is checked."""
-        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, again=False))
+        self._leadership.as_leader(request, begin)
 
-    def _patch(self, request: Request[Document], name: str, patch: GivenConfig, *, again: bool) -> None:
+    def patch(self, request: Request[Document], name: str, patch: GivenConfig, revision: int | None = None) -> None:
+        """Change some keys of a connector's configuration, whatever else changes while that is checked.
+
+        With a ``revision`` it is changed only if it still is that one.
+        """
+        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, revision, again=False))
+
+    def _patch(
+        self, request: Request[Document], name: str, patch: GivenConfig, revision: int | None, *, again: bool
+    ) -> None:
         """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
 
         The first attempts of several patches go on at the same time. Those that were overtaken follow one after the
         other, so that each change that is written costs at most two of them their check. A check takes no turn of the
         connector: others may change it meanwhile, or stop it.
         """
-        config = self._patched(name, patch)
+        config = self._patched(name, patch, revision)
 
         def retry() -> None:
-            self._patch(request, name, patch, again=True)
+            self._patch(request, name, patch, revision, again=True)
 
         def checked(config_checked: _Checked) -> None:
             attempt: Request[None] = Request()
 
             def write() -> None:
-                if self._patched(name, patch) == config:
+                if self._patched(name, patch, revision) == config:
                     attempt.enter(f"writing the configuration of connector {name}")
                     self._requests.answer_when_written(attempt, self._put(name, config_checked), answer)
                     return
@@ -214,7 +226,8 @@ class Writes:
 
         self._validated(request, name, config, checked)
 
-    def _patched(self, name: str, patch: GivenConfig) -> dict[str, str | None]:
+    def _patched(self, name: str, patch: GivenConfig, revision: int | None) -> dict[str, str | None]:
+        self._check_revision(name, revision)
         return named(name, merged(self._connectors.entry(name).config, patch))
 
     def delete(self, request: Request[None], name: str) -> None:
@@ -326,6 +339,13 @@ class Writes:
     def _check_new(self, name: str, *, is_new: bool = True) -> None:
         if not is_new or self._connectors.exists(name):
             raise AlreadyExistsError(f"Connector {name} already exists")
+
+    def _check_revision(self, name: str, revision: int | None) -> None:
+        if revision is not None and self._connectors.entry(name).revision != revision:
+            raise ChangedMeanwhileError(
+                f"The configuration of connector {name} has been changed since it was read. Read it again, and make "
+                "your change to what is there now."
+            )
 
     def _check_known(self, name: str) -> None:
         if not self._connectors.exists(name):

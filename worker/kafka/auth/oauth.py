@@ -11,9 +11,11 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from connect.config.errors import ConfigRuleError
+from connect.config.url import shown_url
 
 __all__ = ["token_provider"]
 
@@ -72,6 +74,15 @@ def _encoded(part: Mapping[str, Any]) -> str:
 
 
 def _fetched(properties: Mapping[str, str]) -> tuple[str, float]:
+    """A token and how many seconds it lasts; a provider that gives none is asked again, as a broker that is away."""
+    try:
+        return _asked(properties)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        url = shown_url(properties["sasl.oauthbearer.token.endpoint.url"])
+        raise KafkaConnectionError(f"No token could be had from {url}: {error}") from error
+
+
+def _asked(properties: Mapping[str, str]) -> tuple[str, float]:
     form = {"grant_type": "client_credentials"}
     if scope := properties.get("sasl.oauthbearer.scope"):
         form["scope"] = scope

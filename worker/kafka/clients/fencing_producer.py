@@ -20,6 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError
 from worker.errors import FencedError
+from worker.kafka.auth.rights import WORKER, explained, is_denial, on_topic, on_transactional_id
 from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientProperties
 
@@ -126,8 +127,8 @@ class FencingProducer:
             producer.init_transactions(self._timeout)
         except KafkaException as error:
             raise ConnectError(
-                f"Write privileges for topic '{self._topic}' could not be claimed ({_text(error)}): allow this "
-                f"principal to Write and Describe the transactional id {self._transactional_id}"
+                f"Write privileges for topic '{self._topic}' could not be claimed under the transactional id "
+                f"{self._transactional_id}: {self._explained(error)}"
             ) from error
         return producer
 
@@ -164,7 +165,16 @@ class FencingProducer:
             self._on_lost()
         else:
             self._producer = producer
-        raise ConnectError(f"Topic '{self._topic}' could not be written to: {_text(error)}") from error
+        denied = next((cause for cause in causes if isinstance(cause, KafkaError) and is_denial(cause.code())), None)
+        told = self._explained(error if denied is None else KafkaException(denied))
+        raise ConnectError(f"Topic '{self._topic}' could not be written to: {told}") from error
+
+    def _explained(self, error: Exception) -> str:
+        cause = error.args[0] if error.args else error
+        if not isinstance(cause, KafkaError):
+            return _text(error)
+        rights = (on_topic(self._topic, "Write"), on_transactional_id(self._transactional_id, "Write"))
+        return explained(cause, WORKER, *rights)
 
 
 def _text(error: Exception) -> str:

@@ -13,7 +13,9 @@ from confluent_kafka.admin import AdminClient
 
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
-from connect.errors import RetriableError
+from connect.errors import ConnectError, RetriableError
+from worker.kafka.auth.rights import explained, is_login_refused
+from worker.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.settings.secrets import client_secrets
 
@@ -22,6 +24,7 @@ __all__ = [
     "ConnectionFailures",
     "admin",
     "consumer",
+    "fail_without_login",
     "log_error",
     "producer",
     "until_answered",
@@ -37,6 +40,11 @@ _MOST_WAIT: Final = 2.0
 
 UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
 """Logged by a client that has lost all brokers, each second."""
+
+_STATISTICS_INTERVAL: Final = "statistics.interval.ms"
+_STATISTICS_MS: Final = 5_000
+_REPORTED: Final = "Kafka client: %s"
+"""Logged for what a client goes on trying, such as a login, often each second."""
 
 _FACILITY: Final = "FAIL"
 _QUIET_SECONDS: Final = 60.0
@@ -64,9 +72,10 @@ class ConnectionFailures(logging.Filter):
         is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
         if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return True
-        if not (is_failure or record.msg == UNREACHABLE):
+        if not (is_failure or record.msg in (UNREACHABLE, _REPORTED)):
             return not (isinstance(record.args, tuple) and record.args and str(record.args[-1]).endswith(_RETRYING))
-        text = _PASSING.sub("", record.getMessage().partition("] ")[2]) if is_failure else UNREACHABLE
+        message = record.getMessage()
+        text = _PASSING.sub("", message.partition("] ")[2] if is_failure else message)
         now = self._clock()
         if now - self._told.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
             return False
@@ -79,18 +88,29 @@ class ConnectionFailures(logging.Filter):
 logger.addFilter(ConnectionFailures())
 
 
-def producer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Producer:
-    """Make a producer. ``on_error`` is called from ``poll``; without it errors are logged."""
+def producer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Producer:
+    """Make a producer. ``on_error`` is called from ``poll``, without it errors are logged; so is ``on_statistics``."""
     try:
-        return Producer(_configuration(properties, on_error))
+        return Producer(_configuration(properties, on_error) | _statistics(PRODUCER, properties, on_statistics))
     except (KafkaException, ValueError, TypeError) as error:
         raise _refused(error, properties) from None  # I8: the original may hold a secret
 
 
-def consumer(properties: ClientProperties, on_error: ErrorCallback | None = None) -> Consumer:
-    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``; without it errors are logged."""
+def consumer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Consumer:
+    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``, without it errors are logged.
+
+    So is ``on_statistics``.
+    """
     try:
-        return Consumer(_configuration(properties, on_error))
+        return Consumer(_configuration(properties, on_error) | _statistics(CONSUMER, properties, on_statistics))
     except (KafkaException, ValueError, TypeError) as error:
         raise _refused(error, properties) from None  # I8: the original may hold a secret
 
@@ -112,7 +132,21 @@ def log_error(error: KafkaError) -> None:
     elif error.code() == KafkaError._ALL_BROKERS_DOWN:
         logger.warning(UNREACHABLE)
     else:
-        logger.warning("Kafka client: %s", error.str())
+        logger.warning(_REPORTED, error.str())
+
+
+def fail_without_login(user: str) -> ErrorCallback:
+    """A callback that raises ``ConnectError`` where the client is polled, as soon as its login is not accepted.
+
+    ``user`` says whose login that is. Other errors are logged.
+    """
+
+    def report(error: KafkaError) -> None:
+        if is_login_refused(error):
+            raise ConnectError(f"The brokers refuse this client: {explained(error, user)}")
+        log_error(error)
+
+    return report
 
 
 def until_answered(ask: Callable[[], T], seconds: float) -> T:
@@ -140,6 +174,13 @@ def _configuration(properties: ClientProperties, on_error: ErrorCallback | None)
             "bootstrap.servers",
         )
     return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
+
+
+def _statistics(kind: str, properties: ClientProperties, take: TakeStatistics | None) -> dict[str, Any]:
+    if take is None:
+        return {}
+    interval = {} if _STATISTICS_INTERVAL in properties.properties else {_STATISTICS_INTERVAL: _STATISTICS_MS}
+    return {**interval, "stats_cb": reading(kind, take)}
 
 
 def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:

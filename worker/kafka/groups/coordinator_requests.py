@@ -16,6 +16,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition
 
 from connect.errors import ConnectError
+from worker.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 from worker.kafka.groups.coordinator import once_coordinated
 from worker.kafka.settings.kind import ClientProperties
@@ -49,7 +50,9 @@ def read_offsets(client: ClientProperties, group: str, timeout: float) -> dict[t
     except errors.GroupIdNotFoundError:
         return {}
     except errors.KafkaError as error:
-        raise ConnectError(f"Failed to read offsets of consumer group {group}: {error}") from error
+        raise ConnectError(
+            f"Failed to read offsets of consumer group {group}: {_explained(error, [on_group(group, 'Describe')])}"
+        ) from error
     return {tuple(place): committed.offset for place, committed in answer.items() if committed.offset >= 0}
 
 
@@ -70,7 +73,15 @@ def forget_offsets(client: ClientProperties, group: str, places: Sequence[tuple[
     except _IN_USE as error:
         raise GroupInUseError(f"Group {group} is in use") from error
     except errors.KafkaError as error:
-        raise ConnectError(f"Failed to alter offsets of consumer group {group}: {error}") from error
+        topics = sorted({topic for topic, _ in places})
+        rights = [on_group(group, "Delete"), *on_topics(topics, "Read")]
+        raise ConnectError(f"Failed to alter offsets of consumer group {group}: {_explained(error, rights)}") from error
+
+
+def _explained(error: errors.KafkaError, rights: Sequence[Right]) -> str:
+    text = str(error).rstrip(".")
+    known = remedy(getattr(error, "errno", None) or 0, ADMIN, rights)
+    return f"{text}. {known}" if known else text
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, NotFoundError
+from worker.kafka.auth.rights import ADMIN, Right, explained, on_group, on_topic
 from worker.kafka.groups.coordinator import once_coordinated
 from worker.kafka.settings.kind import ClientProperties
 
@@ -65,7 +66,7 @@ class ConsumerGroup:
             _answered(lambda: self._admin.delete_consumer_groups([self._group], request_timeout=_TIMEOUT)[self._group])
         except KafkaException as error:
             if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
-                raise self._refused("reset", error) from error
+                raise self._refused("reset", error, [on_group(self._group, "Delete")]) from error
 
     def _forget(self, places: Sequence[tuple[str, int]]) -> None:
         # Imported here: it takes 20 MB, and librdkafka does not have this request.
@@ -84,12 +85,15 @@ class ConsumerGroup:
                 lambda: self._admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT)[self._group]
             )
         except KafkaException as error:
-            raise self._refused("alter", error) from error
+            raise self._refused("alter", error, [on_group(self._group, "Read")]) from error
         for item in answer.topic_partitions:
             if item.error is not None:
-                raise self._refused("alter", KafkaException(item.error), item)
+                rights = (on_group(self._group, "Read"), on_topic(item.topic, "Read"))
+                raise self._refused("alter", KafkaException(item.error), rights, item)
 
-    def _refused(self, what: str, error: KafkaException, place: TopicPartition | None = None) -> ConnectError:
+    def _refused(
+        self, what: str, error: KafkaException, rights: Sequence[Right], place: TopicPartition | None = None
+    ) -> ConnectError:
         code = _code(error)
         if code in _UNKNOWN and place is not None:
             return NotFoundError(
@@ -97,7 +101,8 @@ class ConsumerGroup:
             )
         if code in _IN_USE:
             return self._in_use(what)
-        return ConnectError(f"Failed to {what} offsets of consumer group {self._group}: {_error(error).str()}")
+        told = explained(_error(error), ADMIN, *rights)
+        return ConnectError(f"Failed to {what} offsets of consumer group {self._group}: {told}")
 
     def _in_use(self, what: str) -> ConnectError:
         return ConnectError(

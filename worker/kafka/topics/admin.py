@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.admin import NewTopic as _NewTopicRequest  # type: ignore[attr-defined]
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, RetriableError
+from worker.kafka.auth.rights import ADMIN, on_topic, remedy
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "describe",
     "describe_settings",
     "ensure_compacted",
+    "forbidden",
     "too_few_brokers",
     "topic_ids",
 ]
@@ -34,6 +36,7 @@ logger = logging.getLogger(__name__)
 _REQUEST_TIMEOUT_SECONDS = 60.0
 _VISIBLE_AFTER_SECONDS = 30.0
 _LOOK_AGAIN_SECONDS = 0.05
+_SLICE_SECONDS = 0.2
 
 _TIMEOUTS = frozenset(
     (
@@ -59,6 +62,8 @@ class TopicDescription:
     name: str
     partitions: int
     replication_factor: int
+    may_read: bool = field(default=True, compare=False)
+    """Whether the user of the admin client may read it; brokers before 2.3 do not tell."""
 
 
 class Creation(Enum):
@@ -95,10 +100,7 @@ class TopicCreator:
             if creation is Creation.CREATED:
                 logger.info("Created topic %s using creation group %s", new_topic, group.name)
             elif creation is Creation.FORBIDDEN:
-                raise ConnectError(
-                    f"Task failed to create new topic {new_topic}. Ensure that the task is authorized to "
-                    "create topics or that the topic exists and restart the task"
-                )
+                raise forbidden(new_topic)
         self._known.add(topic)
 
 
@@ -107,7 +109,9 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
     try:
         described = _answer(
             admin,
-            lambda: admin.describe_topics(TopicCollection([topic]), request_timeout=_REQUEST_TIMEOUT_SECONDS)[topic],
+            lambda: admin.describe_topics(
+                TopicCollection([topic]), include_authorized_operations=True, request_timeout=_REQUEST_TIMEOUT_SECONDS
+            )[topic],
         )
     except KafkaException as error:
         code = _code(error)
@@ -116,12 +120,11 @@ def describe(admin: AdminClient, topic: str) -> TopicDescription | None:
         if code in _TIMEOUTS:
             raise RetriableError(f"Timed out while describing topics '{topic}'") from error
         if code in _NOT_AUTHORIZED:
-            raise ConnectError(
-                f"Not authorized to describe topic(s) '{topic}': allow this principal to Describe the topic"
-            ) from error
+            raise ConnectError(f"Not authorized to describe topic(s) '{topic}'. {_right(topic, 'Describe')}") from error
         raise ConnectError(f"Error while attempting to describe topics '{topic}': {_text(error)}") from error
     replication_factor = min((len(partition.replicas) for partition in described.partitions), default=0)
-    return TopicDescription(topic, len(described.partitions), replication_factor)
+    may_read = not described.authorized_operations or AclOperation.READ in described.authorized_operations
+    return TopicDescription(topic, len(described.partitions), replication_factor, may_read)
 
 
 def topic_ids(admin: AdminClient, topics: Sequence[str]) -> dict[str, str]:
@@ -175,6 +178,14 @@ def create(admin: AdminClient, topic: NewTopic) -> Creation:
     return Creation.CREATED
 
 
+def forbidden(topic: NewTopic) -> ConnectError:
+    """The error of a task whose topic is missing and may not be created."""
+    return ConnectError(
+        f"Task failed to create new topic {topic}. Ensure that the task is authorized to create topics or that the "
+        f"topic exists and restart the task. {_right(topic.name, 'Create')}"
+    )
+
+
 def too_few_brokers(error: ConnectError) -> bool:
     """Whether a topic could not be created because there are fewer brokers than it is to have replicas."""
     cause = error.__cause__
@@ -219,8 +230,8 @@ def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: 
         return _described_when_visible(admin, topic.name)
     if creation is Creation.FORBIDDEN and describe(admin, topic.name) is None:
         raise ConnectError(
-            f"Topic '{topic.name}' of the '{key}' property does not exist, and this principal may not create "
-            f"it: create it with {_CLEANUP_POLICY}={_COMPACT}, or allow the principal to Create topics"
+            f"Topic '{topic.name}' of the '{key}' property does not exist, and may not be created: create it with "
+            f"{_CLEANUP_POLICY}={_COMPACT}, or let it be created. {_right(topic.name, 'Create')}"
         )
     description = _described_when_visible(admin, topic.name)
     _check_compacted(admin, topic.name, key, purpose)
@@ -230,7 +241,7 @@ def ensure_compacted(admin: AdminClient, topic: NewTopic, *, key: str, purpose: 
 def _check_compacted(admin: AdminClient, topic: str, key: str, purpose: str) -> None:
     settings = describe_settings(admin, topic)
     if settings is None or _CLEANUP_POLICY not in settings:
-        logger.info("Cannot tell whether topic '%s' is compacted: this principal may not describe its settings", topic)
+        logger.info("Cannot tell whether topic '%s' is compacted. %s", topic, _right(topic, "DescribeConfigs"))
         return
     policy = settings[_CLEANUP_POLICY]
     if {part.strip().lower() for part in policy.split(",")} == {_COMPACT}:
@@ -257,11 +268,19 @@ def _described_when_visible(admin: AdminClient, topic: str) -> TopicDescription:
 
 
 def _answer(admin: AdminClient, request: Callable[[], Any]) -> Any:
-    try:
-        return request().result()
-    finally:
-        # The client's log lines wait for a poll.
-        admin.poll(0)
+    answer = request()
+    while True:
+        try:
+            return answer.result(_SLICE_SECONDS)
+        except TimeoutError:
+            continue
+        finally:
+            # What the client has to say waits for a poll: its log lines, and that its login is refused.
+            admin.poll(0)
+
+
+def _right(topic: str, operation: str) -> str:
+    return remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, ADMIN, [on_topic(topic, operation)])
 
 
 def _code(error: KafkaException) -> int | None:

@@ -20,16 +20,19 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError
+from worker.kafka.auth.rights import is_denial, is_login_refused
 from worker.kafka.clients import librdkafka
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
     closed_error,
+    denied_error,
     ends_reader_properties,
     is_transient,
     late_error,
     reader_properties,
+    refused_write_error,
     unread_partition_error,
     write_limit_error,
     writer_properties,
@@ -83,6 +86,8 @@ class _Read:
 class CompactedTopic:
     """Passes on the records of a topic in order, from the first one, and writes to it.
 
+    What the brokers deny is said at once by ``start``; later it is logged, and tried again: rights may come back.
+
     ``on_record`` is called in the topic's own thread, and by ``start`` in that of its caller. In the topic's thread
     futures are completed, in the order of events: when one is done, everything it waited for has been passed
     on. All methods but ``start``, ``under_way`` and ``close`` return at once and may be called from any thread. While
@@ -120,6 +125,7 @@ class CompactedTopic:
         # Below is what belongs to the topic's thread.
         self._open = True
         self._unreachable = False
+        self._refusal: KafkaError | None = None
         self._complained: set[int] = set()
         self._position: dict[int, int] = {}
         self._partitions: frozenset[int] = frozenset()
@@ -169,8 +175,7 @@ class CompactedTopic:
             if time.monotonic() >= deadline:
                 raise late_error(self._topic, "could not be read to its end")
             self._take(self._fetched())
-            while not self._inbox.empty():
-                self._inbox.get()()
+            self._heed_refusal()
 
     def send(self, key: bytes, value: bytes | None, timeout: float = math.inf) -> Future[None]:
         """Write a record, or a tombstone; done when it is acknowledged.
@@ -227,14 +232,24 @@ class CompactedTopic:
                 begins = self._offsets(asked, OFFSET_BEGINNING, described.partitions, wait)
                 ends = self._offsets(asked, OFFSET_END, described.partitions, wait)
             except KafkaException as error:
+                self._consumer.poll(0)
+                self._ends_consumer.poll(0)
+                self._note_refusal(error.args[0])
+                self._heed_refusal()
                 if time.monotonic() >= deadline:
                     raise ConnectError(
-                        f"Topic '{self._topic}' cannot be described ({error.args[0]}): check bootstrap.servers "
-                        "and that this principal may describe and read the topic"
+                        f"Topic '{self._topic}' cannot be described ({error.args[0].str()}): check bootstrap.servers"
                     ) from error
                 time.sleep(_MOST_WAIT_SECONDS)
             else:
                 return {number: range(begins[number], ends[number]) for number in ends}
+
+    def _heed_refusal(self) -> None:
+        """Before the topic's thread has started, fail with what the brokers do not let this worker do."""
+        while not self._inbox.empty():
+            self._inbox.get()()
+        if self._refusal is not None:
+            raise denied_error(self._topic, self._refusal, "Read")
 
     def _offsets(self, asked: Consumer, which: int, partitions: Iterable[int], timeout: float) -> dict[int, int]:
         """The first or the last offset of each partition; ``KafkaException`` if one is not available."""
@@ -339,10 +354,7 @@ class CompactedTopic:
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         self._writes.discard(write)
-        kind = RetriableError if is_transient(error) else ConnectError
-        failed = kind(f"Topic '{self._topic}' could not be written to: {error.str()}")
-        failed.__cause__ = KafkaException(error)
-        _fail(write.future, failed)
+        _fail(write.future, refused_write_error(self._topic, error))
 
     def _take_fetched(self, messages: list[Any]) -> None:
         self._room.release()
@@ -360,6 +372,7 @@ class CompactedTopic:
             else:
                 self._complain(error)
                 continue
+            self._readable()
             self._reached()
 
     def _pass_on(self, message: Any) -> None:
@@ -395,14 +408,19 @@ class CompactedTopic:
                 _complete(write.future)
             elif now >= write.deadline:
                 self._writes.discard(write)
-                _fail(write.future, late_error(self._topic, "did not take a record"))
+                _fail(write.future, self._late_error("did not take a record"))
         for read in list(self._reads):
             if read.ends is not None and self._is_read(read.ends):
                 self._reads.discard(read)
                 _complete(read.future)
             elif now >= read.deadline:
                 self._reads.discard(read)
-                _fail(read.future, late_error(self._topic, "could not be read to its end"))
+                _fail(read.future, self._late_error("could not be read to its end"))
+
+    def _late_error(self, what: str) -> ConnectError:
+        if self._refusal is not None:
+            return denied_error(self._topic, self._refusal, "Read")
+        return late_error(self._topic, what)
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
         return all(self._position.get(partition, -1) >= end for partition, end in ends.items())
@@ -432,13 +450,26 @@ class CompactedTopic:
             self._report(error)
 
     def _complain(self, error: KafkaError) -> None:
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return  # The consumer has a group because it must; it is never joined.
+        self._note_refusal(error)
         if not is_transient(error):
             if error.code() not in self._complained:
                 self._complained.add(error.code())
-                librdkafka.log_error(error)
+                logger.error("%s", denied_error(self._topic, error, "Read"))
         elif not self._unreachable and error.code() != KafkaError._TRANSPORT:
             self._unreachable = True
             logger.warning("Topic '%s' cannot be reached (%s); the worker keeps trying", self._topic, error.str())
+
+    def _readable(self) -> None:
+        if self._refusal is not None:
+            self._refusal = None
+            self._complained.clear()
+            logger.info("Topic '%s' can be read again", self._topic)
+
+    def _note_refusal(self, error: KafkaError) -> None:
+        if is_denial(error.code()) or is_login_refused(error):
+            self._refusal = error
 
     def _reached(self) -> None:
         if self._unreachable:

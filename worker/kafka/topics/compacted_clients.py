@@ -10,16 +10,19 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
+from worker.kafka.auth.rights import WORKER, explained, on_topic
 from worker.kafka.settings.kind import ClientProperties, PropertyValue
 
 __all__ = [
     "WriteLimit",
     "closed_error",
+    "denied_error",
     "ends_reader_properties",
     "is_too_large",
     "is_transient",
     "late_error",
     "reader_properties",
+    "refused_write_error",
     "unread_partition_error",
     "write_limit_error",
     "writer_properties",
@@ -116,6 +119,20 @@ def closed_error(topic: str) -> ConnectError:
 def unread_partition_error(topic: str) -> ConnectError:
     """The error of a record that was written to a partition that this worker does not read."""
     return ConnectError(f"Topic '{topic}' has more partitions than when this worker was started; restart the worker")
+
+
+def denied_error(topic: str, error: KafkaError, operation: str) -> ConnectError:
+    """The error of a client to which the brokers have said more than that they are away."""
+    told = explained(error, WORKER, on_topic(topic, operation))
+    return ConnectError(f"Topic '{topic}' cannot be used: {told}")
+
+
+def refused_write_error(topic: str, error: KafkaError) -> ConnectError:
+    """The error of a record that was not written; a ``RetriableError`` if that may pass."""
+    kind = RetriableError if is_transient(error) else ConnectError
+    refused = kind(f"Topic '{topic}' could not be written to: {explained(error, WORKER, on_topic(topic, 'Write'))}")
+    refused.__cause__ = KafkaException(error)
+    return refused
 
 
 def late_error(topic: str, what: str) -> RetriableError:

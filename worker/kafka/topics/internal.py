@@ -6,8 +6,11 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from confluent_kafka import KafkaError
+
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
+from worker.kafka.auth.rights import WORKER, on_topic, remedy
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.clients.librdkafka import until_answered
 from worker.kafka.settings.kind import ClientKind
@@ -43,7 +46,7 @@ def ensure_internal_topic(
     topic = NewTopic(worker[key], partitions, replication_factor, topic_settings(worker, prefix))
     admin = librdkafka.admin(roles.internal_properties(worker, ClientKind.ADMIN, "shared-admin"))
     try:
-        return until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
+        found = until_answered(lambda: ensure_compacted(admin, topic, key=key, purpose=purpose), _PATIENCE_SECONDS)
     except ConnectError as error:
         if not too_few_brokers(error):
             raise
@@ -54,3 +57,8 @@ def ensure_internal_topic(
             "-1 for the brokers' default.",
             factor,
         ) from error
+    if not found.may_read:
+        # Nothing else would show that while nothing is on it yet.
+        told = remedy(KafkaError.TOPIC_AUTHORIZATION_FAILED, WORKER, [on_topic(topic.name, "Read")])
+        raise ConnectError(f"Topic '{topic.name}' of the '{key}' property may not be read. {told}")
+    return found

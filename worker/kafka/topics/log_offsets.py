@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from connect.errors import ConnectError
+from worker.kafka.auth.rights import ADMIN, explained, on_topics
 
 __all__ = ["LogOffsets", "Place"]
 
@@ -32,7 +33,7 @@ class LogOffsets:
         try:
             present = self._admin.list_topics(timeout=_TIMEOUT).topics
         except KafkaException as error:
-            raise _refused("the topics", error) from error
+            raise _refused("the topics", error, topics) from error
         return [(topic, partition) for topic in sorted(topics) if topic in present for partition in _of(present[topic])]
 
     def earliest(self, places: Iterable[Place]) -> dict[Place, int]:
@@ -60,7 +61,7 @@ class LogOffsets:
             try:
                 found[item.topic, item.partition] = answer.result().offset
             except KafkaException as error:
-                raise _refused(f"the offsets of {item.topic}-{item.partition}", error) from error
+                raise _refused(f"the offsets of {item.topic}-{item.partition}", error, [item.topic]) from error
         return found
 
 
@@ -68,8 +69,6 @@ def _of(topic: Any) -> list[int]:
     return sorted(topic.partitions)
 
 
-def _refused(what: str, error: KafkaException) -> ConnectError:
-    return ConnectError(
-        f"The broker did not answer a request for {what}: {error.args[0].str()}. Check that it is up and that this "
-        "principal may describe the topics."
-    )
+def _refused(what: str, error: KafkaException, topics: Iterable[str]) -> ConnectError:
+    rights = on_topics(topics, "Describe")
+    return ConnectError(f"The broker did not answer a request for {what}: {explained(error.args[0], ADMIN, *rights)}.")

@@ -14,11 +14,12 @@ members: its offsets only follow, for people and tools that watch them."""
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connect.bulk import BulkSinkTask, FailuresOf, Progress
 from connect.crash import crash_point
@@ -26,6 +27,8 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
+from worker.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
+from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads
@@ -93,6 +96,7 @@ class BulkLoop:
         self._control = control
         self._task = task
         self._poll_seconds = task.config.poll_interval_ms / 1000
+        self._group, self._topics = clients.sink_group, tuple(config.topics)
         self._consumer: Consumer = clients.sink_consumer()
         self._partitions = Partitions(self._consumer, clients.admin, TopicChoice(config), self._poll_seconds)
         self._sizes = OffsetSizes(self._consumer)
@@ -153,6 +157,8 @@ class BulkLoop:
         return ends
 
     def _try_again(self, error: KafkaException) -> None:
+        if is_denial(error.args[0].code()):
+            raise ConnectError(f"The sink may not consume: {self._explained(error.args[0])}") from error
         logger.warning("The ends of the topics cannot be looked up yet; trying again: %s", error)
         self._partitions.forget()
 
@@ -209,8 +215,10 @@ class BulkLoop:
     def _load(self, load: Plan) -> None:
         try:
             # An engine may work on it for long: that alone is no reason to report it.
+            begun = time.monotonic()
             with self._loads.under_way(load), self._control.watch.call("load", _PATIENCE):
                 self._task.load(load.ranges)
+            self._metrics.timings.took(PUT, time.monotonic() - begun)
         except RetriableError as error:
             seconds = error.retry_after or _RETRY
             logger.warning("The load will be tried again in %g s: %s", seconds, error)
@@ -234,13 +242,23 @@ class BulkLoop:
 
     def _commit(self) -> None:
         """Have the group's offsets follow; those that could not be committed go with the next."""
+        begun, timings = time.monotonic(), self._metrics.timings
+        timings.count("offset-commit-seq-no")
         try:
             self._partitions.commit(self._uncommitted)
         except KafkaException as error:
             # Until then a target without offsets may load twice.
-            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
+            told = self._explained(error.args[0])
+            logger.warning("Offsets were not committed; the next commit will include them: %s", told)
+            timings.not_committed()
         else:
             self._uncommitted = {}
+            timings.count("offset-commit-completion-total")
+            timings.committed(time.monotonic() - begun)
+
+    def _explained(self, error: KafkaError) -> str:
+        rights = on_topics(self._topics, "Read")
+        return explained(error, CONSUMER, on_group(self._group, "Read"), *rights)
 
     def _drained(self) -> bool:
         if self._drain_ends is None:

@@ -31,14 +31,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import confluent_kafka
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
-from connect.chain.tolerance import Failure, StopRequested
+from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from worker.errors import FencedError
+from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from worker.kafka.clients.roles import dlq_group_id
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
@@ -110,8 +111,10 @@ class LoadDeadLetters:
         headers: ErrorHeaders | None,
         connector: str,
         is_stopping: Callable[[], bool],
+        counts: ErrorCounts | None = None,
     ) -> None:
         self._clients = clients
+        self._counts = counts
         self._topic = topic
         self._headers = headers
         self._connector = connector
@@ -160,10 +163,16 @@ class LoadDeadLetters:
         """Do it; a writer that has failed is given up, so that the load that is made again has a new one."""
         try:
             if self._writer is None:
-                self._writer = _Writer(self._clients, self._topic, self._headers, self._connector, self._is_stopping)
+                self._writer = _Writer(
+                    self._clients, self._topic, self._headers, self._connector, self._is_stopping, self._counts
+                )
             return act(self._writer)
         except KafkaException as error:
             self._abandon()
+            if is_denial(error.args[0].code()):
+                raise ConnectError(
+                    f"The dead letter queue {self._topic} cannot be used: {self._explained(error.args[0])}"
+                ) from error
             raise RetriableError(f"The dead letter queue {self._topic} failed: {error.args[0].str()}") from error
         except StopRequested as error:
             self._abandon()
@@ -179,10 +188,14 @@ class LoadDeadLetters:
             if not isinstance(error.__cause__, KafkaException):
                 raise
             raise ConnectError(
-                f"The dead letter queue {self._topic} cannot be written: {kafka_error(error).str()}. See that the "
-                f"topic is there, and that this principal may Write to it, may Write and Describe the TransactionalId "
-                f"{dlq_group_id(self._connector)} and Read the Group of that name. Nothing of the load is committed."
+                f"The dead letter queue {self._topic} cannot be written: {self._explained(kafka_error(error))}. "
+                "Nothing of the load is committed."
             ) from error
+
+    def _explained(self, error: KafkaError) -> str:
+        own = dlq_group_id(self._connector)
+        rights = (on_topic(self._topic, "Write"), on_transactional_id(own, "Write"), on_group(own, "Read"))
+        return explained(error, f"{PRODUCER}, and the consumer's,", *rights)
 
     def _abandon(self) -> None:
         if self._writer is not None:
@@ -200,11 +213,17 @@ class _Writer:
         headers: ErrorHeaders | None,
         connector: str,
         is_stopping: Callable[[], bool],
+        counts: ErrorCounts | None,
     ) -> None:
         self._producer, timeout = clients.transactional_dlq_producer()
-        self._queue = DeadLetterQueue(self._producer, topic, headers)
+        self._queue = DeadLetterQueue(self._producer, topic, headers, counts)
         self._transactions = TransactionalProducer(
-            self._producer, connector, timeout=timeout, patience=_TIMEOUT, is_stopping=is_stopping
+            self._producer,
+            connector,
+            transactional_id=dlq_group_id(connector),
+            timeout=timeout,
+            patience=_TIMEOUT,
+            is_stopping=is_stopping,
         )
         self._longest = min(_LONGEST, timeout / 2)
         self._count = 0

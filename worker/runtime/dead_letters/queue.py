@@ -16,7 +16,7 @@ import orjson
 from confluent_kafka import Producer
 
 from connect.chain.records import RawRecord
-from connect.chain.tolerance import Failure
+from connect.chain.tolerance import ErrorCounts, Failure
 from connect.data import SinkRecord
 from worker.runtime.acknowledged import AcknowledgedProducer
 from worker.security.redaction import Redaction
@@ -62,11 +62,14 @@ class ErrorHeaders:
 class DeadLetterQueue:
     """Writes failures to ``topic``, with ``headers`` if there are to be any; a :class:`~tolerance.Reporter`.
 
-    Used by the task's thread alone.
+    What is sent and what is refused is counted in ``counts``. Used by the task's thread alone.
     """
 
-    def __init__(self, producer: Producer, topic: str, headers: ErrorHeaders | None) -> None:
-        self._producer = AcknowledgedProducer(producer, f"The dead letter queue {topic}")
+    def __init__(
+        self, producer: Producer, topic: str, headers: ErrorHeaders | None, counts: ErrorCounts | None = None
+    ) -> None:
+        self._counts = counts or ErrorCounts()
+        self._producer = AcknowledgedProducer(producer, f"The dead letter queue {topic}", self._count_refused)
         self._topic = topic
         self._headers = headers
 
@@ -78,7 +81,11 @@ class DeadLetterQueue:
         headers: list[tuple[str, str | bytes | None]] = [*raw.headers]
         if self._headers is not None:
             headers += self._headers.of(failure, raw)
+        self._counts.deadletterqueue_produce_requests += 1
         self._producer.send(self._topic, raw.key, raw.value, headers, raw.timestamp)
+
+    def _count_refused(self) -> None:
+        self._counts.deadletterqueue_produce_failures += 1
 
     def flush(self) -> None:
         """Wait until every record is acknowledged; see :meth:`AcknowledgedProducer.flush`."""

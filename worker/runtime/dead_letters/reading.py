@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from connect.errors import ConnectError
 from worker.errors import BadRequestError
+from worker.kafka.auth.rights import CONSUMER, explained, on_topic
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.clients.roles import dlq_group_id
 from worker.kafka.groups.offsets import ConsumerGroup
@@ -23,6 +24,7 @@ from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.dead_letters.origins import internal_topics
 from worker.runtime.sink.consume import by_topic
+from worker.runtime.sink.topic_choice import topic_found
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]
 
@@ -142,6 +144,7 @@ class DeadLetterReader:
         named = self._assembly.config.errors_deadletterqueue_context_headers_enable
         page = _Reading(self.topic, partial(DeadLetter.belongs_to, connector=self._connector, named=named), limit)
         try:
+            topic_found(consumer, self.topic)
             for index, item in enumerate(ranges):
                 if page.is_full:
                     break
@@ -150,7 +153,8 @@ class DeadLetterReader:
                 while not page.is_full and not page.is_through and time.monotonic() < deadline:
                     page.take(consumer.poll(_POLL_SECONDS))
         except KafkaException as error:
-            raise ConnectError(f"The dead letter queue {self.topic} cannot be read: {error.args[0].str()}") from error
+            told = explained(error.args[0], CONSUMER, on_topic(self.topic, "Read"))
+            raise ConnectError(f"The dead letter queue {self.topic} cannot be read: {told}") from error
         finally:
             consumer.close()
         if not page.records and ranges and not page.reached:
@@ -184,6 +188,8 @@ class _Reading:
         if message is None:
             return
         if (error := message.error()) is not None:
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return  # The consumer has a group because it must; this one is never joined.
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
             self._is_read()

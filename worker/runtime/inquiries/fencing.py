@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.errors import ConnectError
+from worker.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.kafka.clients import librdkafka, roles
 from worker.runtime.assembly import Assembly
 from worker.security.redaction import Redaction
@@ -32,10 +33,9 @@ def fence_producers(inquiry: messages.FenceProducers, redaction: Redaction) -> m
         try:
             librdkafka.producer(properties).init_transactions(_TIMEOUT)
         except KafkaException as error:
-            raise ConnectError(
-                f"The former producer of task {task} cannot be fenced: {error.args[0].str()}. The worker needs the "
-                "rights to write and describe its transactional id."
-            ) from error
+            right = on_transactional_id(str(properties.properties["transactional.id"]), "Write")
+            told = explained(error.args[0], PRODUCER, right)
+            raise ConnectError(f"The former producer of task {task} cannot be fenced: {told}.") from error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(fence, inquiry.tasks))

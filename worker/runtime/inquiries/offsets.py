@@ -14,7 +14,9 @@ from connect.data import TopicPartition
 from connect.errors import ConnectError
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
+from worker.kafka.auth.rights import ADMIN, explained, on_topics
 from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients.librdkafka import fail_without_login
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
@@ -189,7 +191,10 @@ def _topics(assembly: Assembly, admin: AdminClient) -> tuple[str, ...]:
     try:
         return TopicChoice(config).present(admin)
     except KafkaException as error:
-        raise ConnectError(f"The broker does not tell which topics there are: {error.args[0].str()}") from error
+        admin.poll(0)  # where the client tells that its login is refused
+        rights = on_topics(config.topics, "Describe")
+        told = explained(error.args[0], ADMIN, *rights)
+        raise ConnectError(f"The broker does not tell which topics there are: {told}") from error
 
 
 def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) -> list[Place]:
@@ -207,7 +212,8 @@ def _chosen(places: list[Place], topics: Mapping[str, list[int] | None] | None) 
 
 
 def _admin(assembly: Assembly) -> AdminClient:
-    return librdkafka.admin(roles.admin_properties(assembly.worker_props, assembly.props))
+    properties = roles.admin_properties(assembly.worker_props, assembly.props)
+    return librdkafka.admin(properties, fail_without_login(ADMIN))
 
 
 def _group(assembly: Assembly, admin: AdminClient) -> ConsumerGroup:

@@ -78,10 +78,16 @@ def _write(assembly: Assembly, offsets: messages.OffsetPairs) -> messages.Source
 
 def _write_in_transaction(assembly: Assembly, values: Mapping[OffsetKey, bytes | None]) -> None:
     topic, deadline = assembly.transaction_offsets_topic, time.monotonic() + _PATIENCE
-    producer, timeout = Clients(assembly, _FIRST).transactional_producer()
+    clients = Clients(assembly, _FIRST)
+    producer, timeout = clients.transactional_producer()
     task = f"{assembly.config.name}-{_FIRST}"
     transactions = TransactionalProducer(
-        producer, task, timeout=timeout, patience=0.0, is_stopping=lambda: time.monotonic() >= deadline
+        producer,
+        task,
+        transactional_id=clients.transactional_id,
+        timeout=timeout,
+        patience=0.0,
+        is_stopping=lambda: time.monotonic() >= deadline,
     )
     try:
         # What a former task has left open is ended by this, so that the topic can be read to its end.

@@ -67,8 +67,17 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],
     }
-    warnings = [redaction.told(warning) for warning in suggest_known_keys(assembly.props, known_keys(assembly))]
+    suggested = suggest_known_keys(assembly.props, known_keys(assembly))
+    warnings = [redaction.told(warning) for warning in (*suggested, *_warnings(assembly))]
     return messages.Validated(infos, "source" if assembly.is_source else "sink", warnings)
+
+
+def _warnings(assembly: Assembly) -> Iterable[str]:
+    """What the connector's own configuration tells; nothing where it is wrong."""
+    try:
+        return assembly.connector_config.warnings()
+    except ConfigError:
+        return ()
 
 
 def _pairs(definitions: Iterable[ConfigKey], values: Iterable[ConfigValue]) -> Pairs:

@@ -14,6 +14,7 @@ from connect.data import Offset
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
 from worker.runtime.source.submitted import Submission, SubmittedRecords
+from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 
 __all__ = [
@@ -139,6 +140,7 @@ class OffsetCommitter:
         submitted: SubmittedRecords,
         before_commit: Callable[[], None],
         on_commit: Callable[[], None],
+        timings: Timings,
         *,
         interval: float,
         timeout: float,
@@ -147,12 +149,14 @@ class OffsetCommitter:
         self._submitted = submitted
         self._before_commit = before_commit
         self._on_commit = on_commit
+        self._timings = timings
         self._interval = interval
         self._timeout = timeout
         self._due = time.monotonic() + interval
         self._waiting: dict[bytes, Submission] = {}
         self._under_way = False
         self._reported = True
+        self._begun = 0.0
         self._deadline = 0.0
 
     def advance(self) -> None:
@@ -187,7 +191,8 @@ class OffsetCommitter:
             self._tell_committed()
             return False
         self._under_way = True
-        self._deadline = time.monotonic() + self._timeout
+        self._begun = time.monotonic()
+        self._deadline = self._begun + self._timeout
         self._writer.begin(offset_pairs(self._waiting.values()))
         return True
 
@@ -201,6 +206,7 @@ class OffsetCommitter:
             if outcome.error is not None:
                 return self._put_off(outcome.error)
             self._waiting = {}
+            self._timings.committed(time.monotonic() - self._begun)
             self._tell_committed()
         elif time.monotonic() >= self._deadline:
             self._under_way = False
@@ -208,6 +214,7 @@ class OffsetCommitter:
         return True
 
     def _put_off(self, reason: str) -> bool:
+        self._timings.not_committed()
         logger.warning("Offsets were not committed; the next commit will include them: %s", reason)
         return False
 

@@ -14,6 +14,7 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import Offset
+from worker.kafka.auth.rights import PRODUCER, explained, on_topic
 from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.runtime.offsets.offsets import Written
@@ -147,7 +148,8 @@ class TopicOffsetWriter:
             return None
         error = next((error for error in self._errors if error is not None), None)
         if error is not None:
-            return Written(f"Kafka did not take them for topic {self._topic}: {error.str()}")
+            told = explained(error, PRODUCER, on_topic(self._topic, "Write"))
+            return Written(f"Kafka did not take them for topic {self._topic}: {told}")
         self._on_written(self._pairs)
         return Written()
 

@@ -23,6 +23,7 @@ from worker.runtime.control import Link
 from worker.runtime.preview.bulk import is_bulk, previewed_tables
 from worker.runtime.preview.documents import Document, RecordDocuments
 from worker.runtime.preview.offsets import stored_offsets
+from worker.runtime.preview.shown import Showing
 from worker.runtime.preview.sink import SinkPreview
 from worker.runtime.preview.source import SourcePreview
 from worker.security.redaction import Redaction
@@ -67,17 +68,22 @@ def _previewed(
     def show(document: Document) -> None:
         link.send(messages.Previewed(document))
 
+    bulk = is_bulk(assembly)
+    # Tables have as much room as records, which come first.
+    size = inquiry.bytes // 2 if bulk else inquiry.bytes
+    records = Showing(show, size)
     if assembly.is_source:
-        source = SourcePreview(assembly, tolerance, documents, stored_offsets(inquiry, assembly), show)
+        source = SourcePreview(assembly, tolerance, documents, stored_offsets(inquiry, assembly), records)
         return _ended(lambda: source.run(inquiry.records, deadline), redaction)
-    sink = SinkPreview(assembly, tolerance, documents, show)
+    sink = SinkPreview(assembly, tolerance, documents, records)
 
     def run() -> str:
         reason = sink.run(inquiry.records, deadline, from_beginning=inquiry.from_beginning)
-        if is_bulk(assembly):
+        if bulk:
+            tables = Showing(show, size)
             ranges = sink.ranges(inquiry.records, from_beginning=inquiry.from_beginning)
             for table in previewed_tables(assembly, ranges, inquiry.records):
-                show(documents.of_table(table))
+                tables(documents.of_table(table))
         return reason
 
     return _ended(run, redaction)
@@ -87,7 +93,7 @@ def _tell_of_hang(link: Link, redaction: Redaction, thread: int) -> None:
     """End the preview of a plugin that does not return; its process is ended by whoever asked."""
     frame = sys._current_frames().get(thread)
     trace = redaction.told("".join(traceback.format_stack(frame))) if frame is not None else None
-    reason = "the plugin has not returned long after the time was up (--timeout); it is where the trace ends"
+    reason = "the plugin has not returned long after the time was up; it is where the trace ends"
     link.send(messages.PreviewEnded(reason, trace, failed=True))
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.bulk import OffsetRange
 from connect.chain.sink import SinkChain
@@ -17,14 +16,16 @@ from connect.chain.tolerance import Tolerance
 from connect.chain.trace import trace_sink
 from connect.errors import ConnectError
 from worker.config.connector import SinkConnectorConfig
+from worker.kafka.auth.rights import CONSUMER, explained, on_topic
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
-from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.documents import RecordDocuments
+from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.sink.consume import Message, by_topic
-from worker.runtime.sink.topic_choice import TopicChoice
+from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["SinkPreview"]
 
@@ -40,7 +41,7 @@ class SinkPreview:
         assembly: Assembly,
         tolerance: Tolerance,
         documents: RecordDocuments,
-        show: Callable[[Document], None],
+        show: Showing,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance
@@ -61,7 +62,7 @@ class SinkPreview:
         unread = {place: ends[place] for place in places if starts[place] < ends[place]}
         if not unread:
             if any(begins[place] < ends[place] for place in places):
-                return "its group has consumed all there is; --from beginning shows what is in the topics"
+                return "its group has consumed all there is; a preview from the beginning shows what is in the topics"
             return "there is nothing in its topics"
         return self._read(records, deadline, {place: starts[place] for place in unread}, unread)
 
@@ -105,15 +106,24 @@ class SinkPreview:
         shown = 0
         with closing(self._consumer()) as consumer:
             # Partitions are taken, not asked of the group: no member of it notices, and nothing can be committed.
+            self._check_rights(consumer, {topic for topic, _ in starts})
             consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
             while unread:
-                if shown >= records:
-                    return "there may be more"
+                if shown >= records or self._show.full:
+                    return CUT if self._show.full else MORE
                 if time.monotonic() >= deadline:
-                    return "the time is up (--timeout)"
+                    return "the time is up"
                 for message in consumer.consume(records - shown, _SLICE):
                     shown += self._take(message, unread)
         return "that is all there is"
+
+    def _check_rights(self, consumer: Consumer, topics: set[str]) -> None:
+        for topic in sorted(topics):
+            try:
+                topic_found(consumer, topic)
+            except KafkaException as error:
+                told = explained(error.args[0], CONSUMER, on_topic(topic, "Read"))
+                raise ConnectError(f"The topics cannot be read: {told}") from error
 
     def _take(self, message: Message, unread: dict[Place, int]) -> int:
         """Show a message; those after the end that there was in the beginning do not count."""
@@ -123,9 +133,11 @@ class SinkPreview:
             if error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(place, None)
                 return 0
-            if error.retriable():
+            # A consumer has a group because it must; this one is never joined.
+            if error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 return 0
-            raise ConnectError(f"The topics cannot be read: {error.str()}")
+            told = explained(error, CONSUMER, on_topic(message.topic() or "", "Read"))
+            raise ConnectError(f"The topics cannot be read: {told}")
         if message.offset() + 1 >= unread.get(place, 0):
             unread.pop(place, None)
         (batch,) = by_topic([message], None)

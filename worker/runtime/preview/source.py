@@ -19,8 +19,9 @@ from connect.data import SourceRecord
 from connect.errors import RetriableError
 from connect.source import SourceTask, TransactionContext
 from worker.runtime.assembly import Assembly
-from worker.runtime.preview.documents import Document, RecordDocuments
+from worker.runtime.preview.documents import RecordDocuments
 from worker.runtime.preview.offsets import FixedOffsets
+from worker.runtime.preview.shown import CUT, MORE, Showing
 from worker.runtime.source.transactions import TransactionRequests
 from worker.runtime.task_configs import checked_task_configs
 
@@ -74,7 +75,7 @@ class SourcePreview:
         tolerance: Tolerance,
         documents: RecordDocuments,
         offsets: FixedOffsets,
-        show: Callable[[Document], None],
+        show: Showing,
     ) -> None:
         self._assembly = assembly
         self._tolerance = tolerance
@@ -94,15 +95,15 @@ class SourcePreview:
             tasks = self._started(started, deadline)
             if not tasks:
                 return "the connector makes no task: it finds nothing to read"
-            while self._shown < records:
+            while self._shown < records and not self._show.full:
                 if time.monotonic() >= deadline:
-                    return "the time is up (--timeout)"
+                    return "the time is up"
                 found = sum([self._poll(number, task, records) for number, task in enumerate(tasks)])
                 if not found:
                     if all(task.drained() for task in tasks):
                         return "that is all: the source is read to its end"
                     time.sleep(_IDLE)
-        return "there may be more"
+        return CUT if self._show.full else MORE
 
     def _started(self, started: ExitStack, deadline: float) -> list[SourceTask[Any]]:
         assembly, transactions = self._assembly, self._transactions()

@@ -28,6 +28,8 @@ from connect.data import SinkBatch, TopicPartition, ValueColumn
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
+from worker.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
+from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -51,11 +53,15 @@ _RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A batch to be put, what it was made of, and the offsets that are delivered once it is."""
+    """A batch to be put, what it was made of, and the offsets that are delivered once it is.
+
+    With offsets goes the time of the first record, in seconds since 1970, if it has one.
+    """
 
     batch: SinkBatch | None
     consumed: ConsumedBatch
     offsets: Mapping[TopicPartition, int]
+    born: float = 0.0
 
     def without(self, partitions: Collection[TopicPartition]) -> _Pending:
         """The rest of it when these partitions are not to be put any more."""
@@ -88,7 +94,10 @@ class SinkLoop:
         self._chain = assembly.sink_chain(tolerance)
         context.encode = self._chain.encode
         self._consumer: Consumer = clients.sink_consumer()
-        self._subscription = Subscription(self._consumer, choice, self, is_cooperative=clients.sink_is_cooperative)
+        self._group = clients.sink_group
+        self._subscription = Subscription(
+            self._consumer, self._group, choice, self, is_cooperative=clients.sink_is_cooperative
+        )
         self._batch_size = clients.max_poll_records
         self._only_topic = choice.only_topic
         self._interval = assembly.worker.offset_flush_interval_ms / 1000
@@ -100,6 +109,7 @@ class SinkLoop:
         self._is_done = False
         self._ends: EndOffsets | None = None
         self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._timings = self._metrics.timings
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
 
     def run(self) -> None:
@@ -110,6 +120,7 @@ class SinkLoop:
             logger.info("Stopping with records under way; they will be consumed again.")
         except BaseException:
             self._finish_after_failure()
+            self._metrics.report()
             raise
         self._finish()
 
@@ -154,6 +165,8 @@ class SinkLoop:
         return _POLL if due is None else min(_POLL, max(0.0, due - time.monotonic()))
 
     def _take(self, found: Sequence[Message]) -> None:
+        self._timings.size("batch-size", len(found))
+        born = max(0, found[0].timestamp()[1]) / 1000 if found else 0.0
         for consumed in by_topic(found, self._only_topic, self._subscription.only_partition):
             if any(partition.entered is None for partition in self._progress.values()):
                 self._progress.enter(first_offsets(consumed))
@@ -162,7 +175,7 @@ class SinkLoop:
             offsets = next_offsets(consumed)
             with self._control.watch.call(CHAIN):
                 self._pending += [_Pending(part, consumed, {}) for part in self._chain.process(consumed)]
-            self._pending.append(_Pending(None, consumed, offsets))
+            self._pending.append(_Pending(None, consumed, offsets, born))
 
     def _deliver(self) -> None:
         """Put what was consumed; a batch that the task wants again later waits, and nothing is consumed meanwhile."""
@@ -178,10 +191,13 @@ class SinkLoop:
             if pending.batch is not None and not self._put(pending.batch):
                 return
             self._progress.deliver(pending.offsets)
+            if pending.born:
+                self._timings.late(time.time() - pending.born)
             del self._pending[0]
 
     def _put(self, batch: SinkBatch) -> bool:
         self._put_due = None
+        begun = time.monotonic()
         try:
             with self._control.watch.call("put"):
                 self._task.put(batch)
@@ -190,6 +206,7 @@ class SinkLoop:
             asked = self._context.asked_timeout()
             self._retry_due = self._put_due = time.monotonic() + (error.retry_after or asked or _RETRY)
             return False
+        self._timings.took(PUT, time.monotonic() - begun)
         self._metrics.count("sink-record-send-total", len(batch))
         self._heed_timeout()
         return True
@@ -234,10 +251,13 @@ class SinkLoop:
         current = self._progress.delivered(partitions)
         if not current:
             return True
+        begun = time.monotonic()
+        self._timings.count("offset-commit-seq-no")
         try:
             with self._control.watch.call("pre_commit"):
                 wanted = self._task.pre_commit(current)
         except Exception as error:
+            self._timings.not_committed()
             logger.warning(
                 "The sink could not make its records durable; they will be put again: %s",
                 error,
@@ -248,7 +268,13 @@ class SinkLoop:
                 self._pending.clear()
                 self._rewind()
             return False
-        return self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
+        kept = self._reports_are_kept(closing=closing) and self._commit_offsets(self._checked(wanted, current))
+        if kept:
+            self._timings.count("offset-commit-completion-total")
+            self._timings.committed(time.monotonic() - begun)
+        else:
+            self._timings.not_committed()
+        return kept
 
     def _reports_are_kept(self, *, closing: bool) -> bool:
         """Whether what was reported and published is durable, so that offsets may move past the records (I4)."""
@@ -281,7 +307,9 @@ class SinkLoop:
             self._consumer.commit(offsets=client, asynchronous=False)
         except KafkaException as error:
             # Nothing is lost: the offsets go with the next commit, or the records are consumed again.
-            logger.warning("Offsets were not committed; the next commit will include them: %s", error)
+            rights = (on_group(self._group, "Read"), *on_topics((tp.topic for tp in offsets), "Read"))
+            told = explained(error.args[0], CONSUMER, *rights)
+            logger.warning("Offsets were not committed; the next commit will include them: %s", told)
             return False
         for partition, offset in offsets.items():
             self._progress[partition].committed = offset
@@ -374,7 +402,11 @@ class SinkLoop:
         self._active.forget()
         assigned = self._context.assignment
         # What is in the hands of a task, or waits for its commit, is behind.
-        positions = {**self._progress.resumptions(), **self._progress.positions()}
+        resumptions, reached = self._progress.resumptions(), self._progress.positions()
+        positions = {**resumptions, **reached}
+        under_way = sum(max(0, at - resumptions.get(partition, at)) for partition, at in reached.items())
+        self._timings.size("sink-record-active-count", under_way)
+        self._timings.gauge("sink-record-active-count", under_way)
         is_known = self._subscription.settled()
         self._metrics.gauge("sink-record-lag", lag(self._consumer, assigned, positions) if is_known else None)
         self._metrics.gauge("partition-count", len(assigned))

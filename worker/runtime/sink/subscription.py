@@ -12,6 +12,8 @@ import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from connect.data import TopicPartition
+from connect.errors import ConnectError
+from worker.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
 from worker.runtime.sink.consume import Message
 from worker.runtime.sink.topic_choice import TopicChoice
 
@@ -24,14 +26,7 @@ _MOMENT: Final = 0.005
 _MANY: Final = 10
 """So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
 _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
-_FATAL: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError._AUTHENTICATION,
-        KafkaError._AUTO_OFFSET_RESET,
-    }
-)
+_FATAL: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._AUTO_OFFSET_RESET})
 
 
 class Assigned(Protocol):
@@ -56,8 +51,11 @@ class Assigned(Protocol):
 class Subscription:
     """A consumer in its group. Everything happens in the thread that calls :meth:`consume`."""
 
-    def __init__(self, consumer: Consumer, choice: TopicChoice, listener: Assigned, *, is_cooperative: bool) -> None:
+    def __init__(
+        self, consumer: Consumer, group: str, choice: TopicChoice, listener: Assigned, *, is_cooperative: bool
+    ) -> None:
         self._consumer = consumer
+        self._group = group
         self._choice = choice
         self._listener = listener
         self._is_cooperative = is_cooperative
@@ -173,6 +171,9 @@ class Subscription:
         """Heed the client's errors. It retries by itself; only an error that it cannot get over fails the task."""
         if error.code() == KafkaError._PARTITION_EOF:
             self._listener.at_end(TopicPartition(message.topic(), message.partition()), message.offset())
+        elif is_denial(error.code()):
+            rights = (on_group(self._group, "Read"), on_topic(message.topic() or "", "Read"))
+            raise ConnectError(f"The sink may not consume: {explained(error, CONSUMER, *rights)}")
         elif error.fatal() or error.code() in _FATAL:
             raise KafkaException(error)
         elif error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from worker.config.connector import SinkConnectorConfig
 
-__all__ = ["INTERNAL_TOPICS", "TopicChoice"]
+__all__ = ["INTERNAL_TOPICS", "TopicChoice", "topic_found"]
 
 _TIMEOUT: Final = 10.0
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
@@ -58,7 +58,7 @@ class TopicChoice:
             found = client.list_topics(timeout=_TIMEOUT).topics
         if self.is_pattern:
             return {name: _numbers(found[name]) for name in self.matching(found)}
-        present = {name: _good(found.get(name)) or _found(client, name) for name in sorted(self.names)}
+        present = {name: _good(found.get(name)) or topic_found(client, name) for name in sorted(self.names)}
         return {name: _numbers(topic) for name, topic in present.items() if topic is not None}
 
     def matching(self, topics: Iterable[str]) -> tuple[str, ...]:
@@ -69,8 +69,12 @@ class TopicChoice:
         )
 
 
-def _found(client: Consumer | AdminClient, name: str) -> Any:
-    """A topic as the broker describes it; ``None`` if there is none."""
+def topic_found(client: Consumer | AdminClient, name: str) -> Any:
+    """A topic as the broker describes it; ``None`` if there is none.
+
+    Raises ``KafkaException`` if the broker does not tell. A consumer that is assigned a topic that its user may not
+    describe says nothing, and waits.
+    """
     topic = client.list_topics(name, timeout=_TIMEOUT).topics.get(name)
     if topic is not None and topic.error is not None:
         if topic.error.code() not in _MISSING:

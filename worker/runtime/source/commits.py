@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 from connect.data import SourceRecord
 from connect.errors import ConnectError
 from connect.source import SourceTask
+from worker.kafka.auth.rights import PRODUCER, explained, on_topics
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.submitted import Submission, SubmittedRecords
@@ -107,9 +108,11 @@ class AtLeastOnce:
         self._committer = committer
         self._patience = patience
         self._untold: list[Submission] = []
+        self._topics: tuple[str, ...] = ()
 
-    def begin(self, submission: Submission, topics: Iterable[str]) -> None:  # noqa: ARG002
+    def begin(self, submission: Submission, topics: Iterable[str]) -> None:
         """Take note of them."""
+        self._topics = tuple(topics)
         if submission.partition:
             check_offset(submission.offset)
             self._submitted.submit(offset_key(self._connector, submission.partition), submission)
@@ -136,7 +139,8 @@ class AtLeastOnce:
 
     def failure(self, error: KafkaError) -> ConnectError:
         """It has to be made anew."""
-        return ConnectError(f"The task's producer has failed: {error.str()}. Restart the task.")
+        told = explained(error, PRODUCER, *on_topics(self._topics, "Write"))
+        return ConnectError(f"The task's producer has failed: {told}. Restart the task.")
 
     def finish(self) -> bool:
         """Wait for what is under way and commit it."""

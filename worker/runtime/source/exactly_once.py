@@ -40,6 +40,7 @@ from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.producer import TransactionalProducer
 from worker.runtime.source.submitted import Submission
 from worker.runtime.source.transactions import Boundary, Ending
+from worker.runtime.timings import Timings
 from worker.stores.offset.store import check_offset, offset_key
 from worker.supervisor.messages import messages
 
@@ -126,6 +127,7 @@ class ExactlyOnce:
         *,
         before_commit: Callable[[], None],
         sizes: TransactionSizes,
+        timings: Timings,
     ) -> None:
         self.boundary = boundary
         self._task = task
@@ -135,6 +137,7 @@ class ExactlyOnce:
         self._offsets = offsets
         self._before_commit = before_commit
         self._sizes = sizes
+        self._timings = timings
         self._untold: list[Submission] = []
         self._size = 0
         self._torn = False
@@ -240,12 +243,14 @@ class ExactlyOnce:
             return
         self._torn = True
         self._flush_reports()
+        begun = time.monotonic()
         self._producer.begin()
         crash_point("after-produce")
         self._write_offsets()
         crash_point("after-offsets")
         self._producer.commit()
         crash_point("after-commit")
+        self._timings.committed(time.monotonic() - begun)
         self._sizes.add(self._size)
         self._size, self._owes_offsets, self._torn = 0, False, False
         self._offsets.committed()

@@ -60,7 +60,7 @@ class AtLeastOnceGuarantee:
         self._control = control
 
     def commits(
-        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], _: TaskMetrics
+        self, task: ToldTask, delivery: Delivery, before_commit: Callable[[], None], metrics: TaskMetrics
     ) -> AtLeastOnce:
         """Commits at the worker's ``offset.flush.interval.ms``."""
         worker, submitted = self._assembly.worker, SubmittedRecords()
@@ -70,6 +70,7 @@ class AtLeastOnceGuarantee:
             submitted,
             before_commit,
             task.commit,
+            metrics.timings,
             interval=worker.offset_flush_interval_ms / 1000,
             timeout=patience,
         )
@@ -96,6 +97,7 @@ class ExactlyOnceGuarantee:
         self._transactions = TransactionalProducer(
             self.producer,
             f"{name}-{task}",
+            transactional_id=clients.transactional_id,
             timeout=timeout,
             patience=assembly.worker.offset_flush_timeout_ms / 1000,
             is_stopping=control.is_stopping,
@@ -127,6 +129,7 @@ class ExactlyOnceGuarantee:
             self._boundary,
             before_commit=before_commit,
             sizes=TransactionSizes(metrics),
+            timings=metrics.timings,
         )
 
     def _copy(self) -> Callable[[messages.OffsetPairs], None]:

@@ -27,6 +27,8 @@ from connect.data import Constant, SourceBatch, SourceRecord
 from connect.errors import ConnectError, RetriableError
 from connect.plugins import class_name
 from connect.source import SourceTask
+from worker.kafka.auth.rights import PRODUCER, explained, on_topic
+from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
@@ -111,6 +113,8 @@ class SourceLoop:
             resends=guarantee.resends,
         )
         self._metrics = TaskMetrics(control.send, tolerance.counts)
+        self._timings = self._metrics.timings
+        self._polled_at = 0.0
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         told = ToldTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
@@ -148,6 +152,7 @@ class SourceLoop:
                 continue
             polled = time.monotonic()
             batches = self._poll()
+            self._timings.took(POLL, time.monotonic() - polled)
             for batch, ending in batches or ():
                 self._send(batch)
                 if ending is not None:
@@ -165,6 +170,10 @@ class SourceLoop:
     def _serve(self) -> None:
         """Do whatever is due between two polls, and while there are none."""
         self._delivery.serve()
+        if born := self._sent.completed():
+            now = time.time()
+            for at in born:
+                self._timings.late(now - at)
         self._commits.serve()
         if self._metrics.due():
             self._report()
@@ -195,7 +204,10 @@ class SourceLoop:
             if not records:
                 self._wait(error.retry_after or _RETRY)
                 return None
-        self._metrics.count("source-record-poll-total", len(records) + sum(map(len, batches)))
+        self._polled_at = time.time()
+        if polled_records := len(records) + sum(map(len, batches)):
+            self._metrics.count("source-record-poll-total", polled_records)
+            self._timings.size("batch-size", polled_records)
         if self._commits.boundary.cuts_batches:
             records = [*(record for batch in batches for record in batch), *records]
             cut = portions(records, self._commits.boundary)
@@ -211,7 +223,8 @@ class SourceLoop:
         with self._control.watch.call(CHAIN):
             encoded = self._chain.process(batch)
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
-        submission = Submission(partition, offset, sum(map(len, encoded)), list(batch) if self._tells_records else ())
+        records = list(batch) if self._tells_records else ()
+        submission = Submission(partition, offset, sum(map(len, encoded)), records, self._born(batch))
         self._commits.begin(submission, [part.topic for part in encoded])
         self._sent.begin(submission)
         for part in encoded:
@@ -219,6 +232,11 @@ class SourceLoop:
             self._active.see((part.topic,))
             self._delivery.send(part, submission)
         self._commits.sent(submission)
+
+    def _born(self, batch: SourceBatch) -> float:
+        """The time of a batch: the timestamp of its first record, or when it was polled; in seconds since 1970."""
+        timestamp = batch.timestamps[0]
+        return self._polled_at if timestamp is None or timestamp < 0 else timestamp / 1000
 
     def _ensure_topic(self, topic: str) -> None:
         while True:
@@ -241,8 +259,11 @@ class SourceLoop:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic fails the task (I4)."""
         error, record = refusal.error, refusal.record
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
-        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
+        told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
+        failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{remedy}")
         of_record = not error.fatal() and error.code() in _OF_THE_RECORD
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise failure from KafkaException(error)
         if (fatal := self._commits.refusal(error, sent=refusal.sent, of_record=of_record)) is not None:
             raise fatal from KafkaException(error)
         if not of_record:
@@ -253,7 +274,9 @@ class SourceLoop:
 
     def _report(self) -> None:
         self._active.forget()
-        self._metrics.gauge("source-record-active-count", self._sent.under_way())
+        under_way = self._sent.under_way()
+        self._metrics.gauge("source-record-active-count", under_way)
+        self._timings.size("source-record-active-count", under_way)
         written = self._sent.acknowledged()
         self._metrics.count("source-record-write-total", written - self._written)
         self._written = written

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
 from worker.errors import FencedError
+from worker.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.stores.offset.store import NO_OFFSET_KEY
 
 __all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]
@@ -60,6 +61,7 @@ class TransactionalProducer:
         producer: Producer,
         task: str,
         *,
+        transactional_id: str,
         timeout: float,
         patience: float,
         is_stopping: Callable[[], bool],
@@ -68,6 +70,7 @@ class TransactionalProducer:
         self._producer = producer
         self._failed = False
         self._task = task
+        self._transactional_id = transactional_id
         self._timeout = timeout
         self.patience = patience
         self._is_stopping = is_stopping
@@ -148,9 +151,9 @@ class TransactionalProducer:
                 f"write nothing any more ({cause.str()}). If no other does, restart the task."
             )
         if code in _NOT_AUTHORIZED:
+            told = explained(cause, PRODUCER, on_transactional_id(self._transactional_id, "Write"))
             return ConnectError(
-                f"The producer of task {self._task} may not use its transactional id ({cause.str()}): allow its "
-                "principal to Write and Describe the TransactionalId, or set exactly.once.source.support=disabled."
+                f"The producer of task {self._task} may not use its transactional id {self._transactional_id}: {told}"
             )
         return ConnectError(
             f"The transaction of task {self._task} has failed and is aborted: {cause.str()}. Its records are read "
@@ -180,8 +183,8 @@ class TransactionalProducer:
                     patience = now + self.patience if patience is None else patience
                     if now >= patience:
                         raise StopRequested from error
-                if cause.code() not in _TIMED_OUT:
-                    self._producer.poll(_PAUSE)
+                # That its login is refused, the client tells only here.
+                self._producer.poll(0 if cause.code() in _TIMED_OUT else _PAUSE)
             else:
                 return
 

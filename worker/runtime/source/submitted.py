@@ -24,13 +24,15 @@ _TIDY: Final = 1000
 class Submission:
     """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them.
 
-    ``records`` are there for a task that is told what became of them.
+    ``records`` are there for a task that is told what became of them; ``born`` is the time of the first of them, in
+    seconds since 1970.
     """
 
     partition: Offset
     offset: Offset
     remaining: int
     records: Sequence[SourceRecord] = ()
+    born: float = 0.0
 
 
 class SubmittedRecords:
@@ -82,13 +84,15 @@ class SentRecords:
     def __init__(self) -> None:
         self._handed_over = 0
         self._given_up = 0
-        self._open: list[Submission] = []
+        self._open: deque[Submission] = deque()
+        self._completed: list[float] = []
         self._until_tidy = _TIDY
 
     def begin(self, submission: Submission) -> None:
         """Note that its records are about to be sent."""
         self._handed_over += submission.remaining
-        self._open.append(submission)
+        if submission.remaining:
+            self._open.append(submission)
         self._until_tidy -= 1
         if not self._until_tidy:
             self._tidy()
@@ -102,6 +106,16 @@ class SentRecords:
         self._given_up += self.under_way()
         self._open.clear()
 
+    def completed(self) -> list[float]:
+        """When those submissions were born that Kafka has acknowledged whole since this was asked last.
+
+        One that was acknowledged before an older one may be told later.
+        """
+        while self._open and not self._open[0].remaining:
+            self._completed.append(self._open.popleft().born)
+        completed, self._completed = self._completed, []
+        return completed
+
     def under_way(self) -> int:
         """How many records are handed to the producer, and neither acknowledged nor given up."""
         self._tidy()
@@ -113,5 +127,6 @@ class SentRecords:
 
     def _tidy(self) -> None:
         """Forget what is done with. The more remains, the later it is done again (invariant I9)."""
-        self._open = [submission for submission in self._open if submission.remaining]
+        self._completed += [submission.born for submission in self._open if not submission.remaining]
+        self._open = deque(submission for submission in self._open if submission.remaining)
         self._until_tidy = max(_TIDY, len(self._open))

@@ -236,7 +236,7 @@ class KafkaConfigStore(ConfigStore):
             key = (record.key or b"").decode("utf-8", "replace")
             logger.warning("Ignoring record %s of the config topic at offset %d: %s", key, record.offset, error)
             return
-        change = self._state.apply(parsed)
+        change = self._state.apply(parsed, record.offset)
         if change is not None and self._listener is not None:
             self._listener(change)
 

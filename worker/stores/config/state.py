@@ -45,6 +45,7 @@ class ConfigState:
         self._pending_fencing: set[str] = set()
         self._inconsistent: set[str] = set()
         self._session_key: SessionKey | None = None
+        self._offset = 0
 
     @property
     def connectors(self) -> Mapping[str, ConnectorEntry]:
@@ -74,8 +75,9 @@ class ConfigState:
         """Whether a connector's task configs are newer than its last fencing record."""
         return name in self._pending_fencing
 
-    def apply(self, record: ConfigRecord) -> ConfigChange | None:
-        """Apply a record, and return the change that it makes; ``None`` if there is none to notice."""
+    def apply(self, record: ConfigRecord, offset: int = 0) -> ConfigChange | None:
+        """Apply the record at an offset, and return the change that it makes; ``None`` if there is none to notice."""
+        self._offset = offset
         match record:
             case ConnectorRecord():
                 return self._connector(record)
@@ -105,11 +107,12 @@ class ConfigState:
             return self._remove(record.name)
         entry = self._connectors.get(record.name)
         if entry is None:
-            self._connectors[record.name] = self._with_target(
-                record.name, ConnectorEntry(record.config, type=record.type)
-            )
+            made = ConnectorEntry(record.config, type=record.type, revision=self._offset)
+            self._connectors[record.name] = self._with_target(record.name, made)
         else:
-            self._connectors[record.name] = replace(entry, config=record.config, type=record.type)
+            self._connectors[record.name] = replace(
+                entry, config=record.config, type=record.type, revision=self._offset
+            )
         return ConnectorChanged(record.name)
 
     def _remove(self, name: str) -> ConfigChange | None:

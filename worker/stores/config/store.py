@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -46,7 +47,8 @@ class ConnectorEntry:
     ``applied`` is the connector's configuration from which the task configs were made: tasks run by it, so that a
     change reaches them only once, with the task configs that result from it. ``drained`` is set for a connector that
     was stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is
-    ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none.
+    ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none. ``revision`` grows whenever
+    the configuration is written, and is the same at every worker.
     """
 
     config: Mapping[str, str]
@@ -55,6 +57,7 @@ class ConnectorEntry:
     applied: Mapping[str, str] = field(default_factory=dict)
     drained: int | None = None
     type: str | None = None
+    revision: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,8 @@ class MemoryConfigStore(ConfigStore):
 
     def __init__(self) -> None:
         self._connectors: dict[str, ConnectorEntry] = {}
+        # Greater than any of an earlier run, so that what was read before is not taken for what is there now.
+        self._revision = time.time_ns() // 1000
         self._session_key: SessionKey | None = None
         self._fenced_tasks: dict[str, int] = {}
         self._pending_fencing: set[str] = set()
@@ -283,14 +288,19 @@ class MemoryConfigStore(ConfigStore):
         plugin_type: str | None = None,
     ) -> Future[None]:
         entry = self._connectors.get(name)
+        self._revision += 1
         if entry is None:
             begin = target or TargetState.STARTED
-            self._connectors[name] = ConnectorEntry(dict(config), begin, drained=drained, type=plugin_type)
+            self._connectors[name] = ConnectorEntry(
+                dict(config), begin, drained=drained, type=plugin_type, revision=self._revision
+            )
             return self._done(ConnectorChanged(name))
         if target is not None:
             self._connectors[name] = replace(entry, target=target, drained=drained)
             self._listener(TargetStateChanged(name))
-        self._connectors[name] = replace(self._connectors[name], config=dict(config), type=plugin_type)
+        self._connectors[name] = replace(
+            self._connectors[name], config=dict(config), type=plugin_type, revision=self._revision
+        )
         return self._done(ConnectorChanged(name))
 
     def remove_connector(self, name: str) -> Future[None]:

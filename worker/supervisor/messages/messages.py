@@ -40,9 +40,11 @@ from worker.supervisor.messages.offsets import (
 )
 
 __all__ = [
+    "PARTIAL",
     "ActiveTopics",
     "AlterSinkOffsets",
     "AlterSourceOffsets",
+    "ClientMetrics",
     "Command",
     "CommitOffsets",
     "CompactTables",
@@ -157,16 +159,18 @@ class DescribePlugin:
 
 @dataclass(frozen=True, slots=True)
 class PreviewConnector:
-    """Show what a connector would do with its next ``records``, within ``seconds``, and change nothing.
+    """Show what a connector would do with its next ``records``, within ``seconds`` and so many bytes of documents, and
+    change nothing.
 
-    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those of the worker's
-    offsets file; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
+    Each is a :class:`Previewed`, and :class:`PreviewEnded` comes after the last. ``offsets`` are those that the worker
+    keeps; without them they are read from the worker's topic. ``from_beginning`` leaves them aside.
     """
 
     config: dict[str, str]
     worker: dict[str, str]
     records: int
     seconds: float
+    bytes: int
     from_beginning: bool
     offsets: OffsetPairs | None
 
@@ -365,7 +369,7 @@ class Validated:
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """One record of a preview, with all that became of it, as a document."""
+    """One record of a preview, with all that became of it, or a table of it, as a document."""
 
     record: dict[str, Any]
 
@@ -439,9 +443,25 @@ class ConfirmOwnership:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Counters and gauges of a task by name; counters only grow while the process lives."""
+    """Counters and gauges of a task by name; counters only grow while the process lives.
+
+    ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
+    buckets (:mod:`worker.metrics.buckets`).
+    """
 
     values: dict[str, float]
+    details: dict[str, float] = field(default_factory=dict)
+    histograms: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetrics:
+    """What the statistics of a Kafka client say: its kind, its values, and the lag by topic and partition."""
+
+    kind: str
+    client_id: str
+    values: dict[str, float]
+    lags: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,9 +521,13 @@ Report: TypeAlias = (
     | CommitOffsets
     | ConfirmOwnership
     | Metrics
+    | ClientMetrics
     | Loads
     | LogRecord
 )
+
+PARTIAL: Final = (Previewed, TableCompacted)
+"""The reports that come before the answer to an inquiry."""
 
 _TYPES: Final[dict[str, type[Any]]] = {message.__name__: message for message in (*Command.__args__, *Report.__args__)}
 

@@ -97,7 +97,9 @@ def test_a_sink_is_shown_what_its_group_has_not_consumed(
     worker, connector = standalone_worker(tmp_path, bootstrap), sink(tmp_path, topic)
     nothing = json.loads(preview(worker, connector).stdout)
     assert nothing["records"] == []
-    assert nothing["end"] == "its group has consumed all there is; --from beginning shows what is in the topics"
+    assert nothing["end"] == (
+        "its group has consumed all there is; a preview from the beginning shows what is in the topics"
+    )
     produce(bootstrap, topic, [b"3"])
     assert last_values(json.loads(preview(worker, connector).stdout)) == [3]
     assert last_values(json.loads(preview(worker, connector, "--from", "beginning").stdout)) == [1, 2, 3]

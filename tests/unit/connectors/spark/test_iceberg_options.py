@@ -47,6 +47,10 @@ def test_mistakes_are_told_by_their_keys() -> None:
     assert "table.name.format" in refused(table_name_format="${topic}.raw")
     assert "RecordField" in refused(partitioner_class="DailyPartitioner")
     assert "JsonFormat" in refused(format_class="JsonFormat")
+    assert "set table.format=iceberg or delta" in refused(table_format="parquet", write_mode="upsert")
+    plan = config(write_mode="upsert", iceberg_tables_default__id__columns="a, b").changes
+    assert plan is not None
+    assert plan.keys == ("a", "b")
 
 
 def test_secrets_are_not_shown() -> None:

@@ -22,7 +22,7 @@ from connectors.spark import field_paths, row_counts
 from connectors.spark.avro_file import avro_rows
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.formats import make_format, paths_of
-from connectors.spark.ledger.merging import DataFile, data_file, merge_groups
+from connectors.spark.ledger.merging import DataFile, all_groups, data_file, merge_groups
 
 RECORDS = {
     "type": "record",
@@ -153,6 +153,21 @@ def test_small_files_are_merged_in_their_order_until_they_are_large_enough() -> 
     assert groups[0].merged_path(4, 12, 3, "parquet") == "p/t+0+0000+0002+compacted-0012+3.parquet"
     assert list(merge_groups(files(10), 100)) == []
     assert list(merge_groups(files(60, 60, 10), 100)) == []
+
+
+def test_all_files_are_written_again_where_a_table_is_rewritten() -> None:
+    groups = all_groups(files(40, 300, 40, 60), 100)
+    assert [[file.size for file in group.files] for group in groups] == [[40, 300], [40, 60]]
+    assert [[file.size for file in group.files] for group in all_groups(files(10), 100)] == [[10]]
+
+
+def test_files_with_the_names_that_spark_gives_tell_of_no_records() -> None:
+    path = "partition=0/part-00003-dd98ad91-5b1c-4b3f-a4f0-a3f1a9e0a6f5-c000.snappy.parquet"
+    expected = DataFile(path, 10, "", (0, 0), None, "snappy.parquet")
+    assert data_file(path, 10, named=False) == expected
+    assert data_file(path, 10) is None
+    assert data_file("t+0+1+2.parquet", 10, named=False) is None
+    assert data_file("notes.txt", 10, named=False) is None
 
 
 @given(st.lists(st.integers(1, 200), max_size=40))

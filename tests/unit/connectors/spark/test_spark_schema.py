@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connect.data import Field, Schema, Type, date_schema, decimal_schema, timestamp_schema
 from connect.errors import DataError, SchemaError
 from connectors.spark.decoding.inference import infer_rows, prune
-from connectors.spark.schema import Evolution, in_common, table_schema, widen
+from connectors.spark.schema import Evolution, in_common, rewritten_columns, table_schema, widen
 from connectors.spark.schema_json import schema_from_json, schema_to_json
 
 INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
@@ -186,3 +186,31 @@ def test_fields_of_a_table_are_in_the_order_they_were_seen() -> None:
     schema = infer_rows([{"b": 1}, {"a": 1, "b": 2}])
     assert [field.name for field in schema.fields] == ["b", "a"]
     assert isinstance(schema.fields[0], Field)
+
+
+def test_whole_numbers_become_floats_where_tables_are_rewritten() -> None:
+    table = Schema.struct(
+        {
+            "a": Schema.int64(optional=True),
+            "b": Schema.array(Schema.int64(optional=True), optional=True),
+            "c": Schema.int32(optional=True),
+            "d": Schema.string(optional=True),
+            "e": Schema.float64(optional=True),
+        }
+    )
+    seen = Schema.struct(
+        {
+            "a": Schema.float32(optional=True),
+            "b": Schema.array(Schema.float64(optional=True), optional=True),
+            "c": Schema.float64(optional=True),
+            "d": Schema.float64(optional=True),
+            "e": Schema.int64(optional=True),
+        }
+    )
+    grown = Evolution.of("BACKWARD", "rewrite").grown(table, seen)
+    double = Schema.float64(optional=True)
+    wider = {"a": double, "b": Schema.array(double, optional=True)}
+    assert grown == Schema.struct({**wider, "c": double, "d": Schema.string(optional=True), "e": double})
+    assert rewritten_columns(table, grown) == wider
+    for compatibility, conflict in [("NONE", "fail"), ("FULL", "rewrite"), ("FORWARD", "rewrite")]:
+        assert rewritten_columns(table, Evolution.of(compatibility, conflict).grown(table, seen)) == {}

@@ -70,6 +70,21 @@ def test_the_field_partitioner_needs_fields() -> None:
         SparkSinkConfig.parse({**STORE, "partitioner.class": "FieldPartitioner"})
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"table.format": "delta"},
+        {"hive.integration": "true"},
+        {"sql": "SELECT * FROM records"},
+        {"schema.compatibility": "FULL"},
+    ],
+)
+def test_tables_are_rewritten_only_where_they_can_be(other: dict[str, str]) -> None:
+    assert SparkSinkConfig.parse({**STORE, "schema.conflict": "rewrite"}).evolution.rewrites
+    with pytest.raises(ConfigError, match=r"schema\.conflict.*use fail or new-column"):
+        SparkSinkConfig.parse({**STORE, **other, "schema.conflict": "rewrite"})
+
+
 def test_a_declared_schema_is_a_table() -> None:
     text = '{"type":"struct","name":"x","fields":[{"field":"a","type":"double"}]}'
     declared = SparkSinkConfig.parse({**STORE, "value.schema": text}).first_schema

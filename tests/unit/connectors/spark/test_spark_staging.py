@@ -12,7 +12,7 @@ import pytest
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
 from connectors.spark.config import SparkSinkConfig
-from connectors.spark.decoding.report import Report, Reports
+from connectors.spark.decoding.report import PassReports, Report, Reports
 from connectors.spark.ledger.staging import FileNames, staged_moves
 from connectors.spark.partitioner import DefaultPartitioner, FieldPartitioner, make_partitioner
 from connectors.spark.row_counts import of_parquet
@@ -103,11 +103,17 @@ def test_a_partition_that_is_computed_again_is_counted_once() -> None:
     assert sum(each.written for each in reports) == 6
 
 
-def test_a_late_report_of_a_pass_before_counts_for_nothing() -> None:
-    late = Reports({0: report(0, 0, 4, 5)}, number=1)
-    reports = Reports({0: report(0, 5, 9, 1)}, number=2).merge(late)
-    assert [each.written for each in reports] == [1]
-    assert [each.written for each in late.merge(reports)] == [1]
+def test_reports_go_to_their_pass_and_those_that_come_late_to_none() -> None:
+    driver = PassReports(awaited=True)
+    driver.begin(1)
+    driver.begin(2)
+    for number, partition, count in [(2, 0, 5), (1, 0, 1), (2, 1, 2), (3, 0, 9)]:
+        sent = PassReports({number: Reports({partition: report(partition, 0, 9, count)})})
+        driver.merge(PassReports().merge(sent))
+    assert [each.written for each in driver.end(2)] == [5, 2]
+    driver.merge(PassReports({2: Reports({0: report(0, 0, 4, 5)})}))
+    assert [each.written for each in driver.end(1)] == [1]
+    assert driver.passes == {}
 
 
 def test_fields_to_divide_by_must_be_columns_that_can_name_folders() -> None:

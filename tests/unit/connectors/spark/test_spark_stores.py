@@ -60,7 +60,6 @@ def test_the_keys_of_the_s3_sink_name_a_store() -> None:
         ({"store.url": "s3://lake", "aws.access.key.id": "id"}, "give both of them or neither"),
         ({"store.url": "s3://lake", "s3.endpoint": "minio:9000"}, "http"),
         ({"store.url": "s3://lake", "s3.part.size": "1"}, "5242880"),
-        ({"store.url": "s3://lake", "compact.interval.ms": "1000"}, "Tables in S3 cannot be compacted"),
     ],
 )
 def test_what_names_no_store_is_refused(props: dict[str, str], reason: str) -> None:

@@ -186,7 +186,7 @@ def test_a_failure_is_told_after_what_came_before_it(folder: Path) -> None:
 
 def test_a_task_that_waits_ends_with_the_time(folder: Path) -> None:
     status, document = odd(folder, "--timeout", 0.5, fault="waits")
-    assert (status, document["records"], document["end"]) == (0, [], "the time is up (--timeout)")
+    assert (status, document["records"], document["end"]) == (0, [], "the time is up")
 
 
 def test_a_task_that_hangs_is_told_with_the_place(folder: Path) -> None:

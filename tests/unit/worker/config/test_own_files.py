@@ -31,3 +31,12 @@ def test_they_are_its_file_and_what_that_names(tmp_path: Path) -> None:
             "/run/token",
         )
     )
+
+
+def test_the_file_of_users_is_one_of_them(tmp_path: Path) -> None:
+    jaas = tmp_path / "jaas.conf"
+    module = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+    jaas.write_text(f'KafkaConnect {{ {module} required file="{tmp_path / "users"}"; }};')
+    worker = {"rest.extension.classes": "X", "java.security.auth.login.config": str(jaas)}
+    assert own_files(worker) == (jaas, tmp_path / "users")
+    assert own_files({**worker, "java.security.auth.login.config": str(tmp_path / "none")}) == (tmp_path / "none",)

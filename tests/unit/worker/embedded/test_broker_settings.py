@@ -31,15 +31,29 @@ def test_extra_properties_have_the_last_word() -> None:
     assert (properties["num.partitions"], properties["message.max.bytes"]) == ("3", "9")
 
 
-@pytest.mark.parametrize("key", ["listeners", "log.dirs", "node.id", "process.roles"])
+@pytest.mark.parametrize("key", ["advertised.listeners", "log.dirs", "node.id", "process.roles"])
 def test_what_the_broker_sets_itself_is_refused(key: str) -> None:
     with pytest.raises(ConfigError, match=f"configuration {key}: set by the embedded broker"):
         server_properties(PORTS, Path("/data"), {key: "x"})
 
 
-def test_a_protocol_map_of_ones_own_means_no_plaintext() -> None:
+def test_clients_connect_in_plaintext_unless_the_protocol_map_says_otherwise() -> None:
     assert is_plaintext({"num.partitions": "1"})
+    assert is_plaintext({"listener.security.protocol.map": "SECURE:SASL_SSL"})
     assert not is_plaintext({"listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"})
+
+
+def test_more_listeners_stand_beside_the_brokers_own() -> None:
+    extra = {"listeners": "SASL_SSL://127.0.0.1:19094, SECOND://127.0.0.1:19095"}
+    properties = server_properties(PORTS, Path("/data"), extra | {"listener.security.protocol.map": "SECOND:SSL"})
+    more = "SASL_SSL://127.0.0.1:19094,SECOND://127.0.0.1:19095"
+    assert properties["listeners"] == f"CLIENT://127.0.0.1:19092,CONTROLLER://127.0.0.1:19093,{more}"
+    assert properties["advertised.listeners"] == f"CLIENT://127.0.0.1:19092,{more}"
+    protocols = properties["listener.security.protocol.map"].split(",")
+    assert protocols == [
+        *("CLIENT:PLAINTEXT", "CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", "SSL:SSL"),
+        *("SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL", "SECOND:SSL"),
+    ]
 
 
 def test_properties_are_escaped_as_java_reads_them() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaConnectionError
 
 from connect.errors import ConfigError
 from equipment.brokers.certificates import Authority
@@ -216,3 +217,17 @@ def test_tokens_of_an_identity_provider(identity_provider: tuple[str, list[str]]
     )["sasl_oauth_token_provider"]
     assert [provider.token(), provider.token()] == ["token-1", "token-1"]
     assert asked == ["id:secret grant_type=client_credentials&scope=kafka"]
+
+
+def test_a_provider_that_gives_no_token_is_a_broker_that_is_away(identity_provider: tuple[str, list[str]]) -> None:
+    url, _ = identity_provider
+    provider = settings(
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauthbearer_token_endpoint_url=url.replace("http://", "https://"),
+        sasl_oauthbearer_client_credentials_client_id="id",
+        sasl_oauthbearer_client_credentials_client_secret="s3cret",
+    )["sasl_oauth_token_provider"]
+    with pytest.raises(KafkaConnectionError, match=r"No token could be had from https://127\.0\.0\.1:") as caught:
+        provider.token()
+    assert "s3cret" not in str(caught.value)

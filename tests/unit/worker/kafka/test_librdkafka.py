@@ -40,6 +40,20 @@ def test_what_the_client_tries_again_by_itself_is_not_told() -> None:
     assert not ConnectionFailures(lambda: 0.0).filter(line(loading, facility="GETPID"))
 
 
+def test_what_a_client_reports_is_told_once_a_minute() -> None:
+    now = 0.0
+    failures = ConnectionFailures(lambda: now)
+
+    def report(milliseconds: int) -> logging.LogRecord:
+        text = f"a:1: SASL authentication error: Authentication failed (after {milliseconds}ms in state AUTH_REQ)"
+        return logging.LogRecord("clients", logging.WARNING, "", 0, "Kafka client: %s", (text,), None)
+
+    assert failures.filter(report(163))
+    assert not failures.filter(report(151))
+    now = 61.0
+    assert failures.filter(report(200))
+
+
 def test_a_client_that_reaches_no_broker_says_so_once_a_minute() -> None:
     now = 0.0
     failures = ConnectionFailures(lambda: now)

@@ -10,7 +10,8 @@ from connect.chain.tolerance import ErrorCounts
 from connect.config import Config
 from connect.source import SourceTask
 from worker.herder.offsets.lag import lag_document, source_lag_document
-from worker.runtime.metrics import Rates, TaskMetrics, remaining_gauges
+from worker.runtime.metrics import TaskMetrics, remaining_gauges
+from worker.runtime.rates import Rates
 from worker.supervisor.messages import messages
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from connect.errors import ConfigError, ConnectError
 from worker.errors import BadRequestError, ForbiddenError, UnavailableError
+from worker.security.request_signatures import Nonces
 from worker.security.session_keys import ALGORITHM_HEADER, SIGNATURE_HEADER, SignedRequest, new_key, sign, verify
 from worker.stores.config.store import SessionKey
 
@@ -32,7 +33,7 @@ def test_a_signature_is_the_hmac_of_the_body() -> None:
 @pytest.mark.parametrize("algorithm", ACCEPTED)
 @pytest.mark.parametrize("body", [b"", BODY, b"\x00" * 100_000])
 def test_what_is_signed_by_the_key_is_accepted(algorithm: str, body: bytes) -> None:
-    verify(signed(body, algorithm=algorithm), KEY, ACCEPTED)
+    verify(signed(body, algorithm=algorithm), KEY, ACCEPTED, Nonces(), 0)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_anything_else_is_refused(
 ) -> None:
     request_ = SignedRequest(BODY, request_.signature, request_.algorithm)
     with pytest.raises(kind, match=text):
-        verify(request_, key, ACCEPTED)
+        verify(request_, key, ACCEPTED, Nonces(), 0)
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,10 @@ supervisor = Supervisor(launcher, notices.put, print, 60.0)
 supervisor.start_thread()
 unit = Unit("c", 0)
 supervisor.start(unit, messages.RunTask("c", 0, {"does": does, "file": file}, {}, {}, paused=False))
-while notices.get().phase is not Phase.RUNNING:
+while getattr(notices.get(), "phase", None) is not Phase.RUNNING:
     pass
 supervisor.command(unit, messages.Pause())
-while does.endswith("worker") and notices.get().phase is not Phase.PAUSED:
+while does.endswith("worker") and getattr(notices.get(), "phase", None) is not Phase.PAUSED:
     pass
 print(started[0], fork_client().pid, flush=True)
 sys.stdin.readline()

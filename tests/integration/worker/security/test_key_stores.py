@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import requests
 
-from equipment.brokers.certificates import Authority
-from equipment.brokers.key_stores import KEY_PASSWORD, PASSWORD, write_stores
+from equipment.brokers.acls import Acl
+from equipment.brokers.key_stores import KEY_PASSWORD, PASSWORD
+from equipment.brokers.secured import CERTIFIED, SecuredBroker
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
 from equipment.workers.standalone import StandaloneWorker
-from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 pytestmark = pytest.mark.integration
 
@@ -26,31 +26,11 @@ KINDS: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stores of a worker, and of a broker that trusts it."""
-    folder, broker_folder = tmp_path_factory.mktemp("stores"), tmp_path_factory.mktemp("broker-stores")
-    authority = Authority()
-    write_stores(folder, authority, authority.sign("worker"))
-    (broker_folder / "broker.p12").write_bytes(authority.sign("127.0.0.1").pkcs12(PASSWORD))
-    (folder / "broker.p12").symlink_to(broker_folder / "broker.p12")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def secured(broker_jars: tuple[Path, ...], stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The bootstrap servers of a broker that speaks TLS alone."""
-    properties = {
-        "listener.security.protocol.map": "CLIENT:SSL,CONTROLLER:PLAINTEXT",
-        "ssl.client.auth": "required",
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.location": str(stores / "broker.p12"),
-        "ssl.keystore.password": PASSWORD,
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(stores / "authority.pem"),
-    }
-    config = BrokerConfig(folder=tmp_path_factory.mktemp("secured") / "broker", port=0, properties=properties)
-    with EmbeddedBroker(config).lease() as info:
-        yield info.bootstrap_servers
+def stores(secured: SecuredBroker) -> Path:
+    """The stores of a user who may do everything."""
+    operations = {"topic": "All", "group": "All"}
+    secured.allow(Acl(CERTIFIED, operation, resource, "*") for resource, operation in operations.items())
+    return secured.folder
 
 
 MakeWorker = Callable[[type[StandaloneWorker], Mapping[str, str]], StandaloneWorker]
@@ -64,13 +44,13 @@ def temporary() -> Iterator[Path]:
 
 
 @pytest.fixture
-def worker(secured: str, topic: str, tmp_path: Path, temporary: Path) -> Iterator[MakeWorker]:
+def worker(secured: SecuredBroker, topic: str, tmp_path: Path, temporary: Path) -> Iterator[MakeWorker]:
     """Makes workers whose clients, of all kinds, have these settings."""
     workers: list[StandaloneWorker] = []
 
     def make(kind: type[StandaloneWorker], tls: Mapping[str, str]) -> StandaloneWorker:
         props = {f"{prefix}{key}": value for prefix in ("", "producer.", "consumer.") for key, value in tls.items()}
-        workers.append(kind(tmp_path / topic, secured, **props))
+        workers.append(kind(tmp_path / topic, secured.addresses["SSL"], **props))
         return workers[-1].start({"TMPDIR": str(temporary)})
 
     yield make

@@ -1,0 +1,114 @@
+"""The bad records of a load: refused with the load, or left out once log, dead letter queue and tolerance have them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connect.bulk import BulkSinkTaskContext, OffsetRange
+from connect.chain.tolerance import ErrorPolicy, Failure
+from connect.data import Schema, TopicPartition
+from connect.errors import ConnectError, DataError, RetriableError
+from connect.offset_set import OffsetSet
+from connectors.spark.decoding.failures import failures_of
+from connectors.spark.decoding.report import Rejection
+from connectors.spark.loading.request import Loaded, LoadRequest
+
+__all__ = ["BadRecords", "Examine"]
+
+logger = logging.getLogger(__name__)
+
+_TOLD: Final = 3
+_PORTION: Final = 10_000
+_BYTES: Final = 32 * 1024 * 1024
+_END: Final = 2**63 - 1
+
+Examine = Callable[[Sequence[OffsetRange], Mapping[str, Schema], Mapping[int, OffsetSet], int], pa.Table]
+"""Reads records of ranges again: rows that tell what is wrong with those of these offsets, as far as so many bytes
+hold them."""
+
+
+class BadRecords:
+    """What becomes of the bad records of one topic's load, as ``errors.tolerance`` says.
+
+    Used by the task's thread alone.
+    """
+
+    def __init__(
+        self, request: LoadRequest, context: BulkSinkTaskContext, policy: ErrorPolicy, examine: Examine
+    ) -> None:
+        self._topic = request.topic
+        self._ranges = request.ranges
+        self._context = context
+        self._policy = policy
+        self._examine = examine
+
+    def refuse(self, rejections: Sequence[Rejection], tables: Mapping[str, Schema]) -> None:
+        """Refuse the load for its first bad record, unless bad ones are left out."""
+        if not rejections or self._policy.tolerates_errors:
+            return
+        first = rejections[0]
+        bad = {TopicPartition(first.topic, first.partition): OffsetSet.of([first.offset])}
+        refusal = DataError(
+            f"Bad record in {first}. Correct it at its source, or set errors.tolerance=all to leave such records out."
+        )
+        try:
+            self._context.leave_out(bad, partial(self._failures, tables))
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            raise refusal from error
+        raise refusal
+
+    def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
+        """Leave the bad records of a load out: log, dead letter queue and tolerance have them when this returns."""
+        bad: dict[int, OffsetSet] = {}
+        for reports in loaded.reports.values():
+            for partition, offsets in reports.rejected.items():
+                bad[partition] = bad.get(partition, OffsetSet()) | offsets
+        if bad:
+            _log_rejections(loaded, bad)
+            named = {TopicPartition(self._topic, partition): offsets for partition, offsets in sorted(bad.items())}
+            self._context.leave_out(named, partial(self._failures, loaded.tables))
+        return bad
+
+    def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
+        """What is wrong with each of these records; so many at a time as memory allows (invariant I9)."""
+        left = {tp.partition: offsets for tp, offsets in asked.items()}
+        while left:
+            portion = {partition: offsets.least(_PORTION // len(left) + 1) for partition, offsets in left.items()}
+            rows = self._examined(tables, portion)
+            yield from failures_of(self._topic, rows)
+            for partition in portion:
+                told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
+                if not len(told):
+                    raise ConnectError(
+                        f"Bad records of topic {self._topic}, partition {partition} are no longer there to be told: "
+                        "retention or compaction has removed them meanwhile. Nothing of the load is committed."
+                    )
+                left[partition] = left[partition].between(told[-1].as_py() + 1, _END)
+            left = {partition: offsets for partition, offsets in left.items() if len(offsets)}
+
+    def _examined(self, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet]) -> Any:
+        """Rows that tell of some records, of each partition in the order of its offsets."""
+        spans = {partition: list(asked.spans()) for partition, asked in offsets.items()}
+        asked = [
+            replace(item, first=spans[item.partition][0][0], end=spans[item.partition][-1][1])
+            for item in self._ranges
+            if item.partition in spans
+        ]
+        return self._examine(asked, tables, offsets, _BYTES // len(asked))
+
+
+def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
+    every = [rejection for reports in loaded.reports.values() for rejection in reports.rejections()]
+    read = max(sum(report.read for report in reports) for reports in loaded.reports.values())
+    first = "; ".join(map(str, every[:_TOLD]))
+    count = sum(map(len, bad.values()))
+    logger.warning("%d of %d records are left out (errors.tolerance=all), the first: %s", count, read, first)

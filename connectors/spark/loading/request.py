@@ -1,0 +1,77 @@
+"""What is asked of a load of one topic, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from connect.bulk import OffsetRange
+from connect.data import Schema
+from connectors.spark.decoding.placement import Placement
+from connectors.spark.decoding.report import Reports
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from connectors.spark.sql.held import Held, WindowState
+    from connectors.spark.sql.query import Result
+
+__all__ = ["LoadRequest", "Loaded", "Output"]
+
+
+class Output(Protocol):
+    """Takes the rows of a load of one topic, table by table."""
+
+    @property
+    def commits(self) -> bool:
+        """Whether :meth:`write` shows the rows to readers at once.
+
+        Then Spark's job must fail at the first record that forbids the load; otherwise the load is judged by the
+        reports of a job that has ended.
+        """
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
+        """Run the Spark job that writes the rows of a table, whose schema is to be ``schema``.
+
+        ``attempt`` is 2 when rows of the first one needed another schema: what that has written does not count. It is
+        called in a thread of the load, beside those of the other topics that are loaded at once.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """Ranges of one topic whose records are to be written to ``output``; ``known`` are the tables there are.
+
+    With a ``placement`` the frames that are written have the column of the folders besides. ``records`` are the schemas
+    of the rows before the query, as a target has kept them for a connector that has one; a target that keeps none has
+    the first load of a driver look through its records for them. With ``windows`` the query is asked for complete ones.
+    """
+
+    ranges: Sequence[OffsetRange]
+    known: Mapping[str, Schema]
+    output: Output
+    placement: Placement | None = None
+    records: Mapping[str, Schema] = field(default_factory=dict)
+    windows: WindowState | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic of all the ranges."""
+        return self.ranges[0].topic
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A load of one topic: the schemas of its tables, what the executors reported of each, and which attempt counts.
+
+    With a query, the tables hold ``results``, and ``records`` are the schemas of the rows that these were made from.
+    With windows a table has a result only if some are complete, and what is ``held`` of it.
+    """
+
+    tables: Mapping[str, Schema]
+    reports: Mapping[str, Reports]
+    attempt: int
+    records: Mapping[str, Schema] = field(default_factory=dict)
+    results: Mapping[str, Result] = field(default_factory=dict)
+    held: Mapping[str, Held] = field(default_factory=dict)

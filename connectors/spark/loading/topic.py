@@ -1,0 +1,339 @@
+"""The load of one topic, step by step: which passes over its records there are, and what follows from their reports."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from connect.bulk import BulkSinkTaskContext, OffsetRange
+from connect.chain.tolerance import ErrorPolicy
+from connect.data import Schema
+from connect.errors import ConnectError, DataError
+from connect.offset_set import OffsetSet
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.decoder import DecodePlan, Mode
+from connectors.spark.decoding.executor import Pass, Passes
+from connectors.spark.decoding.failures import FAILURE_ROWS
+from connectors.spark.decoding.placement import FOLDER_COLUMN
+from connectors.spark.decoding.plugins import chain_properties, has_transformations
+from connectors.spark.decoding.report import LoadStop, Reports
+from connectors.spark.loading.bad_records import BadRecords
+from connectors.spark.loading.jobs import Jobs, Work
+from connectors.spark.loading.request import Loaded, LoadRequest, Output
+from connectors.spark.progress import LoadProgress
+from connectors.spark.reader import read_ranges
+from connectors.spark.schema import in_common
+from connectors.spark.sql.held import HoldingOutput
+from connectors.spark.sql.output import QueryOutput
+from connectors.spark.types import table_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from connectors.spark.sql.query import Query
+
+__all__ = ["LoadSession", "TopicLoad", "TopicMemory"]
+
+logger = logging.getLogger(__name__)
+
+_TABLE_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_EMPTY: Final = Schema.struct({})
+_TRIES: Final = 5
+
+
+class LoadSession:
+    """What the loads of a connector's topics share: Spark's session, the configuration, who is told of progress."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: SparkSinkConfig,
+        context: BulkSinkTaskContext,
+        progress: LoadProgress,
+        width: int,
+    ) -> None:
+        self.spark = spark
+        self.config = config
+        self.context = context
+        self.progress = progress
+        self.jobs = Jobs(spark, context, progress, width)
+        self.props = chain_properties(context.connector_properties)
+        tolerance = context.connector_properties.get("errors.tolerance", "none")
+        self.policy = ErrorPolicy(tolerates_errors=tolerance.lower() == "all")
+        self.transformed = has_transformations(self.props)
+        self.passes = Passes(spark.sparkContext)
+
+    def read(self, ranges: Sequence[OffsetRange], *, timed: bool, prefix: bytes) -> DataFrame:
+        """The records of ranges of one topic, with what of them is asked for by the chain and the columns beside."""
+        whole = self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
+        consumer = self.context.consumer_properties
+        return read_ranges(self.spark, ranges, consumer, whole=whole, timed=timed, prefix=prefix)
+
+    def examine(
+        self,
+        plan: DecodePlan,
+        ranges: Sequence[OffsetRange],
+        tables: Mapping[str, Schema],
+        bad: Mapping[int, OffsetSet],
+        budget: int,
+    ) -> pa.Table:
+        """Rows that tell what is wrong with bad records; everything else waits for them."""
+        examining = self.passes.examine(plan, tables, bad, budget)
+        frame: Any = read_ranges(self.spark, ranges, self.context.consumer_properties, whole=True, split=False)
+        rows: pa.Table = self.jobs.run(frame.mapInArrow(examining, from_arrow_schema(FAILURE_ROWS)).toArrow)
+        return rows
+
+
+@dataclass(slots=True)
+class TopicMemory:
+    """What a driver has learned of a topic in its loads."""
+
+    tables: frozenset[str] | None = None
+    """The tables that transformations send its records to, as far as they were seen."""
+    records: Mapping[str, Schema] = field(default_factory=dict)
+    """The schemas of its rows before the query, by table."""
+    prefix: bytes = b""
+    """What most of its values begin with, which need not reach Python: the schema in the envelopes of JSON."""
+
+
+class TopicLoad:
+    """The load of one request. With a query, its output is given what the query makes of the rows."""
+
+    def __init__(
+        self, session: LoadSession, request: LoadRequest, memory: TopicMemory, query: Query | None, attempt: int
+    ) -> None:
+        self._session = session
+        self._request = request if query is None else replace(request, placement=None)
+        self._memory = memory
+        self._query = query
+        self._attempt = attempt
+        self._topic = request.topic
+        self._ranges = request.ranges
+        self._bad = BadRecords(request, session.context, session.policy, self._examine)
+
+    def steps(self) -> Work[Loaded]:
+        """Write the records; the bad ones are only noted, unless they have to be given up before others are written.
+
+        Raises :class:`~connect.errors.DataError` that names the first bad record, unless ``errors.tolerance`` is
+        ``all``.
+        """
+        request, query = self._request, self._query
+        if query is None:
+            loaded = yield from self._steps(request.known, request.output)
+        else:
+            loaded = yield from self._querying(query)
+        self._session.progress.loaded(self._topic)
+        return loaded
+
+    def give_up(self, loaded: Loaded) -> None:
+        """Leave the bad records out that are not given up yet."""
+        if not self._request.output.commits:
+            self._give_up(loaded)
+
+    def _querying(self, query: Query) -> Work[Loaded]:
+        """Write what the query makes of the rows; these have schemas of their own."""
+        request, memory = self._request, self._memory
+        answering: QueryOutput | HoldingOutput = QueryOutput(query, request.known, request.output)
+        if request.windows is not None:
+            answering = HoldingOutput(self._session.spark, query, request.known, request.output, request.windows)
+        loaded = yield from self._steps({**memory.records, **request.records}, answering)
+        memory.records = {**memory.records, **loaded.tables}
+        tables = {table: result.schema for table, result in answering.results.items()}
+        held = answering.held if isinstance(answering, HoldingOutput) else {}
+        return replace(loaded, tables=tables, records=loaded.tables, results=answering.results, held=held)
+
+    def _steps(self, known: Mapping[str, Schema], output: Output) -> Work[Loaded]:
+        """Write the records to ``output``; ``known`` are the tables there are for the rows that it takes."""
+        tables, mode, attempt = self._tables_of(known), Mode.WRITE, self._attempt
+        given_up: Mapping[int, OffsetSet] = {}
+        for _ in range(_TRIES):
+            if tables is None:
+                tables, mode, attempt = (yield from self._survey(known)), Mode.FINAL, self._attempt + 1
+            try:
+                loaded = yield from self._write(tables, mode, output, attempt, given_up)
+            except LoadStop as stop:
+                # The target shows rows at once: what is left out has to be known, and told, before they are written.
+                self._bad.refuse([stop.rejection] if stop.rejection else [], tables)
+                loaded = yield from self._write(tables, mode, _Nowhere(), attempt, given_up)
+                if loaded is not None:
+                    given_up = self._give_up(loaded)
+                    continue
+            if loaded is not None:
+                return loaded
+            logger.info("The records of topic %s have changed; looking through them for their schema.", self._topic)
+            tables = None
+        raise ConnectError(
+            f"The records of topic {self._topic} are bad in another way each time they are read: a converter or "
+            "transformation does not always give the same answer. Nothing of the load is committed."
+        )
+
+    def _tables_of(self, known: Mapping[str, Schema]) -> dict[str, Schema] | None:
+        """The tables that the topic's records go to, with their schemas, if that is known without looking."""
+        names = self._memory.tables if self._session.transformed else frozenset({self._topic})
+        if names is None:
+            return None
+        tables: dict[str, Schema] = {}
+        for name in names:
+            schema = known.get(name, self._session.config.first_schema)
+            if schema is None:
+                return None
+            tables[name] = schema
+        return tables
+
+    # -- passes ----------------------------------------------------------------------------------------------
+
+    def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
+        """The tables that the records go to, with schemas that hold all of them as far as any can."""
+        session = self._session
+        session.progress.stage(f"looking for the schema of {self._topic}")
+        plan = self._plan(Mode.SURVEY)
+        surveying = session.passes.begin(plan)
+        try:
+            yield lambda: _written_nowhere(self._decoded(surveying, plan, "nothing int"))
+        finally:
+            reports = session.passes.end(surveying)
+        self._memory.prefix = reports.prefix or self._memory.prefix
+        self._bad.refuse(reports.rejections(), {})
+        seen: dict[str, Schema] = {}
+        evolution = session.config.evolution
+        for report in reports:
+            for table, schema in report.seen.items():
+                seen[table] = in_common(seen.get(table, _EMPTY), schema, branches=evolution.branches)
+        first = session.config.first_schema or _EMPTY
+        tables = {name: evolution.grown(known.get(name, first), schema) for name, schema in seen.items()}
+        _check_tables(self._topic, tables)
+        self._memory.tables = frozenset(tables) | (self._memory.tables or frozenset())
+        return tables
+
+    def _write(
+        self,
+        tables: Mapping[str, Schema],
+        mode: Mode,
+        output: Output,
+        attempt: int,
+        given_up: Mapping[int, OffsetSet],
+    ) -> Work[Loaded | None]:
+        """Write the rows of each table; ``None`` if rows were found that need another schema.
+
+        Raises :class:`LoadStop` if the output commits and there is a bad record that is not ``given_up``.
+        """
+        found: dict[str, Reports] = {}
+        for place, (name, schema) in enumerate(sorted(tables.items())):
+            plan = replace(self._plan(mode), tables=frozenset(tables), table=name, schema=schema, accounts=place == 0)
+            plan = replace(plan, stops=output.commits, left_out=given_up)
+            reports = yield from self._write_table(plan, schema, output, attempt)
+            if reports is None or any(report.grown for report in reports):
+                return None
+            self._bad.refuse(reports.rejections(), tables)
+            found[name] = reports
+        _log_unknown(self._topic, {path for reports in found.values() for item in reports for path in item.unknown})
+        _log_untyped(self._topic, {path for reports in found.values() for item in reports for path in item.untyped})
+        for reports in found.values():
+            self._session.progress.wrote(rows=sum(report.written for report in reports))
+        return Loaded(tables, found, attempt)
+
+    def _write_table(self, plan: DecodePlan, schema: Schema, output: Output, attempt: int) -> Work[Reports | None]:
+        session = self._session
+        session.progress.stage(f"writing {plan.table}")
+        writing = session.passes.begin(plan)
+        columns = table_type(schema).columns
+        if plan.placement is not None:
+            columns = columns.append(pa.field(FOLDER_COLUMN, pa.string()))
+        fields = from_arrow_schema(columns)
+        try:
+            yield lambda: output.write(self._decoded(writing, plan, fields), plan.table, schema, attempt)
+        except Exception as error:
+            stop = LoadStop.found_in(error)
+            if stop is None:
+                raise
+            if stop.rejection is not None:
+                raise stop from None
+            return None
+        finally:
+            reports = session.passes.end(writing)
+        self._memory.prefix = reports.prefix or self._memory.prefix
+        return reports
+
+    def _decoded(self, decoding: Pass, plan: DecodePlan, fields: Any) -> DataFrame:
+        timed = plan.placement is not None and plan.placement.reads_timestamps
+        frame: Any = self._session.read(self._ranges, timed=timed, prefix=plan.prefix)
+        decoded: DataFrame = frame.mapInArrow(decoding.function, fields)
+        return decoded
+
+    # -- bad records -----------------------------------------------------------------------------------------
+
+    def _give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
+        if any(reports.rejected for reports in loaded.reports.values()):
+            self._session.progress.stage(f"telling of bad records of {self._topic}")
+        return self._bad.give_up(loaded)
+
+    def _examine(
+        self, ranges: Sequence[OffsetRange], tables: Mapping[str, Schema], bad: Mapping[int, OffsetSet], budget: int
+    ) -> pa.Table:
+        return self._session.examine(replace(self._plan(Mode.FINAL), prefix=b""), ranges, tables, bad, budget)
+
+    def _plan(self, mode: Mode) -> DecodePlan:
+        config = self._session.config
+        plan = DecodePlan(
+            self._topic,
+            mode,
+            self._session.props,
+            config.behavior_on_null_values,
+            config.beside,
+            config.evolution,
+            config.field_name_adjustment_mode,
+        )
+        return replace(plan, changes=config.changes, placement=self._request.placement, prefix=self._memory.prefix)
+
+
+def _check_tables(topic: str, tables: Mapping[str, Schema]) -> None:
+    for name, schema in tables.items():
+        if not _TABLE_NAME.fullmatch(name):
+            raise DataError(
+                f"A transformation sends records of topic {topic} to {name!r}, which cannot name a table: only "
+                "letters, digits, '.', '_' and '-' can."
+            )
+        if not schema.fields:
+            raise DataError(
+                f"The records of topic {topic} have no field with a value that shows its type: declare their "
+                "schema with value.schema."
+            )
+
+
+def _log_unknown(topic: str, paths: set[str]) -> None:
+    if paths:
+        logger.warning(
+            "Fields of topic %s that have no column are left out (schema.compatibility=FORWARD): %s",
+            topic,
+            ", ".join(sorted(paths)),
+        )
+
+
+def _log_untyped(topic: str, paths: set[str]) -> None:
+    if paths:
+        logger.warning(
+            "Fields of topic %s that hold only empty arrays or objects have no column yet: %s",
+            topic,
+            ", ".join(sorted(paths)),
+        )
+
+
+def _written_nowhere(frame: DataFrame) -> None:
+    """Decode the rows for what is reported of them."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+class _Nowhere:
+    """An :class:`Output` that keeps no rows: what counts are the reports."""
+
+    commits = False
+
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
+        """Decode the rows."""
+        _written_nowhere(frame)

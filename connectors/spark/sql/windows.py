@@ -1,0 +1,77 @@
+"""Windows by the time of events: up to which time they are complete, and what of a topic is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Heard", "OpenWindows", "WindowPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPolicy:
+    """When a window is complete; all times are milliseconds.
+
+    ``length`` is the length of windows, which begin at its multiples since 1970 in UTC. ``delay`` is how much older
+    than the newest record of its partition a record may be without being late, and ``idle`` after how long without
+    records a partition is not waited for any more.
+    """
+
+    column: str
+    length: int
+    delay: int
+    late: Literal["emit", "drop"]
+    idle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The newest time in the records of a partition, and when it had records last, by the clock."""
+
+    latest: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindows:
+    """What is kept of one table of a topic between two loads: the rows of windows that are not complete.
+
+    Windows before ``cut`` are complete: the query has been asked for them. ``folders`` hold the other rows, and late
+    ones.
+    """
+
+    cut: int | None = None
+    partitions: Mapping[int, Heard] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+
+    def after(self, policy: WindowPolicy, latest: Mapping[int, int | None], now: int) -> OpenWindows:
+        """The windows after a load: ``latest`` is the newest time in the new rows of each partition that has any.
+
+        A window is complete when every partition that is not idle has a record that is ``delay`` newer than its end. A
+        time that is yet to come counts as now, so that one wrong record does not close all windows. ``cut`` never goes
+        back.
+        """
+        heard = dict(self.partitions)
+        for partition, time in latest.items():
+            times = [] if time is None else [min(time, now)]
+            if partition in heard:
+                times.append(heard[partition].latest)
+            if times:
+                heard[partition] = Heard(max(times), now)
+        awaited = [each.latest for each in heard.values() if now - each.at <= policy.idle]
+        if not awaited:
+            return OpenWindows(self.cut, heard, self.folders)
+        end = (min(awaited) - policy.delay) // policy.length * policy.length
+        return OpenWindows(end if self.cut is None else max(end, self.cut), heard, self.folders)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a manifest has it."""
+        heard = {str(partition): [each.latest, each.at] for partition, each in sorted(self.partitions.items())}
+        return {"cut": self.cut, "partitions": heard, "folders": list(self.folders)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> OpenWindows:
+        """The inverse of :meth:`to_json`."""
+        heard = {int(partition): Heard(*each) for partition, each in document["partitions"].items()}
+        return cls(document["cut"], heard, tuple(document["folders"]))

@@ -1,0 +1,191 @@
+"""Lets only those ask who have signed in, and only for what they may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlencode
+
+from flask import Flask, Response, redirect, request
+from werkzeug.wrappers import Response as WsgiResponse
+
+from connect.config.validators import matches_wildcard
+from rest.access.caller import Caller, caller
+from rest.access.inventory import Inventory
+from rest.access.rights import InBody, Need, Who, need_of
+from rest.access.sign_in import NotSignedInError, SignIn
+from worker.errors import ForbiddenError
+from worker.security.permissions import EVERYTHING, OF_WORKER, Permissions, Right, Roles
+from worker.security.principals import WORKER_MECHANISM, Principal
+from worker.security.request_signatures import InName
+from worker.security.watched_file import WatchedFile
+
+__all__ = ["Access", "AllowedHosts", "path_of_rule"]
+
+_REFUSED: Final = "User cannot access the resource."
+"""The text of Kafka Connect."""
+_CONVERTED: Final = re.compile(r"<(?:(\w+)(?:\([^)]*\))?:)?(\w+)>")
+_ONE_OF: Final = "any"
+_UI: Final = "/ui"
+_SIGN_IN_PAGE: Final = "/ui/sign-in"
+_UI_STATIC: Final = "/ui/static/"
+_SECURITY_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Access:
+    """Decides about the requests to an app: who asks, by ``sign_in``, and what they may do, by the file of ``roles``.
+
+    Without such a file everybody who has signed in may do everything. ``health_open`` lets probes ask without signing
+    in. ``passed_on`` finds the caller of a request that another worker has signed, if it has. ``page`` is the path of
+    the web page, as browsers know it.
+    """
+
+    def __init__(
+        self,
+        sign_in: SignIn,
+        roles: WatchedFile[Roles] | None,
+        inventory: Inventory,
+        *,
+        health_open: bool = False,
+        passed_on: Callable[[], InName | None] = lambda: None,
+        page: str = _UI,
+    ) -> None:
+        self.page: Final = page
+        self.sign_in: Final = sign_in
+        self._roles = roles
+        self._inventory = inventory
+        self._health_open = health_open
+        self._passed_on = passed_on
+
+    def put_on(self, app: Flask) -> None:
+        """Ask this before anything else of a request is looked at, but after its path was found to exist."""
+        app.before_request(self._admit)
+        app.after_request(_secured)
+
+    def warnings(self) -> list[str]:
+        """Say which of the files that it depends on are broken as they are now; older contents of them hold on."""
+        broken = [] if self._roles is None or self._roles.fault is None else ["of roles"]
+        if self.sign_in.faults():
+            broken.append("of users or API tokens")
+        return [
+            f"The file {which} is broken; what it said before holds on. The worker's log says why." for which in broken
+        ]
+
+    def permissions(self, principal: Principal) -> Permissions:
+        """Return what a principal may do."""
+        if principal.mechanism == WORKER_MECHANISM:
+            return Roles.of_worker()
+        return EVERYTHING if self._roles is None else self._roles.read().permissions(principal)
+
+    def _admit(self) -> WsgiResponse | None:
+        """Refuse the request, or let it go on in the name of its caller."""
+        if request.routing_exception is not None or _is_preflight():
+            return None
+        path = path_of_rule()
+        is_page = path == _UI or path.startswith(f"{_UI}/")
+        need = _need_of_page(path) if is_page else need_of(path, request.method)
+        if need is Who.WORKERS or need is Who.ANYBODY or (need is Who.PROBES and self._health_open):
+            return None
+        try:
+            self._called().become_current()
+        except NotSignedInError as error:
+            if is_page:
+                asked = f"{self.page.removesuffix(_UI)}{request.full_path.rstrip('?')}"
+                return redirect(f"{self.page}/sign-in?{urlencode({'next': asked})}", HTTPStatus.SEE_OTHER)
+            return _sign_in_first(error)
+        self._check(need)
+        return None
+
+    def _called(self) -> Caller:
+        if (told := self._passed_on()) is not None:
+            if told.principal is None:
+                raise NotSignedInError
+            permissions = self.permissions(told.principal)
+            return Caller(told.principal, permissions, self._inventory, told.address, told.worker)
+        principal = self.sign_in.principal(request)
+        return Caller(principal, self.permissions(principal), self._inventory, request.remote_addr or "")
+
+    def _check(self, need: Need | None) -> None:
+        if need is None:
+            raise ForbiddenError(f"Nobody may send {request.method} {request.path} where users sign in.")
+        if isinstance(need, InBody):
+            caller().require_somewhere(need.right)
+        elif isinstance(need, Right):
+            connector = None if need in OF_WORKER else (request.view_args or {})["name"]
+            caller().require(need, connector)
+
+
+class AllowedHosts:
+    """Refuses requests to names that are not this worker's, so that no page can have a name of its own lead here."""
+
+    def __init__(self, patterns: Sequence[str], own: str) -> None:
+        self._patterns = tuple(pattern.strip().lower() for pattern in (*patterns, own, "localhost"))
+
+    def put_on(self, app: Flask) -> None:
+        """Look at the header ``Host`` of each request first."""
+        app.before_request(self._check)
+
+    def allows(self, host: str) -> bool:
+        """Whether a request may be sent to this value of ``Host``: a name or an address, with or without a port."""
+        name = (host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]).lower()
+        return _is_address(name.strip("[]")) or any(matches_wildcard(pattern, name) for pattern in self._patterns)
+
+    def _check(self) -> None:
+        if not self.allows(request.host):
+            raise ForbiddenError(
+                "This worker does not answer to the host name of this request. To allow it, add it to "
+                "rest.allowed.hosts in the worker's configuration."
+            )
+
+
+def path_of_rule() -> str:
+    """Return the path of the request as the OpenAPI document has it, with ``{name}`` for a connector's name."""
+    values = request.view_args or {}
+    rule = "" if request.url_rule is None else request.url_rule.rule
+    return _CONVERTED.sub(lambda it: str(values[it[2]]) if it[1] == _ONE_OF else f"{{{it[2]}}}", rule)
+
+
+def _need_of_page(path: str) -> Need:
+    """What a page of the web page needs: the pages show what their caller may see, as the API does."""
+    return Who.ANYBODY if path == _SIGN_IN_PAGE or path.startswith(_UI_STATIC) else Who.SIGNED_IN
+
+
+def _is_preflight() -> bool:
+    """Whether a browser asks if it may send a request; it never sends credentials with that."""
+    return request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+
+
+def _sign_in_first(error: NotSignedInError) -> Response:
+    if error.wait:
+        answer = Response(_REFUSED, HTTPStatus.TOO_MANY_REQUESTS, mimetype="application/json")
+        answer.headers["Retry-After"] = str(int(error.wait))
+        return answer
+    answer = Response(_REFUSED, HTTPStatus.UNAUTHORIZED, mimetype="application/json")
+    if request.method == "OPTIONS":
+        answer.mimetype = "text/plain"
+    if error.bearer:
+        # RFC 6750. For a password there is none, as in Kafka Connect: browsers would show a dialog of their own.
+        answer.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
+    return answer
+
+
+def _secured(response: Response) -> Response:
+    for name, value in _SECURITY_HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,152 @@
+"""Writes down every request that changes something or is refused."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from flask import Flask, Response, g, request
+
+from connect.errors import ConnectError
+from rest.access.access import path_of_rule
+from rest.access.caller import caller
+from rest.access.inventory import Inventory
+from rest.access.rights import InBody, Who, need_of
+from rest.http.body import flag
+from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
+from worker.security.permissions import Right
+from worker.security.request_signatures import InName
+
+__all__ = ["Auditing", "mark_relayed"]
+
+logger = logging.getLogger(__name__)
+_HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
+_VALIDATE: Final = "/connector-plugins/{plugin}/config/validate"
+_REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+_WITH_CONFIG: Final = (InBody(Right.EDIT), Right.DELETE)
+_WITH_REQUEST: Final = (Right.OFFSETS, Right.REPLAY, Right.ADMIN, Right.PREVIEW)
+_MOST_SHOWN: Final = 4096
+_RELAYED: Final = "sluice_relayed"
+_BEFORE: Final = "sluice_audit_before"
+
+
+class Auditing:
+    """Writes to the ``log`` what is asked of an app. ``passed_on`` finds in whose name another worker asks."""
+
+    def __init__(self, log: AuditLog, inventory: Inventory, passed_on: Callable[[], InName | None]) -> None:
+        self._log = log
+        self._inventory = inventory
+        self._passed_on = passed_on
+
+    def put_on(self, app: Flask) -> None:
+        """Look at each request once it is admitted, and at each answer. To be called after access is put on."""
+        app.before_request(self._begin)
+        app.after_request(self._answered)
+
+    def _begin(self) -> None:
+        if request.routing_exception is not None or not _is_change():
+            return
+        entry = self._entry()
+        if need_of(path_of_rule(), request.method) in _WITH_CONFIG and entry.connector is not None:
+            setattr(g, _BEFORE, dict(self._inventory.config(entry.connector)))
+        if self._log.required:
+            self._log.begin(entry)
+
+    def _answered(self, response: Response) -> Response:
+        if request.routing_exception is not None or g.get(_RELAYED, False):
+            return response
+        is_refused = response.status_code in _REFUSALS
+        if is_refused or _is_change():
+            failed = response.status_code >= HTTPStatus.BAD_REQUEST
+            kind = AuditKind.REFUSED if is_refused else AuditKind.FAILED if failed else AuditKind.CHANGED
+            told = _message(response) if failed else None
+            entry = replace(self._entry(), status=response.status_code, message=told)
+            if kind is AuditKind.CHANGED:
+                entry = replace(entry, changes=self._changes(entry.connector))
+            self._log.write(kind, entry)
+        return response
+
+    def _entry(self) -> AuditEntry:
+        who = caller()
+        told = self._told() if who.principal is None and not _is_of_workers() else None
+        need = need_of(path_of_rule(), request.method)
+        document = _document() if need in _WITH_REQUEST or need in _WITH_CONFIG else None
+        return AuditEntry(
+            principal=who.principal,
+            address=told.address if told else who.address or request.remote_addr or "",
+            passed_on_by=told.worker if told else who.passed_on_by,
+            method=request.method,
+            path=request.path,
+            connector=_connector(document),
+            dry_run=flag("dry_run") or (isinstance(document, dict) and document.get("dry_run") is True),
+            request=document if need in _WITH_REQUEST else None,
+            reason=request.headers.get("X-Reason"),
+        )
+
+    def _told(self) -> InName | None:
+        """In whose name another worker asks; nobody's, if what says so is refused."""
+        try:
+            return self._passed_on()
+        except ConnectError:
+            return None
+
+    def _changes(self, connector: str | None) -> list[dict[str, Any]]:
+        """What a configuration was and is now; nothing if the worker does not tell, for the change is made."""
+        before: Mapping[str, Any] | None = g.get(_BEFORE)
+        if before is None or connector is None:
+            return []
+        try:
+            return changes(before, self._inventory.config(connector), self._inventory.hidden)
+        except ConnectError as error:
+            logger.warning("What has changed of connector %s is not in the audit: %s", connector, error)
+            return []
+
+
+def mark_relayed() -> None:
+    """Remember that another worker has answered this request, and so writes it down."""
+    setattr(g, _RELAYED, True)
+
+
+def _is_change() -> bool:
+    return request.method not in _HARMLESS and path_of_rule() != _VALIDATE and not _is_of_workers()
+
+
+def _is_of_workers() -> bool:
+    return need_of(path_of_rule(), request.method) is Who.WORKERS
+
+
+def _connector(document: Any) -> str | None:
+    """The connector that a request is about: of its path, or of the body that makes it."""
+    if (named := (request.view_args or {}).get("name")) is not None:
+        return str(named).strip()
+    if path_of_rule() != "/connectors" or not isinstance(document, dict):
+        return None
+    config = document.get("config")
+    name = document.get("name") or (config.get("name") if isinstance(config, dict) else None)
+    return name.strip() if isinstance(name, str) else None
+
+
+def _document() -> Any:
+    """The JSON of the request, if it is some and not long."""
+    try:
+        body = request.get_data()
+        return (
+            orjson.loads(body)
+            if body.strip() and (len(body) <= _MOST_SHOWN or path_of_rule() == "/connectors")
+            else None
+        )
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _message(response: Response) -> str | None:
+    try:
+        document = orjson.loads(response.get_data())
+    except orjson.JSONDecodeError:
+        return response.get_data(as_text=True)[:_MOST_SHOWN] or None
+    message = document.get("message") if isinstance(document, dict) else None
+    return message[:_MOST_SHOWN] if isinstance(message, str) else None

@@ -1,0 +1,51 @@
+"""``/cluster``: the workers, who leads, who runs what, the last rebalances, and the processes of this worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify
+
+from rest.access.caller import caller
+from rest.http.waiting import Patience
+from worker.herder.herder import Herder
+from worker.metrics.usage import processes_document
+
+__all__ = ["cluster", "visible_cluster"]
+
+
+def cluster(herder: Herder, patience: Patience) -> Blueprint:
+    """The resource; each worker tells what it knows, and the leader knows every worker."""
+    blueprint = Blueprint("cluster", __name__)
+
+    @blueprint.get("/cluster")
+    def view() -> Response:
+        return jsonify(visible_cluster(herder, patience))
+
+    return blueprint
+
+
+def visible_cluster(herder: Herder, patience: Patience) -> dict[str, Any]:
+    """Return what this worker knows of the cluster, with those connectors that the caller may see."""
+    view = patience.wait(herder.cluster.view())
+    snapshot = herder.snapshot
+    processes = processes_document({} if snapshot is None else snapshot.lives.processes)
+    named = {item["connector"] for item in processes} - {None}
+    seen = set(caller().visible(named | {name for worker in view["workers"] for name in _names(worker)}))
+    return {
+        **view,
+        "workers": [_visible(worker, seen) for worker in view["workers"]],
+        "processes": [item for item in processes if item["connector"] is None or item["connector"] in seen],
+    }
+
+
+def _names(worker: dict[str, Any]) -> set[str]:
+    return {*worker["connectors"], *(task["connector"] for task in worker["tasks"])}
+
+
+def _visible(worker: dict[str, Any], seen: set[str]) -> dict[str, Any]:
+    return {
+        **worker,
+        "connectors": [name for name in worker["connectors"] if name in seen],
+        "tasks": [task for task in worker["tasks"] if task["connector"] in seen],
+    }

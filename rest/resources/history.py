@@ -1,0 +1,48 @@
+"""``/history`` and ``/connectors/NAME/history``: the last five minutes of connectors, for charts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flask import Blueprint, Response, jsonify, request
+
+from rest.access.caller import caller
+from rest.http.waiting import Patience
+from worker.errors import BadRequestError
+from worker.herder.histories import HistoryRequests
+from worker.metrics.history import SECONDS, SLOT, added, document
+
+__all__ = ["history"]
+
+_STEP_OF_ALL: Final = 10
+_STEPS: Final = range(SLOT, SECONDS + 1, SLOT)
+
+
+def history(histories: HistoryRequests, patience: Patience) -> Blueprint:
+    """The resources; the other workers are asked for what they know of their tasks."""
+    blueprint = Blueprint("history", __name__)
+
+    @blueprint.get("/history")
+    def all_connectors() -> Response:
+        shown = _shown(None, _step(_STEP_OF_ALL))
+        known: dict[str, Any] = shown["connectors"]
+        return jsonify({**shown, "connectors": {name: known[name] for name in caller().visible(known)}})
+
+    @blueprint.get("/connectors/<name:name>/history")
+    def one_connector(name: str) -> Response:
+        return jsonify(_shown(name, _step(SLOT)))
+
+    def _shown(name: str | None, step: int) -> dict[str, Any]:
+        if request.args.get("forward") == "false":
+            return document(patience.wait(histories.own(name)).part(step), step)
+        recorded, parts = patience.wait(histories.gathered(name, step))
+        return document(added([recorded.part(step), *parts]), step)
+
+    return blueprint
+
+
+def _step(default: int) -> int:
+    text = request.args.get("step", str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(SECONDS))) or int(text) not in _STEPS:
+        raise BadRequestError(f"step={text!r} is not an even number of seconds from {SLOT} to {SECONDS}.")
+    return int(text)

@@ -1,0 +1,184 @@
+"""``/ui/connectors/NAME`` and the pages below it: one connector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from flask import Blueprint, Response, request
+
+from connect.errors import ConnectError, NotFoundError, PluginError
+from connect.plugins import PluginKind
+from rest.access.caller import caller
+from rest.access.inventory import Inventory
+from rest.http.waiting import Patience
+from rest.ui.charts import charts_of
+from rest.ui.page import Site, shown
+from rest.ui.trouble import connectors_of
+from worker.herder.dead_letters import read_after
+from worker.herder.herder import Herder
+from worker.herder.inbox import Request
+from worker.metrics.history import added
+from worker.recent_log import RecentLog
+from worker.security.permissions import Right
+
+__all__ = ["ConnectorPages"]
+
+_LETTERS: Final = 50
+_STEP: Final = 2
+_CHART: Final = (480, 60)
+_LINES: Final = 500
+_LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
+_ROOT: Final = "root"
+_TEXT_SHOWN: Final = 2_000
+
+
+class ConnectorPages:
+    """The pages of one connector. They read what the resources of the REST API read, and keep nothing."""
+
+    def __init__(
+        self,
+        site: Site,
+        herder: Herder,
+        inventory: Inventory,
+        recent: RecentLog,
+        patience: Patience,
+        hide: Callable[[str], str],
+    ) -> None:
+        self._site = site
+        self._herder = herder
+        self._recent = recent
+        self._patience = patience
+        self._hide = hide
+        self._inventory = inventory
+
+    def put_on(self, blueprint: Blueprint) -> None:
+        """Put the pages on a blueprint."""
+        pages: dict[str, Callable[[str], Response]] = {
+            "": self._status,
+            "/offsets": self._offsets,
+            "/dlq": self._dead_letters,
+            "/logs": self._logs,
+            "/config": self._config,
+            "/loads": self._loads,
+            "/preview": self._preview,
+        }
+        for path, page in pages.items():
+            blueprint.add_url_rule(
+                f"/connectors/<name:name>{path}", f"connector{path.replace('/', '-')}", _for_viewers(page)
+            )
+
+    def _status(self, name: str) -> Response:
+        topics, no_topics = self._tried(self._herder.connectors.topics(name))
+        history, _ = self._tried(self._herder.histories.gathered(name, _STEP))
+        charts = charts_of(added([history[0].part(_STEP), *history[1]]), *_CHART) if history else {}
+        return self.shown(name, "connector.html", "status", topics=topics, no_topics=no_topics, charts=charts.get(name))
+
+    def _offsets(self, name: str) -> Response:
+        head = self._head(name)
+        offsets, unread = self._tried(self._herder.offsets.read(name))
+        lag, no_lag = self._tried(self._herder.offsets.lag(name))
+        return self.shown(
+            name, "offsets.html", "offsets", offsets=offsets, unread=unread, lag=lag, no_lag=no_lag, head=head
+        )
+
+    def _dead_letters(self, name: str) -> Response:
+        caller().require(Right.DEAD_LETTERS, name)
+        after = read_after(request.args.get("after"))
+        letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
+        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=_text)
+
+    def _logs(self, name: str) -> Response:
+        found = self._recent.since(name, 0, _LINES)
+        plugin_logger = self._logger(name)
+        levels, _ = self._tried(self._herder.loggers.levels())
+        return self.shown(
+            name,
+            "logs.html",
+            "logs",
+            found=found,
+            logger=plugin_logger,
+            level=_level(plugin_logger, levels or {}),
+            levels=_LEVELS,
+        )
+
+    def _preview(self, name: str) -> Response:
+        caller().require(Right.PREVIEW, name)
+        return self.shown(name, "preview.html", "preview")
+
+    def _config(self, name: str) -> Response:
+        caller().require(Right.CONFIGS, name)
+        config = self._patience.wait(self._herder.connectors.config(name))
+        infos, _ = self._tried(self._herder.plugins.validate(config.get("connector.class", ""), dict(config)))
+        hidden = self._inventory.hidden(config)
+        return self.shown(name, "config.html", "config", config=hidden, mistakes=_mistakes(infos or {}))
+
+    def _loads(self, name: str) -> Response:
+        loads, unread = self._tried(self._herder.connectors.loads(name))
+        return self.shown(name, "loads.html", "loads", tasks=(loads or {}).get("tasks", []), unread=unread)
+
+    def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
+        """A page of a connector, with the head that all of them have."""
+        head = members.pop("head", None) or self._head(name)
+        return shown(template, name=name, tab=tab, **{**head, **members})
+
+    def _head(self, name: str) -> dict[str, Any]:
+        """What the head of each page shows of a connector."""
+        info = self._patience.wait(self._herder.connectors.info(name))
+        try:
+            status = self._patience.wait(self._herder.connectors.status(name))
+        except NotFoundError:
+            status = None
+        views = {name: {"info": info, **({"status": status} if status is not None else {})}}
+        return {"connector": connectors_of(views)[0], "info": info, "status": status}
+
+    def _tried(self, asked: Request[Any]) -> tuple[Any, str | None]:
+        """What was asked for, or why there is none: a part of a page may be missing, and the rest is shown."""
+        try:
+            return self._patience.wait(asked), None
+        except NotFoundError:
+            raise
+        except ConnectError as error:
+            return None, self._hide(str(error))
+
+    def _logger(self, name: str) -> str:
+        """The logger of a connector's plugin: that of its package."""
+        config = self._patience.wait(self._herder.connectors.config(name))
+        try:
+            entry = self._herder.plugins.registry().find(PluginKind.CONNECTOR, config.get("connector.class", ""))
+        except PluginError:
+            return _ROOT
+        return entry.class_name.rpartition(".")[0] or _ROOT
+
+
+def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:
+    """The page, for those alone who may see the connector at all."""
+
+    def guarded(name: str) -> Response:
+        caller().require(Right.VIEW, name)
+        return page(name)
+
+    return guarded
+
+
+def _level(name: str, levels: Mapping[str, Mapping[str, Any]]) -> str:
+    """The level of a logger, or of the nearest one above it that has one."""
+    while name:
+        if name in levels:
+            return str(levels[name]["level"])
+        name = name.rpartition(".")[0]
+    return str(levels.get(_ROOT, {}).get("level", "INFO"))
+
+
+def _mistakes(infos: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {
+        item["value"]["name"]: item["value"]["errors"] for item in infos.get("configs", ()) if item["value"]["errors"]
+    }
+
+
+def _text(value: Mapping[str, str] | None) -> str:
+    """A key or value of a dead letter, as text or in base64, and not longer than a page bears."""
+    if value is None:
+        return "null"
+    text = value["text"] if "text" in value else f"base64: {value['base64']}"
+    return text if len(text) <= _TEXT_SHOWN else f"{text[:_TEXT_SHOWN]} … ({len(text) - _TEXT_SHOWN:,} more characters)"

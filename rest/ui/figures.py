@@ -1,0 +1,60 @@
+"""Numbers and times as a page shows them. What is not known is shown as a dash, never as 0."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+__all__ = ["UNKNOWN", "amount", "duration", "grouped", "moment", "size"]
+
+UNKNOWN: Final = "–"  # noqa: RUF001 - a dash is what is meant
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP: Final = 1024
+_TEN: Final = 10
+_SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def grouped(value: float | None) -> str:
+    """A whole number with its thousands apart: ``1,234,567``. A whole number stays exact, however large."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
+
+
+def amount(value: float | None) -> str:
+    """A rate: whole above ten, with one decimal below."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= _TEN or value == 0 else f"{value:,.1f}"
+
+
+def size(value: float | None) -> str:
+    """A number of bytes: ``23.4 MiB``."""
+    if value is None:
+        return UNKNOWN
+    for unit in _UNITS:
+        if value < _STEP or unit == _UNITS[-1]:
+            break
+        value /= _STEP
+    return f"{value:,.0f} {unit}" if unit == _UNITS[0] else f"{value:,.1f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """A span of time by its largest unit: ``3 h``."""
+    if seconds is None:
+        return UNKNOWN
+    for length, unit in _SPANS:
+        if seconds >= length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.1f} s" if seconds < _TEN else f"{seconds:,.0f} s"
+
+
+def moment(milliseconds: int | None) -> str | None:
+    """A time in milliseconds since 1970 as ISO 8601, in UTC; ``None`` where it is none."""
+    if milliseconds is None or milliseconds < 0:
+        return None
+    try:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

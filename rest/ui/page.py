@@ -1,0 +1,159 @@
+"""What all pages share: their address, their files, the headers that keep them to themselves, and errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from flask import Blueprint, Response, redirect, render_template, request
+from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.wrappers import Response as AnyResponse
+
+from connect.errors import ConnectError
+from rest.access.caller import caller
+from rest.access.sign_in import session_secret
+from rest.http.errors import status_of
+from rest.http.paths import escaped
+from rest.ui import figures
+from rest.ui.assets import Assets
+from worker.security.permissions import Right
+
+__all__ = ["NAME", "Site", "page_blueprint", "shown"]
+
+NAME: Final = "ui"
+"""The name of the blueprint of all pages, by which the app knows their requests."""
+
+_HTML: Final = "text/html"
+_JSON: Final = "application/json"
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Whose pages these are. ``base`` is the path under which a proxy serves the worker, without a slash at its end."""
+
+    version: str
+    cluster_id: str
+    worker_id: str
+    base: str = ""
+    with_admin: bool = True
+
+    def url(self, *segments: str) -> str:
+        """The address of a page, each segment escaped."""
+        return "/".join((f"{self.base}/ui", *map(escaped, segments)))
+
+    def api(self, *segments: str) -> str:
+        """The address of a resource of the REST API."""
+        return "/".join((self.base, *map(escaped, segments)))
+
+
+def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
+    """The blueprint below ``/ui``, with files and errors of the pages; ``hide`` takes secrets out of errors."""
+    blueprint = Blueprint(NAME, __name__, url_prefix="/ui", template_folder="templates")
+    assets = Assets()
+
+    @blueprint.get("/static/<version>/<file>")
+    def asset(version: str, file: str) -> Response:
+        found = assets.get(file)
+        if found is None:
+            raise NotFound
+        response = Response(found.content, content_type=found.content_type)
+        response.headers["Cache-Control"] = _FOREVER if version == assets.version else "no-cache"
+        return response
+
+    @blueprint.get("/<path:_rest>")
+    def nothing(_rest: str) -> Response:
+        raise NotFound
+
+    @blueprint.before_app_request
+    def to_the_page() -> AnyResponse | None:
+        """Send browsers from ``/`` to the page; programs that ask for JSON, or for anything, get the version."""
+        accepted = request.accept_mimetypes
+        if request.path == "/" and request.method == "GET" and accepted[_HTML] > accepted[_JSON]:
+            return redirect(site.url(), HTTPStatus.SEE_OTHER)
+        return None
+
+    @blueprint.after_request
+    def protected(response: Response) -> Response:
+        for name, value in _HEADERS.items():
+            response.headers[name] = value
+        if "Cache-Control" not in response.headers:
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    @blueprint.get("/sign-in")
+    def sign_in() -> Response:
+        return shown("sign-in.html", failed=request.args.get("failed"), next=request.args.get("next", ""))
+
+    @blueprint.context_processor
+    def known() -> dict[str, Any]:
+        return {
+            "lacks": _lacks,
+            "principal": caller().principal,
+            "has_session": session_secret(request) is not None,
+            "site": site,
+            "static": f"{site.base}/ui/static/{assets.version}",
+            "grouped": figures.grouped,
+            "amount": figures.amount,
+            "size": figures.size,
+            "duration": figures.duration,
+            "moment": figures.moment,
+        }
+
+    @blueprint.app_template_filter("tojson_text")
+    def as_json(value: Any, indent: int | None = None) -> str:
+        return json.dumps(value, indent=indent, ensure_ascii=False)
+
+    @blueprint.errorhandler(ConnectError)
+    def failed(error: ConnectError) -> tuple[str, int]:
+        status = status_of(error)
+        return render_template("error.html", status=status, message=hide(str(error))), status
+
+    @blueprint.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> tuple[str, int]:
+        status = error.code or HTTPStatus.INTERNAL_SERVER_ERROR
+        message = "There is no such page." if status == HTTPStatus.NOT_FOUND else HTTPStatus(status).phrase
+        return render_template("error.html", status=status, message=message), status
+
+    return blueprint
+
+
+def _lacks(right: str, connector: str | None = None) -> str:
+    """Why the caller may not do something; empty if it may."""
+    return "" if caller().may(Right(right), connector) else f"You lack the right {right}"
+
+
+def shown(template: str, **members: Any) -> Response:
+    """A page. A browser that has this very page already is told so, without the page (304)."""
+    text = render_template(template, **members).encode()
+    tag = f'"{hashlib.sha256(text).hexdigest()[:32]}"'
+    if request.headers.get("If-None-Match") == tag:
+        response = Response(status=HTTPStatus.NOT_MODIFIED)
+    else:
+        response = Response(text, content_type="text/html; charset=utf-8")
+    response.headers["ETag"] = tag
+    return response

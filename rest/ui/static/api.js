@@ -1,0 +1,66 @@
+// Calls of the REST API. Everything that a page changes goes through here.
+
+const base = document.body.dataset.base;
+const MOST_WAITING = 20000;
+const PAUSE = 1000;
+
+export const api = (...segments) => [base, ...segments.map(encodeURIComponent)].join("/");
+export const page = (...segments) => [`${base}/ui`, ...segments.map(encodeURIComponent)].join("/");
+
+export class Refused extends Error {
+  constructor(message, status, document) {
+    super(message);
+    this.status = status;
+    this.document = document;
+  }
+}
+
+// Offsets may be greater than 2^53: those stay the text that they were sent as.
+export function parsed(text) {
+  return JSON.parse(text, (_key, value, context) =>
+    typeof value === "number" && context && /^-?\d+$/.test(context.source) && !Number.isSafeInteger(value) ? context.source : value,
+  );
+}
+
+// Ask once, and as long as the cluster rebalances for some seconds more; `waiting` is called when that begins.
+export async function call(method, url, body, { headers = {}, waiting = () => {} } = {}) {
+  const end = Date.now() + MOST_WAITING;
+  for (;;) {
+    try {
+      return await ask(method, url, body, headers);
+    } catch (error) {
+      if (!rebalances(error) || Date.now() > end) throw error;
+      waiting("The cluster is rebalancing; asking again until that is over.");
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    }
+  }
+}
+
+async function ask(method, url, body, headers) {
+  const sent = { method, headers: { Accept: "application/json", ...headers }, cache: "no-store" };
+  if (body !== undefined) {
+    sent.headers["Content-Type"] = "application/json";
+    sent.body = typeof body === "string" ? body : JSON.stringify(body);
+  }
+  let answer;
+  try {
+    answer = await fetch(url, sent);
+  } catch {
+    throw new Refused("The worker does not answer. Whether it has done this is not known: look before you ask again.", 0);
+  }
+  const text = await answer.text();
+  const found = read(text);
+  if (answer.status === 401) throw new Refused("Your session has ended: load the page again to sign in.", 401);
+  if (!answer.ok) throw new Refused((found && found.message) || `The worker answered ${answer.status}.`, answer.status, found);
+  return { document: found, headers: answer.headers, status: answer.status };
+}
+
+function read(text) {
+  try {
+    return text ? parsed(text) : null;
+  } catch {
+    return null;
+  }
+}
+
+const rebalances = (error) => error instanceof Refused && error.status === 409 && /rebalance|no known leader/.test(error.message);

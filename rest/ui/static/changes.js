@@ -1,0 +1,22 @@
+// What has changed between two configurations.
+
+// A JSON merge patch: null removes a key.
+export function changesOf(before, after) {
+  const patch = {};
+  for (const [key, value] of Object.entries(after)) if (before[key] !== value) patch[key] = value;
+  for (const key of Object.keys(before)) if (!(key in after)) patch[key] = null;
+  return patch;
+}
+
+// Rows to show; a secret is told of and not shown.
+export function differences(before, after, secrets) {
+  return Object.entries(changesOf(before, after)).map(([key, value]) => {
+    const secret = secrets.has(key) || before[key] === "[hidden]";
+    const old = before[key] ?? null;
+    return {
+      key,
+      before: old !== null && secret ? "[hidden]" : old,
+      after: value !== null && secret ? "[hidden], a new value" : value,
+    };
+  });
+}

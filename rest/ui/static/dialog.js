@@ -1,0 +1,63 @@
+// The one dialog of a page: it lists what will happen, does it, and shows what came of each.
+
+import { call } from "./api.js";
+import { element } from "./elements.js";
+import { refresh } from "./live.js";
+
+const dialog = document.getElementById("dialog");
+
+// `steps` are {name, says, run}; with `typed` the reader has to type that text first.
+export function confirm({ title, says = "", steps, typed = null, button, danger = false, done = () => refresh() }) {
+  const list = element("ul", {}, ...steps.map((step) => element("li", {}, element("b", {}, step.name), ": ", element("span", {}, step.says))));
+  const told = element("p", { role: "status", "aria-live": "polite" });
+  const go = element("button", { type: "submit", class: danger ? "danger" : "primary" }, button);
+  const close = element("button", { type: "button", click: () => dialog.close() }, "Cancel");
+  const proof = element("input", { type: "text", id: "dialog-typed", autocomplete: "off", spellcheck: "false" });
+  const asked = typed === null ? null : element(
+    "p", {}, element("label", { for: "dialog-typed" }, `Type ${typed} to confirm: `), proof,
+  );
+  if (typed !== null) {
+    go.disabled = true;
+    proof.addEventListener("input", () => { go.disabled = proof.value !== typed; });
+  }
+  const form = element(
+    "form", { method: "dialog" },
+    element("h2", { id: "dialog-title" }, title),
+    says ? element("p", {}, says) : null, list, asked, told,
+    element("div", { class: "end" }, close, go),
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    go.disabled = true;
+    proof.disabled = true;
+    const failures = await work(steps, list, told);
+    told.textContent = failures ? `${failures} of ${steps.length} did not work.` : "Done.";
+    go.remove();
+    close.textContent = "Close";
+    close.focus();
+    await done(failures);
+  });
+  dialog.replaceChildren(form);
+  dialog.showModal();
+  (typed === null ? close : proof).focus();
+}
+
+async function work(steps, list, told) {
+  let failures = 0;
+  for (const [number, step] of steps.entries()) {
+    const outcome = list.children[number].querySelector("span");
+    outcome.textContent = "under way …";
+    try {
+      const said = await step.run((message) => { told.textContent = message; });
+      outcome.className = "outcome-done";
+      outcome.textContent = typeof said === "string" ? said : "done";
+    } catch (error) {
+      failures += 1;
+      outcome.className = "outcome-failed";
+      outcome.textContent = error.message;
+    }
+  }
+  return failures;
+}
+
+export const request = (method, url, body) => (waiting) => call(method, url, body, { waiting });

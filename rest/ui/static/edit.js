@@ -1,0 +1,197 @@
+// The form of a configuration: made of what a validation says, checked while it is filled in.
+
+import { api, call, page } from "./api.js";
+import { changesOf, differences } from "./changes.js";
+import { confirm } from "./dialog.js";
+import { element, table } from "./elements.js";
+import { Fields } from "./fields.js";
+import { FORMS } from "./forms.js";
+
+const DELAY = 400;
+const LOOK = 4000;
+const HIDDEN = "[hidden]";
+const place = document.getElementById("edit");
+const { name, class: plugin } = place.dataset;
+const isNew = !name;
+const text = document.getElementById("text");
+const formOf = document.getElementById("form-of");
+const save = document.getElementById("save");
+const conflict = document.getElementById("conflict");
+const mistakes = document.getElementById("mistakes");
+
+let base = JSON.parse(document.getElementById("config").textContent);
+let revision = place.dataset.revision;
+let config = { ...base };
+let secrets = new Set();
+let timer = 0;
+let checking = false;
+let again = false;
+
+const fields = new Fields(document.getElementById("fields"), isNew, (key, value) => {
+  if (value === "" || value === null) delete config[key];
+  else config[key] = value;
+  if (value === null && base[key] !== undefined) config[key] = base[key];
+  changed();
+});
+
+function changed(fromText = false) {
+  if (!fromText) showText();
+  clearTimeout(timer);
+  timer = setTimeout(check, DELAY);
+}
+
+// One check at a time; what is changed meanwhile is checked after it.
+async function check() {
+  if (checking) {
+    again = true;
+    return;
+  }
+  checking = true;
+  mistakes.textContent = "Checking …";
+  const sent = isNew ? config : changesOf(base, config);
+  const query = isNew ? "" : `?connector=${encodeURIComponent(name)}`;
+  const asked = config["connector.class"] || plugin;
+  try {
+    const { document: infos } = await call("PUT", `${api("connector-plugins", asked, "config", "validate")}${query}`, isNew ? sent : { "connector.class": asked, ...sent });
+    secrets = new Set(infos.configs.filter((one) => one.definition?.type === "PASSWORD").map((one) => one.definition.name));
+    fields.show(infos, config);
+    const count = infos.error_count;
+    mistakes.textContent = count ? `${count} ${count === 1 ? "mistake" : "mistakes"}` : "No mistakes";
+    save.disabled = count > 0;
+    save.title = count ? "Mend the mistakes first" : "";
+    showText();
+  } catch (error) {
+    mistakes.textContent = error.message;
+    save.disabled = true;
+  }
+  checking = false;
+  if (again) {
+    again = false;
+    check();
+  }
+}
+
+const shownConfig = () => Object.fromEntries(Object.entries(config).map(([key, value]) => [key, secrets.has(key) && !/^\$\{[^{}]*\}$/.test(value) ? HIDDEN : value]));
+
+function showText() {
+  if (document.activeElement === text && formOf.value === "json") return;
+  const target = config.name || name || "NAME";
+  text.value = FORMS[formOf.value](target, shownConfig(), new URL(api("connectors", target, "config"), location.href).href);
+  text.readOnly = formOf.value !== "json";
+}
+
+text.addEventListener("input", () => {
+  const said = document.getElementById("text-said");
+  try {
+    const given = JSON.parse(text.value);
+    const isConfig = given && typeof given === "object" && !Array.isArray(given) && Object.values(given).every((value) => ["string", "number", "boolean"].includes(typeof value));
+    if (!isConfig) throw new Error("a configuration is an object of keys with text");
+    config = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, value === HIDDEN && config[key] !== undefined ? config[key] : String(value)]));
+    said.textContent = "Secrets stay hidden; those that are not changed are kept.";
+    changed(true);
+  } catch (error) {
+    said.textContent = `Not taken: ${error.message}`;
+  }
+});
+text.addEventListener("blur", showText);
+formOf.addEventListener("change", showText);
+document.getElementById("importance").addEventListener("change", (event) => fields.least(event.target.value, config));
+document.getElementById("copy").addEventListener("click", async () => {
+  const copied = document.getElementById("copied");
+  try {
+    await navigator.clipboard.writeText(text.value);
+    copied.textContent = "Copied.";
+  } catch {
+    copied.textContent = "The browser does not let the page copy: select the text.";
+  }
+});
+
+save.addEventListener("click", () => (isNew ? create() : store()));
+
+function create() {
+  const made = config.name?.trim();
+  if (!made) {
+    mistakes.textContent = "Give it a name";
+    return;
+  }
+  const state = document.getElementById("initial").value;
+  confirm({
+    title: `Create ${made}?`,
+    steps: [{ name: made, says: `a connector of class ${config["connector.class"]}, ${state.toLowerCase()} at first`, run: async (waiting) => { await call("POST", api("connectors"), { name: made, config, initial_state: state }, { waiting }); } }],
+    button: "Create",
+    done: (failures) => { if (!failures) location.assign(page("connectors", made)); },
+  });
+}
+
+function store() {
+  const patch = changesOf(base, config);
+  const half = Object.entries(patch).find(([, value]) => value !== null && value.includes(HIDDEN));
+  if (half) {
+    mistakes.textContent = `${half[0]} still holds ${HIDDEN}: write the whole value, or take back the change`;
+    return;
+  }
+  if (!Object.keys(patch).length) {
+    mistakes.textContent = "Nothing is changed";
+    return;
+  }
+  confirm({
+    title: `Change ${name}?`,
+    steps: [{
+      name,
+      says: "is restarted once, with its new configuration",
+      run: async (waiting) => {
+        await call("PATCH", api("connectors", name, "config"), patch, { headers: { "If-Match": `"${revision}"` }, waiting });
+      },
+    }],
+    button: "Save",
+    done: (failures) => { if (!failures) location.assign(page("connectors", name)); else look(); },
+  });
+  const list = document.querySelector("#dialog ul");
+  list.before(table("What changes", ["Key", "Now", "Then"], differences(base, config, secrets).map(({ key, before, after }) => [
+    key,
+    before === null ? "" : element("del", {}, before),
+    after === null ? element("i", {}, "removed") : element("ins", {}, after),
+  ])));
+}
+
+// Somebody else may save meanwhile: the tag of the configuration tells, without its secrets.
+async function look() {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(api("connectors", name, "config"), { method: "HEAD", cache: "no-store" });
+    if (answer.status === 404) tellConflict("This connector has been deleted meanwhile.", false);
+    else if (answer.ok && answer.headers.get("ETag") !== `"${revision}"`) tellConflict("Somebody else has changed this configuration since you have opened it. ", true);
+  } catch {
+    // The worker does not answer: the next look, or saving, tells.
+  }
+}
+
+function tellConflict(message, canTake) {
+  if (!conflict.hidden && conflict.dataset.message === message) return;
+  conflict.dataset.message = message;
+  conflict.hidden = false;
+  conflict.replaceChildren(message);
+  if (canTake) conflict.append(element("button", { type: "button", click: take }, "Show what they changed, and keep mine on top"));
+}
+
+async function take() {
+  const fresh = new DOMParser().parseFromString(await (await fetch(location.href, { cache: "no-store" })).text(), "text/html");
+  const theirs = JSON.parse(fresh.getElementById("config").textContent);
+  const mine = changesOf(base, config);
+  const rows = differences(base, theirs, secrets).map(({ key, before, after }) => [key, before ?? "", after ?? "removed", key in mine ? "changed by you, too: yours is kept" : ""]);
+  base = theirs;
+  revision = fresh.getElementById("edit").dataset.revision;
+  config = { ...theirs };
+  for (const [key, value] of Object.entries(mine)) {
+    if (value === null) delete config[key];
+    else config[key] = value;
+  }
+  conflict.dataset.message = "";
+  conflict.replaceChildren("What they changed; your changes are kept on top of it:", table("Their changes", ["Key", "Before", "Now", ""], rows));
+  fields.forget();
+  check();
+}
+
+if (!isNew) setInterval(look, LOOK);
+showText();
+check();

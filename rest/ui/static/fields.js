@@ -1,0 +1,117 @@
+// The fields of a form, one for each key that a validation tells of.
+
+import { element } from "./elements.js";
+
+const RANK = { HIGH: 0, MEDIUM: 1, LOW: 2 };
+const HIDDEN = "[hidden]";
+const OTHER = "Other keys";
+
+export class Fields {
+  constructor(form, isNew, changed) {
+    this.form = form;
+    this.isNew = isNew;
+    this.changed = changed;
+    this.groups = new Map();
+    this.fields = new Map();
+    this.shown = "HIGH";
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  forget() {
+    this.form.replaceChildren();
+    this.groups.clear();
+    this.fields.clear();
+  }
+
+  // Fields that are there stay, with what is typed in them: only what is said of them changes.
+  show(infos, config) {
+    const told = infos.configs.map((one) => ({ name: one.value.name, definition: one.definition, value: one.value }));
+    const names = new Set(told.map((one) => one.name));
+    for (const key of Object.keys(config)) {
+      if (!names.has(key)) told.push({ name: key, definition: null, value: { errors: [], recommended_values: [], visible: true } });
+    }
+    const known = new Set(told.map((one) => one.name));
+    for (const [key, field] of this.fields) {
+      if (!known.has(key)) {
+        field.place.remove();
+        this.fields.delete(key);
+      }
+    }
+    const ordered = told.sort((a, b) => (a.definition?.order_in_group ?? 1e6) - (b.definition?.order_in_group ?? 1e6));
+    for (const one of ordered) this.put(one, config[one.name], infos.groups);
+    this.least(this.shown, config);
+  }
+
+  least(importance, config) {
+    this.shown = importance;
+    for (const [key, field] of this.fields) {
+      const matters = field.required || RANK[field.importance] <= RANK[importance] || config[key] !== undefined || field.errors.length > 0;
+      field.place.hidden = !matters || (!field.visible && !field.errors.length);
+    }
+    for (const group of this.groups.values()) group.hidden = ![...group.querySelectorAll(".field")].some((field) => !field.hidden);
+  }
+
+  put({ name, definition, value }, given, order) {
+    let field = this.fields.get(name);
+    if (!field || (field.place.dataset.type !== (definition?.type ?? ""))) {
+      field?.place.remove();
+      field = this.make(name, definition);
+      this.fields.set(name, field);
+      this.group(definition?.group ?? (definition ? "Its own" : OTHER), order).append(field.place);
+    }
+    field.visible = value.visible;
+    field.errors = value.errors;
+    field.said.textContent = value.errors.join("\n");
+    field.said.hidden = !value.errors.length;
+    field.input.toggleAttribute("aria-invalid", false);
+    if (value.errors.length) field.input.setAttribute("aria-invalid", "true");
+    if (document.activeElement !== field.input && !("secret" in field.input.dataset)) field.input.value = given ?? "";
+    if ("secret" in field.input.dataset) field.input.placeholder = given === HIDDEN ? "hidden: type to change it" : "";
+    const recommended = value.recommended_values.filter((one) => one !== null);
+    if (field.list) field.list.replaceChildren(...recommended.slice(0, 200).map((one) => element("option", { value: one })));
+  }
+
+  make(name, definition) {
+    const id = `key-${name}`;
+    const type = definition?.type ?? "";
+    const said = element("p", { class: "error", id: `${id}-error`, hidden: true });
+    const doc = definition?.documentation ? element("p", { class: "doc", id: `${id}-doc` }, definition.documentation) : null;
+    const described = [doc ? `${id}-doc` : null, `${id}-error`].filter(Boolean).join(" ");
+    const list = type === "BOOLEAN" || type === "PASSWORD" ? null : element("datalist", { id: `${id}-list` });
+    const input = this.input(id, name, definition, described);
+    input.addEventListener(type === "BOOLEAN" ? "change" : "input", () => this.changed(name, type === "PASSWORD" && input.value === "" ? null : input.value));
+    const label = definition?.display_name && definition.display_name !== name ? definition.display_name : name;
+    const place = element(
+      "div", { class: "field", "data-type": type, "data-field": name },
+      element("label", { for: id }, label, definition?.required ? " (required) " : " ", label === name ? null : element("span", { class: "code" }, name)),
+      input, list, said, doc,
+    );
+    return { place, input, said, list, required: definition?.required ?? true, importance: definition?.importance ?? "HIGH", errors: [], visible: true };
+  }
+
+  input(id, name, definition, described) {
+    const type = definition?.type ?? "";
+    const shared = { id, "aria-describedby": described, name };
+    const usual = definition && definition.default_value !== null && definition.default_value !== undefined ? `default: ${definition.default_value}` : "";
+    if (type === "BOOLEAN") {
+      return element("select", shared, element("option", { value: "" }, usual || "not set"), element("option", { value: "true" }, "true"), element("option", { value: "false" }, "false"));
+    }
+    // No password of the reader's own: browsers should neither offer to keep it nor fill one in.
+    if (type === "PASSWORD") return element("input", { ...shared, type: "text", class: "secret", autocomplete: "off", spellcheck: "false", "data-secret": true });
+    const fixed = (name === "name" && !this.isNew) || name === "connector.class";
+    const numeric = ["INT", "LONG", "SHORT"].includes(type);
+    return element("input", { ...shared, type: "text", list: `${id}-list`, placeholder: usual, readonly: fixed, inputmode: numeric ? "numeric" : "text", spellcheck: "false", autocomplete: "off" });
+  }
+
+  group(name, order) {
+    let group = this.groups.get(name);
+    if (!group) {
+      group = element("fieldset", { "data-group": name }, element("legend", {}, name));
+      this.groups.set(name, group);
+      const rank = (one) => (order.indexOf(one) + 1 || 1000);
+      const after = [...this.form.children].find((other) => rank(other.dataset.group) > rank(name));
+      this.form.insertBefore(group, after ?? null);
+    }
+    return group;
+  }
+}

@@ -1,0 +1,31 @@
+// What every page does: local times, its own refresh, the choice of colours, the buttons of a connector.
+
+import { listen } from "./actions.js";
+import { api, call } from "./api.js";
+import { keepLive } from "./live.js";
+import { localise } from "./times.js";
+
+localise(document);
+
+const live = document.querySelector("main").dataset.live;
+if (live) keepLive(Number(live));
+
+const theme = document.getElementById("theme");
+theme.parentElement.hidden = false;
+theme.value = document.documentElement.dataset.theme || "";
+theme.addEventListener("change", () => {
+  if (theme.value) document.documentElement.dataset.theme = theme.value;
+  else delete document.documentElement.dataset.theme;
+  try {
+    localStorage.setItem("sluice-theme", theme.value);
+  } catch {
+    // Storage is switched off: the choice holds for this page.
+  }
+});
+
+listen();
+
+document.getElementById("sign-out")?.addEventListener("click", async () => {
+  await call("DELETE", api("session"));
+  location.reload();
+});

@@ -1,0 +1,42 @@
+"""The web page of a worker: all of its pages, below ``/ui``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flask import Blueprint
+
+from rest.access.inventory import Inventory
+from rest.http.waiting import Patience
+from rest.ui.cluster import cluster_page
+from rest.ui.connector import ConnectorPages
+from rest.ui.editing import editing
+from rest.ui.overview import overview
+from rest.ui.page import Site, page_blueprint
+from worker.herder.herder import Herder
+from worker.recent_log import RecentLog
+
+__all__ = ["PageSettings", "web_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """Whether there is a web page, and the path under which a proxy serves the worker (``ui.base.path``)."""
+
+    enabled: bool = True
+    base: str = ""
+
+
+def web_page(
+    site: Site, herder: Herder, recent: RecentLog, patience: Patience, hide: Callable[[str], str]
+) -> Blueprint:
+    """The pages. They show what the REST API answers, and change things by its calls alone."""
+    blueprint = page_blueprint(site, hide)
+    overview(blueprint, herder.connectors, herder.histories, patience)
+    inventory = Inventory(herder)
+    pages = ConnectorPages(site, herder, inventory, recent, patience, hide)
+    pages.put_on(blueprint)
+    cluster_page(blueprint, herder, patience)
+    editing(blueprint, herder, inventory, pages, patience)
+    return blueprint

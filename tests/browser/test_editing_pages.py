@@ -1,0 +1,130 @@
+"""Making and changing connectors by the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from equipment.workers.page_worker import SECRET, PageWorker
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture
+def edited(worker: PageWorker) -> Iterator[str]:
+    """A connector to change, which has a secret."""
+    name = "to-edit"
+    config = {
+        "connector.class": "JdbcSource",
+        "connection.url": "sqlite:////tmp/none.db",
+        "connection.password": SECRET,
+        "mode": "bulk",
+        "topic.prefix": "x-",
+    }
+    worker.client.post("/connectors", {"name": name, "config": config, "initial_state": "STOPPED"})
+    yield name
+    worker.client.delete(worker.client.connector_path(name))
+
+
+def config_of(worker: PageWorker, name: str) -> dict[str, str]:
+    return dict(worker.client.get(worker.client.connector_path(name, "config")))
+
+
+def test_a_mistake_is_told_at_its_key_while_typing(open_page: Callable[..., Page]) -> None:
+    page = open_page("new/FileStreamSource")
+    page.get_by_text("mistake").first.wait_for()
+    tasks = page.locator('[data-field="tasks.max"] input')
+    tasks.fill("many")
+    error = page.locator('[data-field="tasks.max"] .error')
+    error.wait_for()
+    assert "many" in error.inner_text()
+    assert tasks.get_attribute("aria-invalid") == "true"
+    assert "key-tasks.max-error" in str(tasks.get_attribute("aria-describedby"))
+    tasks.fill("2")
+    error.wait_for(state="hidden")
+
+
+def test_a_connector_is_made(open_page: Callable[..., Page], worker: PageWorker) -> None:
+    page = open_page("new/FileStreamSource")
+    page.locator(".field").first.wait_for()
+    page.get_by_label("Connector name").fill("made/here")
+    page.locator('[data-field="file"] input').fill("/tmp/in.txt")
+    page.locator('[data-field="topic"] input').fill("lines")
+    page.get_by_label("Begin").select_option("STOPPED")
+    page.get_by_text("No mistakes").wait_for()
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
+    page.wait_for_url("**/ui/connectors/made%2Fhere")
+    try:
+        expected = {"connector.class": "FileStreamSource", "file": "/tmp/in.txt", "name": "made/here", "topic": "lines"}
+        assert config_of(worker, "made/here") == expected
+    finally:
+        worker.client.delete(worker.client.connector_path("made/here"))
+
+
+def test_only_what_is_changed_is_sent_and_secrets_stay(
+    open_page: Callable[..., Page], worker: PageWorker, edited: str
+) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No mistakes").wait_for()
+    page.locator('[data-field="topic.prefix"] input').fill("y-")
+    page.get_by_role("button", name="Show changes").click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator("tbody td").all_inner_texts() == ["topic.prefix", "x-", "y-"]
+    assert SECRET not in page.content()
+    dialog.get_by_role("button", name="Save").click()
+    page.wait_for_url(f"**/ui/connectors/{edited}")
+    after = config_of(worker, edited)
+    assert (after["topic.prefix"], after["connection.password"]) == ("y-", SECRET)
+
+
+def test_a_secret_can_be_changed_and_is_not_shown(
+    open_page: Callable[..., Page], worker: PageWorker, edited: str
+) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No mistakes").wait_for()
+    page.locator('[data-field="connection.password"] input').fill("brand-new-secret")
+    page.get_by_text("No mistakes").wait_for()
+    assert "brand-new-secret" not in page.get_by_label("The configuration as text").input_value()
+    page.get_by_role("button", name="Show changes").click()
+    cells = page.get_by_role("dialog").locator("tbody td").all_inner_texts()
+    assert cells == ["connection.password", "[hidden]", "[hidden], a new value"]
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.wait_for_url(f"**/ui/connectors/{edited}")
+    assert config_of(worker, edited)["connection.password"] == "brand-new-secret"
+
+
+def test_json_and_form_are_one(open_page: Callable[..., Page]) -> None:
+    page = open_page("new/FileStreamSource")
+    page.locator(".field").first.wait_for()
+    text = page.get_by_label("The configuration as text")
+    text.fill('{"connector.class": "FileStreamSource", "name": "as-text", "file": "/tmp/f", "topic": 5}')
+    page.get_by_text("No mistakes").wait_for()
+    assert page.get_by_label("Connector name").input_value() == "as-text"
+    text.fill('{"connector.class": ')
+    page.get_by_text("Not taken").wait_for()
+    page.locator("#form-of").select_option("properties")
+    assert "topic=5" in text.input_value().splitlines()
+
+
+def test_two_people_are_told_of_each_other(open_page: Callable[..., Page], worker: PageWorker, edited: str) -> None:
+    page = open_page(f"connectors/{edited}/edit")
+    page.get_by_text("No mistakes").wait_for()
+    page.locator('[data-field="topic.prefix"] input').fill("mine-")
+    worker.client.patch(worker.client.connector_path(edited, "config"), {"topic.prefix": "theirs-", "mode": "bulk"})
+    page.get_by_role("alert").get_by_text("Somebody else has changed").wait_for()
+    page.get_by_role("button", name="Show changes").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.get_by_role("dialog").get_by_text("has been changed since it was read").wait_for()
+    assert config_of(worker, edited)["topic.prefix"] == "theirs-", "nothing is overwritten unseen"
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Show what they changed").click()
+    page.get_by_text("changed by you, too: yours is kept").wait_for()
+    page.get_by_text("No mistakes").wait_for()
+    page.get_by_role("button", name="Show changes").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    page.wait_for_url(f"**/ui/connectors/{edited}")
+    assert config_of(worker, edited)["topic.prefix"] == "mine-"

@@ -1,0 +1,162 @@
+"""What people do on the pages of connectors that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from equipment.waiting import wait_until
+from equipment.workers.page_worker import BEYOND_DOUBLES, PageWorker
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+SINK = {"connector.class": "FileStreamSink", "file": "/tmp/out", "topics": "orders"}
+WITH_QUEUE = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "orders-dlq"}
+
+
+@pytest.fixture
+def made(worker: PageWorker) -> Iterator[Callable[..., str]]:
+    """Makes a sink that goes when the test ends."""
+    names: list[str] = []
+
+    def make(name: str, state: str = "RUNNING", **config: str) -> str:
+        worker.client.post("/connectors", {"name": name, "config": {**SINK, **config}, "initial_state": state})
+        names.append(name)
+        return name
+
+    yield make
+    for name in names:
+        if name in worker.client.get("/connectors"):
+            worker.client.delete(worker.client.connector_path(name))
+
+
+def state(worker: PageWorker, name: str) -> str:
+    return str(worker.client.get(worker.client.connector_path(name, "status"))["connector"]["state"])
+
+
+def test_what_failed_comes_first_and_counters_filter(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    assert page.locator("tbody tr").first.get_attribute("data-key") == "<script>alert(1)</script>"
+    page.get_by_role("link", name="Paused").click()
+    assert [row.get_attribute("data-key") for row in page.locator("tbody tr").all()] == ["a/b"]
+
+
+def test_the_search_follows_what_is_typed(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    page.get_by_label("Search").fill("jdbc")
+    page.get_by_text("1 of ").wait_for()
+    assert [row.get_attribute("data-key") for row in page.locator("tbody tr").all()] == ["customers"]
+    assert "q=jdbc" in page.url
+
+
+def test_many_are_paused_at_once_after_a_list_of_what_will_happen(
+    open_page: Callable[..., Page], worker: PageWorker, made: Callable[..., str]
+) -> None:
+    for name in ("bulk-one", "bulk-two"):
+        made(name)
+        wait_until("it runs", lambda name=name: state(worker, name) == "RUNNING")
+    page = open_page("?q=bulk-")
+    page.get_by_label("Select all that are shown").check()
+    page.get_by_role("button", name="Pause").click()
+    listed = page.get_by_role("dialog").locator("li").all_inner_texts()
+    assert listed == [
+        "bulk-one: reads nothing more (1 task), and keeps its partitions",
+        "bulk-two: reads nothing more (1 task), and keeps its partitions",
+    ]
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    page.get_by_role("dialog").get_by_text("Done.").wait_for()
+    for name in ("bulk-one", "bulk-two"):
+        wait_until("it is paused", lambda name=name: state(worker, name) == "PAUSED")
+
+
+def test_a_connector_is_deleted_only_when_its_name_is_typed(
+    open_page: Callable[..., Page], worker: PageWorker, made: Callable[..., str]
+) -> None:
+    made("to/delete")
+    page = open_page("connectors/to%2Fdelete")
+    page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    go = dialog.get_by_role("button", name="Delete")
+    assert go.is_disabled()
+    dialog.get_by_label("Type to/delete to confirm").fill("to/delete")
+    go.click()
+    page.wait_for_url("**/ui")
+    assert "to/delete" not in worker.client.get("/connectors")
+
+
+def test_a_page_follows_its_connector_and_leaves_open_what_is_open(
+    open_page: Callable[..., Page], worker: PageWorker, made: Callable[..., str]
+) -> None:
+    made("followed")
+    page = open_page("connectors/followed")
+    page.get_by_role("button", name="Resume").wait_for(state="detached")
+    page.get_by_text("Numbers").click()
+    worker.client.put(worker.client.connector_path("followed", "pause"))
+    page.get_by_role("button", name="Resume").wait_for()
+    assert page.locator("details[open]").count() == 1
+
+
+def test_a_move_is_shown_before_it_is_made(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
+    made("moved", "STOPPED")
+    page = open_page("connectors/moved/offsets")
+    page.get_by_role("button", name="Show what would change").click()
+    row = page.locator("#outcome tbody tr")
+    row.wait_for()
+    assert row.locator("td").all_inner_texts() == ["orders", "0", str(BEYOND_DOUBLES), "0"], "not one digit is lost"
+    page.get_by_role("button", name="Move").click()
+    page.get_by_role("dialog").get_by_label("Type moved to confirm").fill("moved")
+    with page.expect_navigation():
+        page.get_by_role("dialog").get_by_role("button", name="Move").click()
+
+
+def test_offsets_of_a_running_connector_are_not_moved(open_page: Callable[..., Page]) -> None:
+    page = open_page("connectors/orders-sink/offsets")
+    page.get_by_label("this offset", exact=True).first.check()
+    page.get_by_role("textbox", name="this offset").fill("5")
+    page.get_by_role("button", name="Show what would change").click()
+    page.locator("#outcome tbody tr").wait_for()
+    assert page.get_by_role("button", name="Move").is_disabled()
+    assert page.get_by_role("button", name="Forget all offsets").is_disabled()
+
+
+def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
+    made("letters", **WITH_QUEUE)
+    page = open_page("connectors/letters/dlq")
+    page.get_by_text("Key and value").first.click()
+    assert page.get_by_text("<b>not JSON</b>").first.is_visible()
+    page.get_by_label("Select 0:1").check()
+    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_text("would be delivered to orders").wait_for()
+    page.get_by_role("button", name="Replay the selected").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replay").click()
+    page.get_by_role("dialog").get_by_text("1 delivered, 1 failed again").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    assert page.get_by_text("failed: still not JSON").is_visible()
+
+
+def test_everything_can_be_done_by_keyboard(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
+    made("by-keyboard")
+    page = open_page("connectors/by-keyboard")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.get_by_role("button", name="Stop").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("dialog").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "Cancel"
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    assert page.evaluate("document.activeElement.textContent") == "Stop"
+
+
+def test_a_preview_shows_each_step_and_what_it_changed(open_page: Callable[..., Page]) -> None:
+    page = open_page("connectors/orders-sink/preview")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("heading", name="Record 1").wait_for()
+    assert page.locator(".step h3").all_inner_texts() == ["consumed", "converted", "hide ReplaceField$Value", "put"]
+    assert page.locator(".step").nth(2).locator("dt").first.inner_text() == "value (changed)"
+    assert page.get_by_text(str(BEYOND_DOUBLES)).is_visible()
+    assert page.locator(".refusal").inner_text() == "<b>no table</b>\nthe task fails (errors.tolerance=none)"
+    assert page.get_by_role("table").locator("tbody td").all_inner_texts() == ["1", "null"]

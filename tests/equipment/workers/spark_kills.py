@@ -1,0 +1,156 @@
+"""Drivers of a Spark sink that are killed while they load a topic, and a reader that looks all the while."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect.crash import CRASH_POINT_VARIABLE
+from equipment.workers.small_spark import DRIVER
+from equipment.workers.standalone import descendants
+
+__all__ = ["CONNECTOR", "PARTITIONS", "PATIENCE", "VICTIMS", "Loading", "Reader", "fill", "seeded", "victim", "watched"]
+
+CONNECTOR: Final = "kills"
+"""The name of the sink."""
+PARTITIONS: Final = 2
+PATIENCE: Final = 300.0
+"""Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
+VICTIMS: Final = ("driver", "driver", "jvm", "driver", "python worker")
+"""What is killed in turn."""
+
+
+def fill(bootstrap: str, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
+    """Make a topic and produce records, keys and values, to its partitions in turn."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
+    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": len(records) + 1})
+    for number, (key, value) in enumerate(records):
+        producer.produce(topic, value, key, partition=number % PARTITIONS)
+    assert producer.flush(60) == 0
+
+
+@dataclass
+class Loading:
+    """A topic, and the configuration with which drivers load it."""
+
+    bootstrap: str
+    topic: str
+    props: Mapping[str, str]
+
+    @contextmanager
+    def driver(
+        self, flush: int, crash: str | None = None, java: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen[str]]:
+        """A driver that has its task started, or has died of it; without ``java`` it starts a Java of its own.
+
+        It loads so many records of each partition at a time.
+        """
+        order = {
+            "name": CONNECTOR,
+            "topic": self.topic,
+            "bootstrap": self.bootstrap,
+            "flush": flush,
+            "props": dict(self.props),
+        }
+        environ = {**os.environ, **(java or {}), **({CRASH_POINT_VARIABLE: crash} if crash else {})}
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        process = subprocess.Popen(
+            [sys.executable, str(DRIVER), json.dumps(order)], env=environ, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stdout is not None
+            # A crash point may be met on the way already, while the load of the driver before is finished.
+            assert process.stdout.readline() == "ready\n" or crash
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    def drain(self, flush: int, java: Mapping[str, str] | None = None) -> None:
+        """Load all that is left."""
+        with self.driver(flush, java=java) as process:
+            assert process.wait(timeout=PATIENCE) == 0
+
+    def group_offset(self) -> int:
+        """The offsets that Kafka has of the group, added up."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{CONNECTOR}"})
+        try:
+            partitions = [confluent_kafka.TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+            return sum(max(0, item.offset) for item in consumer.committed(partitions, timeout=30))
+        finally:
+            consumer.close()
+
+
+class Reader(threading.Thread):
+    """Looks over and over, and keeps what it saw amiss."""
+
+    def __init__(self, look: Callable[[], object], pause: float) -> None:
+        super().__init__(daemon=True)
+        self.looks = 0
+        self.amiss: list[str] = []
+        self._look = look
+        self._pause = pause
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.wait(self._pause):
+            try:
+                self._look()
+            except Exception as error:
+                self.amiss.append(repr(error))
+            self.looks += 1
+
+    def end(self) -> None:
+        """Look no more."""
+        self._over.set()
+        self.join()
+
+
+@contextmanager
+def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
+    """A reader that looks all the while, and must never see anything amiss: ``look`` raises an error then."""
+    reader = Reader(look, pause)
+    reader.start()
+    try:
+        yield reader
+    finally:
+        reader.end()
+    assert reader.looks > 10
+    assert reader.amiss == []
+
+
+def victim(driver: int, kind: str) -> int | None:
+    """The process to kill: the driver itself, its JVM, or one of Spark's Python workers, if there is one."""
+    if kind == "driver":
+        return driver
+    mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "pyspark.daemon"
+    return max((pid for pid in descendants(driver) if mark in _command(pid)), default=None)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def seeded() -> random.Random:
+    """Random numbers whose seed is printed, and taken from the environment to have them again."""
+    seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
+    print(f"SLUICE_TEST_SEED={seed}")
+    return random.Random(seed)

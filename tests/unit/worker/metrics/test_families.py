@@ -1,0 +1,119 @@
+"""From a snapshot to the text that is scraped, read by prometheus-client."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from equipment.growth import assert_grows_evenly
+from equipment.snapshots import HERE, SINK, scraped, snapshot, use
+from worker.metrics.buckets import BOUNDS, PUT
+from worker.metrics.catalogue import Dialect
+from worker.metrics.families import families
+from worker.metrics.snapshot import Snapshot
+from worker.metrics.text import exposition
+from worker.stores.status.store import State, Status
+from worker.unit import Unit
+
+ODD = 'we"ird\\na\nme,=é'
+
+
+@pytest.mark.parametrize("openmetrics", [False, True], ids=["plain", "openmetrics"])
+@pytest.mark.parametrize("dialect", Dialect, ids=lambda dialect: dialect.value)
+def test_every_series_can_be_read_and_is_there_once(dialect: Dialect, openmetrics: bool) -> None:
+    scrape = scraped(snapshot(ODD), dialect, openmetrics=openmetrics)
+    named = [(name, tuple(sorted(labels.items()))) for name, labels, _ in scrape.series]
+    assert len(named) == len(set(named)) > 100
+    assert {"connector": ODD, "task": "0"} in [labels for _, labels, _ in scrape.series]
+    assert all(family.documentation for family in scrape.families)
+
+
+def test_names_are_those_of_the_widespread_dashboards() -> None:
+    scrape = scraped(snapshot())
+    task = {"connector": "a", "task": "0"}
+    assert scrape.named("kafka_connect_connector_status", connector="a", status="running") == [1]
+    prefix = "kafka_connect_connector_connector"
+    assert scrape.named(f"{prefix}_class", connector="a", connector_class="FileStreamSink") == [1]
+    assert scrape.named(f"{prefix}_version", connector="s", connector_version="undefined") == [1]
+    assert scrape.named("kafka_connect_sink_task_sink_record_read_total", **task) == [10]
+    assert scrape.named("kafka_connect_connector_task_running_ratio", **task) == [0.75]
+    assert scrape.named("kafka_connect_worker_connector_startup_attempts_total") == [4]
+    assert scrape.named("kafka_connect_worker_connector_startup_failure_percentage") == [0.25]
+    assert scrape.named("kafka_connect_worker_connector_running_task_count", connector="a") == [1]
+    assert scrape.named("kafka_connect_worker_rebalance_rebalance_avg_time_ms") == [1500]
+    assert scrape.named("kafka_connect_coordinator_assigned_tasks", clientid="connect-here:8083") == [2]
+    assert scrape.named("kafka_consumer_fetch_manager_records_lag", topic="t", partition="3") == [17]
+    assert scrape.named("kafka_consumer_incoming_byte_total", clientid="connector-consumer-a-0") == [99]
+
+
+def test_every_connector_and_task_has_one_state() -> None:
+    scrape = scraped(snapshot())
+    assert scrape.labels("kafka_connect_connector_status") == [
+        {"connector": "a", "status": "running"},
+        {"connector": "s", "status": "stopped"},
+    ]
+    assert scrape.labels("kafka_connect_connector_task_status") == [
+        {"connector": "a", "task": "0", "status": "running"},
+        {"connector": "f", "task": "1", "status": "failed"},
+    ]
+
+
+def test_confluents_names_stand_alone_and_with_both_endings() -> None:
+    scrape = scraped(snapshot(), Dialect.CONFLUENT)
+    for ending in ("", "_total"):
+        name = f"kafka_connect_sink_task_metrics_sink_record_read{ending}"
+        assert scrape.named(name, connector="a", task="0") == [10]
+    assert scrape.named("kafka_connect_connector_metrics", connector="a", status="running") == [1]
+    assert scrape.named("kafka_connect_connect_worker_metrics_connector_count", connector="aggregate") == [2]
+    assert scrape.named("kafka_connect_connector_status") == []
+
+
+def test_errors_are_zero_from_the_start_and_a_task_adds_no_names_of_its_own() -> None:
+    scrape = scraped(snapshot())
+    assert scrape.named("kafka_connect_task_error_total_record_errors", connector="a") == [4]
+    assert scrape.named("kafka_connect_task_error_total_record_errors", connector="f", task="1") == [0]
+    assert not [name for name, *_ in scrape.series if "made_up" in name]
+
+
+def test_what_stands_still_has_no_rate() -> None:
+    assert scraped(snapshot()).named("kafka_connect_sink_task_sink_record_read_rate") == [2.5]
+    assert scraped(snapshot(state=State.FAILED)).named("kafka_connect_sink_task_sink_record_read_rate") == [0]
+
+
+def test_a_histogram_counts_up_to_each_bound() -> None:
+    scrape = scraped(snapshot())
+    counts = [scrape.named("sluice_put_seconds_bucket", task="0", le=str(bound)) for bound in BOUNDS[PUT]]
+    assert counts == [[1], [3], [6], [6], [6]]
+    assert scrape.named("sluice_put_seconds_bucket", le="+Inf") == [7]
+    assert (scrape.named("sluice_put_seconds_sum"), scrape.named("sluice_put_seconds_count")) == ([1.25], [7])
+
+
+def test_what_java_cannot_tell_is_there_too() -> None:
+    scrape = scraped(snapshot())
+    assert scrape.named("sluice_sink_record_lag", connector="a") == [3]
+    assert scrape.named("sluice_load_seconds_total", connector="a") == [1.5]
+    assert scrape.named("sluice_restarts", connector="a", task="0") == [2]
+    assert scrape.named("sluice_hanging", connector="f", task="1") == [1]
+    assert scrape.labels("sluice_process_open_fds") == [{"connector": "a", "task": "0"}], "the other one is gone"
+    assert scrape.named("sluice_snapshot_age_seconds") == [2]
+    assert scrape.named("sluice_task_report_age_seconds") == [2]
+
+
+def test_a_worker_that_stands_alone_has_no_group() -> None:
+    scrape = scraped(replace(snapshot(), group=None))
+    assert not [name for name, *_ in scrape.series if "rebalance" in name or "coordinator" in name]
+    assert scrape.named("kafka_connect_version", clientid="connect", version="4.3.1") == [1]
+
+
+@pytest.mark.growth
+def test_the_time_of_a_scrape_grows_with_the_tasks() -> None:
+    def made(size: int) -> Snapshot:
+        units = [Unit(f"c{number}", 0) for number in range(size)]
+        statuses = dict.fromkeys(units, Status(State.RUNNING, HERE, 1))
+        return replace(snapshot(), statuses=statuses, tasks=dict.fromkeys(units, SINK), connectors={})
+
+    def scrape(seen: Snapshot) -> None:
+        exposition(families(seen, Dialect.STRIMZI, 1002.0, use, 1, "0.1"), openmetrics=True)
+
+    assert_grows_evenly(scrape, made, 500)

@@ -1,0 +1,28 @@
+"""What the processes of a worker use."""
+
+from __future__ import annotations
+
+import os
+
+from worker.metrics.processes import ProcessUse
+from worker.metrics.usage import processes_document
+from worker.unit import Unit
+
+USES = {1: ProcessUse(1.5, 100, 3, 0.0), 2: ProcessUse(0.5, 200, 4, 0.0), os.getpid(): ProcessUse(9.0, 50, 5, 0.0)}
+
+
+def test_the_worker_comes_first_and_then_who_has_the_most_memory() -> None:
+    found = processes_document({Unit("c"): 1, Unit("c", 0): 2, Unit("gone", 0): 3}, USES.get)
+    assert [(item["pid"], item["connector"], item["task"], item["resident_bytes"]) for item in found] == [
+        (os.getpid(), None, None, 50),
+        (2, "c", 0, 200),
+        (1, "c", None, 100),
+    ]
+    assert found[1] == {
+        "pid": 2,
+        "connector": "c",
+        "task": 0,
+        "resident_bytes": 200,
+        "cpu_seconds": 0.5,
+        "open_files": 4,
+    }

@@ -1,0 +1,97 @@
+"""The cluster as one of its workers knows it: who leads, who runs what, and the last rebalances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from worker.herder.cluster.rebalancing import Rebalancing, Round
+from worker.herder.inbox import Request, Requests
+from worker.membership.membership import Membership
+from worker.stores.status.store import State, Status, StatusStore
+from worker.unit import Unit
+
+__all__ = ["ClusterRequests", "cluster_document"]
+
+Document: TypeAlias = dict[str, Any]
+
+
+class ClusterRequests:
+    """Has the herder tell of the cluster. Any thread may make the requests."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        worker_id: str,
+        membership: Membership,
+        statuses: StatusStore,
+        rebalancing: Rebalancing,
+        *,
+        distributed: bool,
+    ) -> None:
+        self._requests = requests
+        self._worker_id = worker_id
+        self._membership = membership
+        self._statuses = statuses
+        self._rebalancing = rebalancing
+        self._distributed = distributed
+
+    def view(self) -> Request[Document]:
+        """The cluster as this worker knows it now."""
+        return self._requests.ask(self._view)
+
+    def _view(self) -> Document:
+        members = self._membership.members
+        return {
+            "worker_id": self._worker_id,
+            "mode": "distributed" if self._distributed else "standalone",
+            "leader_url": self._membership.leader_url,
+            "is_leader": self._membership.is_leader,
+            "generation": self._membership.generation if self._distributed else None,
+            "workers": cluster_document(
+                self._worker_id, self._membership.leader_url, members, self._statuses.statuses()
+            ),
+            "complete": bool(members) or not self._distributed,
+            "rebalances": [_round(item) for item in self._rebalancing.rounds],
+        }
+
+
+def cluster_document(
+    worker_id: str, leader_url: str | None, members: Iterable[str], statuses: Mapping[Unit, Status]
+) -> list[Document]:
+    """Every worker that is known, by this worker, by the leader's last round or by what it runs, and what that is."""
+    urls = {urlsplit(url).netloc: url for url in members}
+    if leader_url is not None:
+        urls.setdefault(urlsplit(leader_url).netloc, leader_url)
+    running = {unit: status for unit, status in statuses.items() if status.worker_id and _is_there(status)}
+    names = {worker_id, *urls, *(status.worker_id for status in running.values())}
+    leader = urlsplit(leader_url).netloc if leader_url is not None else None
+    return [_worker(name, urls.get(name), running, leads=name == leader) for name in sorted(names)]
+
+
+def _worker(name: str, url: str | None, running: Mapping[Unit, Status], *, leads: bool) -> Document:
+    units = sorted(unit for unit, status in running.items() if status.worker_id == name)
+    return {
+        "worker_id": name,
+        "url": url,
+        "leads": leads,
+        "connectors": [unit.connector for unit in units if not unit.is_task],
+        "tasks": [{"connector": unit.connector, "task": unit.task} for unit in units if unit.is_task],
+        "failed": sum(running[unit].state is State.FAILED for unit in units),
+    }
+
+
+def _is_there(status: Status) -> bool:
+    return status.state not in (State.UNASSIGNED, State.STOPPED)
+
+
+def _round(item: Round) -> Document:
+    return {
+        "at": datetime.fromtimestamp(item.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "generation": item.generation,
+        "leader_url": item.leader_url,
+        "kept": item.held,
+        "given_up": item.revoked,
+    }

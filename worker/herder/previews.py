@@ -1,0 +1,189 @@
+"""Requests for previews: what a connector would do with its next records, without doing it.
+
+Whichever worker is asked answers. A child process reads and shows, and changes nothing; a worker that is killed
+meanwhile leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from connect.errors import ConnectError
+from worker.errors import BadRequestError, UnavailableError
+from worker.herder.connectors.connectors import Connectors
+from worker.herder.connectors.writes import GivenConfig, check_infos, check_same_class, required_class
+from worker.herder.inbox import Request, Requests
+from worker.herder.inquiries import Inquiries
+from worker.herder.offsets.sources import SourceOffsets
+from worker.supervisor.messages import messages
+from worker.supervisor.messages.messages import OffsetPairs, Report
+
+__all__ = ["MOST_AT_ONCE", "PreviewRequests", "PreviewWanted", "preview_document", "read_preview"]
+
+Document: TypeAlias = dict[str, Any]
+
+MOST_AT_ONCE: Final = 2
+"""How many previews a worker has under way. Each has a process of its own, and one of Spark a whole engine."""
+
+_AGAIN_AFTER: Final = 5
+_NUMBERS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "limit": (10, 1, 100),
+    "seconds": (10, 1, 20),
+    "bytes": (1 << 20, 1 << 10, 16 << 20),
+}
+"""Each number of a request: what it is by default, the least and the largest."""
+_BEGINS: Final = ("stored", "beginning")
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewWanted:
+    """How much to show, and whether from the beginning or after the stored offsets."""
+
+    records: int
+    seconds: int
+    bytes: int
+    from_beginning: bool
+
+
+def read_preview(given: Mapping[str, str]) -> PreviewWanted:
+    """The query of a request for a preview. Raises :class:`BadRequestError` with the parameter that is wrong."""
+    records, seconds, size = (_number(given, name) for name in _NUMBERS)
+    begin = given.get("from", _BEGINS[0])
+    if begin not in _BEGINS:
+        raise BadRequestError(f"from is {begin!r}; it has to be {' or '.join(_BEGINS)}.")
+    return PreviewWanted(records, seconds, size, begin == "beginning")
+
+
+def preview_document(name: str, shown: list[Document], ended: messages.PreviewEnded) -> Document:
+    """The answer to a request for a preview."""
+    return {
+        "name": name,
+        "records": [document for document in shown if "table" not in document],
+        "tables": [document for document in shown if "table" in document],
+        "end": ended.reason,
+        "failed": ended.failed,
+        "trace": ended.trace,
+    }
+
+
+def _number(given: Mapping[str, str], name: str) -> int:
+    default, least, most = _NUMBERS[name]
+    text = given.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 20) or not least <= int(text) <= most:
+        raise BadRequestError(f"{name} is {text!r}; it has to be a number from {least} to {most}.")
+    return int(text)
+
+
+class PreviewRequests:
+    """Has the herder show what connectors would do next. Any thread may make the requests."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        worker_props: Mapping[str, str],
+        connectors: Connectors,
+        inquiries: Inquiries,
+        offsets: SourceOffsets,
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._requests = requests
+        self._worker_props = dict(worker_props)
+        self._connectors = connectors
+        self._inquiries = inquiries
+        self._offsets = offsets
+        self._post = post
+        self._under_way = 0
+
+    def deployed(self, name: str, wanted: PreviewWanted) -> Request[Document]:
+        """What a connector would do with its next records."""
+        return self._requests.begin(lambda request: self._deployed(request, name, wanted))
+
+    def given(self, plugin: str, config: GivenConfig, wanted: PreviewWanted) -> Request[Document]:
+        """The same for a configuration that is not deployed, for the connector called ``plugin``.
+
+        Where a connector has the name that the configuration gives, its offsets are where the preview begins.
+        """
+        return self._requests.begin(lambda request: self._given(request, plugin, config, wanted))
+
+    def _deployed(self, request: Request[Document], name: str, wanted: PreviewWanted) -> None:
+        entry = self._connectors.entry(name)
+        self._take_place(request)
+        self._begin(request, name, entry.config, wanted)
+
+    def _given(self, request: Request[Document], plugin: str, config: GivenConfig, wanted: PreviewWanted) -> None:
+        in_config = required_class(config)
+        check_same_class(in_config, plugin, (self._connectors.plugin(in_config), self._connectors.plugin(plugin)))
+        name = (config.get("name") or "").strip()
+        if not name:
+            raise BadRequestError("The configuration has no name; its offsets and its consumer group go by it.")
+        self._take_place(request)
+
+        def validated(report: Report) -> None:
+            assert isinstance(report, messages.Validated)
+            check_infos(report.infos)
+            self._begin(request, name, {key: value for key, value in config.items() if value is not None}, wanted)
+
+        request.enter(f"waiting for {in_config} to validate the given configuration")
+        self._inquiries.answer(messages.ValidateConfig(dict(config), self._worker_props), request, validated)
+
+    def _take_place(self, request: Request[Document]) -> None:
+        if self._under_way >= MOST_AT_ONCE:
+            raise UnavailableError(
+                f"This worker has {MOST_AT_ONCE} previews under way. Ask again in a moment, or ask another worker.",
+                _AGAIN_AFTER,
+            )
+        self._under_way += 1
+        # A request may be done in any thread, and the count is the herder's.
+        request.add_done_callback(lambda _: self._post(self._leave_place))
+
+    def _leave_place(self) -> None:
+        self._under_way -= 1
+
+    def _begin(self, request: Request[Document], name: str, config: Mapping[str, str], wanted: PreviewWanted) -> None:
+        if wanted.from_beginning:
+            self._preview(request, name, config, wanted, [])
+            return
+        request.enter(f"reading the offsets of connector {name}")
+        stored = self._offsets.of_connector(name)
+
+        def arrived() -> None:
+            if request.done():
+                return
+            if (error := stored.exception()) is not None:
+                request.set_exception(ConnectError(f"The source offsets could not be reached: {error}"))
+            else:
+                self._preview(request, name, config, wanted, stored.result())
+
+        stored.add_done_callback(lambda _: self._post(arrived))
+
+    def _preview(
+        self,
+        request: Request[Document],
+        name: str,
+        config: Mapping[str, str],
+        wanted: PreviewWanted,
+        offsets: OffsetPairs,
+    ) -> None:
+        shown: list[Document] = []
+
+        def part(report: Report) -> None:
+            assert isinstance(report, messages.Previewed)
+            shown.append(report.record)
+
+        def ended(report: Report) -> None:
+            assert isinstance(report, messages.PreviewEnded)
+            request.set_result(preview_document(name, shown, report))
+
+        request.enter(f"showing the next records of connector {name}")
+        inquiry = messages.PreviewConnector(
+            dict(config),
+            self._worker_props,
+            wanted.records,
+            wanted.seconds,
+            wanted.bytes,
+            wanted.from_beginning,
+            offsets,
+        )
+        self._inquiries.answer(inquiry, request, ended, part)

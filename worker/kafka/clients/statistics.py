@@ -1,0 +1,115 @@
+"""The statistics of librdkafka's clients, under the names that Java's clients have for the same things."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+__all__ = ["CONSUMER", "PRODUCER", "ClientStatistics", "TakeStatistics", "client_statistics", "reading"]
+
+CONSUMER: Final = "consumer"
+PRODUCER: Final = "producer"
+_MOST_PARTITIONS: Final = 200
+"""Of how many partitions a client tells the lag: each is a series of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatistics:
+    """What one client says: its values, and the lag of each topic and partition that it consumes."""
+
+    kind: str
+    client_id: str
+    values: dict[str, float]
+    lags: list[tuple[str, int, int]]
+
+
+TakeStatistics = Callable[[ClientStatistics], None]
+
+
+def reading(kind: str, take: TakeStatistics) -> Callable[[str], None]:
+    """A function for librdkafka that is called with statistics and gives them to ``take``."""
+    return lambda text: take(client_statistics(kind, orjson.loads(text)))
+
+
+def client_statistics(kind: str, told: Mapping[str, Any]) -> ClientStatistics:
+    """The statistics in a document of librdkafka."""
+    brokers = [broker for broker in told.get("brokers", {}).values() if broker.get("nodeid", -1) >= 0]
+    values = {
+        "connection-count": float(sum(broker.get("state") in ("UP", "UPDATE") for broker in brokers)),
+        "connection-creation-total": _sum(brokers, "connects"),
+        "connection-close-total": _sum(brokers, "disconnects"),
+        "outgoing-byte-total": float(told.get("tx_bytes", 0)),
+        "incoming-byte-total": float(told.get("rx_bytes", 0)),
+        "request-total": float(told.get("tx", 0)),
+        "response-total": float(told.get("rx", 0)),
+        "requests-in-flight": _sum(brokers, "waitresp_cnt"),
+        **_latency(brokers),
+        **(_of_producer(told, brokers) if kind == PRODUCER else _of_consumer(told)),
+    }
+    return ClientStatistics(kind, str(told.get("client_id", "")), values, _lags(told) if kind == CONSUMER else [])
+
+
+def _of_producer(told: Mapping[str, Any], brokers: list[Mapping[str, Any]]) -> dict[str, float]:
+    return {
+        "record-send-total": float(told.get("txmsgs", 0)),
+        "byte-total": float(told.get("txmsg_bytes", 0)),
+        "record-error-total": _sum(brokers, "txerrs"),
+        "record-retry-total": _sum(brokers, "txretries"),
+        "buffer-total-bytes": float(told.get("msg_size_max", 0)),
+        "buffer-available-bytes": float(told.get("msg_size_max", 0) - told.get("msg_size", 0)),
+        "record-queue-count": float(told.get("msg_cnt", 0)),
+    }
+
+
+def _of_consumer(told: Mapping[str, Any]) -> dict[str, float]:
+    group = told.get("cgrp", {})
+    lags = _lags(told)
+    return {
+        "records-consumed-total": float(told.get("rxmsgs", 0)),
+        "bytes-consumed-total": float(told.get("rxmsg_bytes", 0)),
+        "assigned-partitions": float(group.get("assignment_size", 0)),
+        "rebalance-total": float(group.get("rebalance_cnt", 0)),
+        "partition-lags-left-out": float(max(0, _partitions(told) - len(lags))),
+        **({"records-lag-max": float(max(lag for *_, lag in lags))} if lags else {}),
+    }
+
+
+def _latency(brokers: list[Mapping[str, Any]]) -> dict[str, float]:
+    """How long brokers took to answer: the mean of the last interval, in ms, and the longest."""
+    times = [broker["rtt"] for broker in brokers if broker.get("rtt", {}).get("cnt", 0)]
+    if not times:
+        return {}
+    count = sum(time["cnt"] for time in times)
+    return {
+        "request-latency-avg": sum(time["avg"] * time["cnt"] for time in times) / count / 1000,
+        "request-latency-max": max(time["max"] for time in times) / 1000,
+    }
+
+
+def _lags(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+    """The lags that are known, the greatest ones if there are many."""
+    found = [
+        (topic, entry["partition"], entry["consumer_lag"])
+        for topic, of_topic in told.get("topics", {}).items()
+        for entry in of_topic.get("partitions", {}).values()
+        if entry.get("partition", -1) >= 0 and entry.get("consumer_lag", -1) >= 0
+    ]
+    if len(found) <= _MOST_PARTITIONS:
+        return found
+    return heapq.nlargest(_MOST_PARTITIONS, found, key=lambda item: item[2])
+
+
+def _partitions(told: Mapping[str, Any]) -> int:
+    return sum(
+        entry.get("partition", -1) >= 0 and entry.get("consumer_lag", -1) >= 0
+        for of_topic in told.get("topics", {}).values()
+        for entry in of_topic.get("partitions", {}).values()
+    )
+
+
+def _sum(brokers: list[Mapping[str, Any]], key: str) -> float:
+    return float(sum(broker.get(key, 0) for broker in brokers))

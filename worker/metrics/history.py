@@ -1,0 +1,180 @@
+"""The last five minutes of each connector, for charts: its rate and its lag, every two seconds.
+
+Nothing of this is stored: a worker that starts begins anew. Memory is bounded (invariant I9): 2.4 KB a connector.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["SECONDS", "SLOT", "History", "Part", "Point", "Recorded", "Series", "added", "document"]
+
+SLOT: Final = 2
+"""Seconds from one point to the next."""
+SECONDS: Final = 300
+"""How far back the history goes."""
+
+_SLOTS: Final = SECONDS // SLOT
+_UNKNOWN: Final = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A connector at one moment: records a second, and how far it is behind, in ``unit``; ``None`` is unknown."""
+
+    rate: float
+    lag: float | None
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The rates and lags of a connector, one after the other; the last ones are the newest."""
+
+    unit: str | None
+    rate: Sequence[float | None]
+    lag: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one worker knows: of its own tasks. The last values are those of step number ``end`` since 1970."""
+
+    end: int
+    connectors: Mapping[str, Series]
+
+
+@dataclass(slots=True)
+class _Ring:
+    unit: str | None
+    newest: int
+    rates: array[float]
+    lags: array[float]
+
+
+class History:
+    """Keeps points. Used by one thread; what :meth:`recorded` returns may be read by any."""
+
+    def __init__(self) -> None:
+        self._newest = 0
+        self._rings: dict[str, _Ring] = {}
+
+    def note(self, at: float, points: Mapping[str, Point]) -> None:
+        """Keep the points of the connectors that have one at this time, in seconds since 1970."""
+        slot = int(at // SLOT)
+        if slot < self._newest or slot - self._newest >= _SLOTS:
+            # The clock was set, or the machine slept.
+            self._rings.clear()
+            self._newest = slot - 1
+        for missed in range(self._newest + 1, slot + 1):
+            for ring in self._rings.values():
+                ring.rates[missed % _SLOTS] = ring.lags[missed % _SLOTS] = _UNKNOWN
+        self._newest = slot
+        for connector, point in points.items():
+            self._put(connector, slot, point)
+        self._rings = {name: ring for name, ring in self._rings.items() if slot - ring.newest < _SLOTS}
+
+    def _put(self, connector: str, slot: int, point: Point) -> None:
+        ring = self._rings.get(connector)
+        if ring is None:
+            unknown = array("d", [_UNKNOWN]) * _SLOTS
+            ring = self._rings[connector] = _Ring(point.unit, slot, unknown, unknown[:])
+        ring.unit, ring.newest = point.unit, slot
+        ring.rates[slot % _SLOTS] = point.rate
+        ring.lags[slot % _SLOTS] = _UNKNOWN if point.lag is None else point.lag
+
+    def forget(self, connector: str) -> None:
+        """Drop the points of a connector that was deleted."""
+        self._rings.pop(connector, None)
+
+    def recorded(self, connector: str | None = None) -> Recorded:
+        """A copy of everything, or of one connector's points."""
+        rings = {
+            name: _Ring(ring.unit, ring.newest, ring.rates[:], ring.lags[:])
+            for name, ring in self._rings.items()
+            if connector is None or name == connector
+        }
+        return Recorded(self._newest, rings)
+
+
+class Recorded:
+    """The points of a worker at one moment. Nobody changes it."""
+
+    def __init__(self, newest: int, rings: Mapping[str, _Ring]) -> None:
+        self._newest = newest
+        self._rings = rings
+
+    def part(self, step: int) -> Part:
+        """The points in steps of so many seconds, a multiple of :data:`SLOT`: mean rates, last lags."""
+        width = step // SLOT
+        return Part(self._newest // width, {name: self._series(ring, width) for name, ring in self._rings.items()})
+
+    def _series(self, ring: _Ring, width: int) -> Series:
+        oldest = self._newest - _SLOTS + 1
+        rates: list[float | None] = []
+        lags: list[float | None] = []
+        for step in range(oldest // width, self._newest // width + 1):
+            slots = range(max(step * width, oldest), min((step + 1) * width, self._newest + 1))
+            known = [slot % _SLOTS for slot in slots if not math.isnan(ring.rates[slot % _SLOTS])]
+            rates.append(sum(ring.rates[slot] for slot in known) / len(known) if known else None)
+            lag = ring.lags[known[-1]] if known else _UNKNOWN
+            lags.append(None if math.isnan(lag) else lag)
+        return _without_beginning(ring.unit, rates, lags)
+
+
+def added(parts: Sequence[Part]) -> Part:
+    """What several workers know, added up; the lag of a connector is unknown where one that runs tasks of it has none.
+
+    The newest step is one that all of them have, unless a worker is more than two steps behind.
+    """
+    newest = max((part.end for part in parts), default=0)
+    end = max(min((part.end for part in parts), default=0), newest - 2)
+    names = {name for part in parts for name in part.connectors}
+    return Part(end, {name: _sum(end, [part for part in parts if name in part.connectors], name) for name in names})
+
+
+def _sum(end: int, parts: Sequence[Part], name: str) -> Series:
+    known = [(part.end, part.connectors[name]) for part in parts]
+    first = min(at - max(len(series.rate), 1) + 1 for at, series in known)
+    rates: list[float | None] = []
+    lags: list[float | None] = []
+    for step in range(first, end + 1):
+        here = list(_at(step, known))
+        rates.append(sum(rate for rate, _ in here) if here else None)
+        behind = [lag for _, lag in here if lag is not None]
+        lags.append(sum(behind) if here and len(behind) == len(here) else None)
+    unit = next((series.unit for _, series in known if series.unit is not None), None)
+    return _without_beginning(unit, rates, lags)
+
+
+def _at(step: int, known: Iterable[tuple[int, Series]]) -> Iterator[tuple[float, float | None]]:
+    for end, series in known:
+        index = step - end + len(series.rate) - 1
+        if 0 <= index < len(series.rate) and (rate := series.rate[index]) is not None:
+            yield rate, series.lag[index]
+
+
+def document(part: Part, step: int) -> dict[str, Any]:
+    """A part as the REST API shows it; ``end`` is when its last step began, in seconds since 1970."""
+    return {
+        "end": part.end * step,
+        "step": step,
+        "connectors": {
+            name: {
+                "unit": series.unit,
+                "rate": [None if rate is None else round(rate, 1) for rate in series.rate],
+                "lag": [None if lag is None else int(lag) for lag in series.lag],
+            }
+            for name, series in sorted(part.connectors.items())
+        },
+    }
+
+
+def _without_beginning(unit: str | None, rates: Sequence[float | None], lags: Sequence[float | None]) -> Series:
+    """The values from the first that is known."""
+    begin = next((index for index, rate in enumerate(rates) if rate is not None), len(rates))
+    return Series(unit, rates[begin:], lags[begin:])

@@ -1,0 +1,77 @@
+"""What a worker knows at one moment, for scrapes: nobody changes it any more, so that any thread may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from worker.metrics.lives import LivesSeen
+from worker.stores.status.store import Status
+from worker.unit import Unit
+
+__all__ = ["ClientSeen", "ConnectorSeen", "GroupSeen", "Snapshot", "TaskSeen"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorSeen:
+    """A connector of this worker: the class that its configuration names, and ``source``, ``sink`` or ``unknown``."""
+
+    class_name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSeen:
+    """The statistics of a Kafka client of a task."""
+
+    kind: str
+    client_id: str
+    values: Mapping[str, float]
+    lags: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSeen:
+    """The last report of a task, and of each of its clients."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    histograms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    clients: tuple[ClientSeen, ...] = ()
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSeen:
+    """This worker in its group: counts since it has started, times in seconds; ``None`` is not yet."""
+
+    client_id: str
+    leader_url: str | None
+    protocol: str
+    epoch: int
+    is_rebalancing: bool
+    failed_joins: int
+    rebalances: int
+    rebalance_seconds: float
+    longest_rebalance: float
+    since_rebalance: float | None
+    heartbeats: int
+    since_heartbeat: float | None
+    connection: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look. ``at`` is seconds since 1970; the statuses are those of this worker's own units.
+
+    ``group`` is ``None`` in a worker that stands alone; ``inbox`` is how many requests and notices wait for the herder.
+    """
+
+    at: float
+    worker_id: str
+    is_leader: bool
+    connectors: Mapping[str, ConnectorSeen]
+    statuses: Mapping[Unit, Status]
+    tasks: Mapping[Unit, TaskSeen]
+    lives: LivesSeen
+    group: GroupSeen | None
+    inbox: int

@@ -1,0 +1,120 @@
+"""How long the parts of a task's work take, and how much they move at once: for scrapes, not for statuses.
+
+All of it is noted once a batch or once a call, never once a record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Final
+
+from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY
+from worker.runtime.rates import Rates
+
+__all__ = ["Timings", "Window"]
+
+_WINDOW: Final = 30.0
+
+
+class Window:
+    """The mean and the greatest of the values of the last thirty seconds, as they were at each look."""
+
+    __slots__ = ("_count", "_greatest", "_looks", "_total")
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int, float, float]] = deque()
+        self._count, self._total, self._greatest = 0, 0.0, 0.0
+
+    def add(self, value: float) -> None:
+        """Take in a value."""
+        self._count += 1
+        self._total += value
+        self._greatest = max(self._greatest, value)
+
+    def look(self, now: float) -> tuple[float, float] | None:
+        """Mean and greatest; ``None`` if there was no value."""
+        if self._count:
+            self._looks.append((now, self._count, self._total, self._greatest))
+            self._count, self._total, self._greatest = 0, 0.0, 0.0
+        while self._looks and self._looks[0][0] <= now - _WINDOW:
+            self._looks.popleft()
+        if not self._looks:
+            return None
+        count = sum(look[1] for look in self._looks)
+        return sum(look[2] for look in self._looks) / count, max(look[3] for look in self._looks)
+
+
+class Timings:
+    """Takes notes under Kafka Connect's names. Used by the task's thread alone."""
+
+    def __init__(self, now: float) -> None:
+        self._rates = Rates(now)
+        self._counters: Counter[str] = Counter()
+        self._gauges: dict[str, float] = {}
+        self._sizes: dict[str, Window] = {}
+        self._times: dict[str, Window] = {}
+        self._commits = Window()
+        self._histograms: dict[str, list[float]] = {}
+
+    def count(self, name: str, amount: int = 1) -> None:
+        """Add to a counter."""
+        self._counters[name] += amount
+
+    def gauge(self, name: str, value: float) -> None:
+        """Note how much it is now."""
+        self._gauges[name] = value
+
+    def size(self, name: str, value: float) -> None:
+        """Note how much it was this time."""
+        window = self._sizes.get(name)
+        if window is None:
+            window = self._sizes[name] = Window()
+        window.add(value)
+
+    def took(self, name: str, seconds: float) -> None:
+        """Note how long it took this time; ``name`` is one of :mod:`worker.metrics.buckets`."""
+        window = self._times.get(name)
+        if window is None:
+            window = self._times[name] = Window()
+        window.add(seconds)
+        self._fill(name, seconds)
+
+    def late(self, seconds: float) -> None:
+        """Note how old the first record of a batch was when it was delivered. A clock that is behind makes it 0."""
+        self._fill(LATENCY, max(0.0, seconds))
+
+    def committed(self, seconds: float) -> None:
+        """Note that offsets were committed, and how long it took."""
+        self.took(COMMIT, seconds)
+        self._commits.add(1.0)
+
+    def not_committed(self) -> None:
+        """Note that a commit of offsets has failed."""
+        self._commits.add(0.0)
+
+    def values(self, now: float) -> dict[str, float]:
+        """The counters with their rates, and means and greatest values of the last thirty seconds, where any."""
+        counts = {name: float(count) for name, count in self._counters.items()}
+        values = {**counts, **self._rates.look(now, self._counters), **self._gauges}
+        for windows, end in ((self._sizes, ""), (self._times, "-time-ms")):
+            for name, window in windows.items():
+                if (seen := window.look(now)) is not None:
+                    scale = 1000.0 if end else 1.0
+                    values[f"{name}-avg{end}"], values[f"{name}-max{end}"] = seen[0] * scale, seen[1] * scale
+        if (commits := self._commits.look(now)) is not None:
+            values["offset-commit-success-percentage"] = commits[0]
+            values["offset-commit-failure-percentage"] = 1.0 - commits[0]
+        return values
+
+    def histograms(self) -> Mapping[str, list[float]]:
+        """The sum of all seconds, and how many were in each bucket, by name of the histogram."""
+        return {name: list(kept) for name, kept in self._histograms.items()}
+
+    def _fill(self, name: str, seconds: float) -> None:
+        kept = self._histograms.get(name)
+        if kept is None:
+            kept = self._histograms[name] = [0.0] * (len(BOUNDS[name]) + 2)
+        kept[0] += seconds
+        kept[1 + bisect_left(BOUNDS[name], seconds)] += 1.0

@@ -1,0 +1,166 @@
+"""Signatures of whole requests between workers of Sluice: method, path, body, in whose name, when, and only once. Pure.
+
+Kafka Connect signs the body alone (KIP-507), so that a request which somebody has seen may be sent again, or to another
+path, for as long as the key holds. Workers of Sluice sign everything to each other, by the same key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from worker.errors import BadRequestError, ForbiddenError
+from worker.security.mac_algorithms import MAC_HASHES
+from worker.security.principals import Principal
+from worker.stores.config.store import SessionKey
+
+__all__ = [
+    "IDENTITY_HEADER",
+    "REQUEST_SIGNATURE_HEADER",
+    "InName",
+    "Nonces",
+    "WholeRequest",
+    "sign_whole",
+    "split_signature",
+    "verify_whole",
+]
+
+REQUEST_SIGNATURE_HEADER: Final = "X-Sluice-Signature"
+"""Carries the algorithm, the time in milliseconds, a nonce and the signature in base64, separated by colons."""
+
+IDENTITY_HEADER: Final = "X-Sluice-Identity"
+"""Carries in whose name a worker asks: JSON in base64."""
+
+_WINDOW_MS: Final = 300_000
+"""By how much the clocks of workers may differ. A nonce is kept for as long."""
+_MOST_NONCES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class InName:
+    """In whose name a worker sends a request: of a principal who asked it from an ``address``, or of its own."""
+
+    principal: Principal | None
+    address: str
+    worker: str
+
+    def text(self) -> str:
+        """Return it as the header has it."""
+        who = self.principal
+        document = {
+            "principal": None
+            if who is None
+            else {"name": who.name, "mechanism": who.mechanism, "groups": list(who.groups)},
+            "address": self.address,
+            "worker": self.worker,
+        }
+        return base64.b64encode(json.dumps(document).encode()).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> InName:
+        """Read the header. Raises :class:`~worker.errors.BadRequestError` for another text."""
+        try:
+            document = json.loads(base64.b64decode(text, validate=True))
+            who = document["principal"]
+            principal = (
+                None
+                if who is None
+                else Principal(str(who["name"]), str(who["mechanism"]), tuple(map(str, who["groups"])))
+            )
+            return cls(principal, str(document["address"]), str(document["worker"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise BadRequestError("The identity in a request of another worker cannot be read.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRequest:
+    """A request as it is signed; ``url`` counts without scheme and host, ``identity`` is the text of its header."""
+
+    method: str
+    url: str
+    body: bytes = field(repr=False)
+    identity: str = ""
+
+    def signed_bytes(self, algorithm: str, time_ms: int, nonce: str) -> bytes:
+        """Return what the signature is made of."""
+        parts = (
+            "sluice-1",
+            algorithm,
+            str(time_ms),
+            nonce,
+            self.method,
+            _canonical(self.url),
+            self.identity,
+            hashlib.sha256(self.body).hexdigest(),
+        )
+        return "\n".join(parts).encode("utf-8", "backslashreplace")
+
+
+class Nonces:
+    """The nonces that were used within the window. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, int] = OrderedDict()
+
+    def use(self, nonce: str, time_ms: int, now_ms: int) -> bool:
+        """Use a nonce of a verified request; whether nobody has used it before."""
+        while self._used and (len(self._used) > _MOST_NONCES or next(iter(self._used.values())) < now_ms):
+            self._used.popitem(last=False)
+        if nonce in self._used:
+            return False
+        # I9: only workers of this cluster, whose signature was right, put any here.
+        self._used[nonce] = max(time_ms, now_ms) + 2 * _WINDOW_MS
+        return True
+
+
+def sign_whole(key: SessionKey, algorithm: str, request: WholeRequest, now_ms: int) -> dict[str, str]:
+    """Return the headers that carry the signature of a request and in whose name it is sent."""
+    nonce = secrets.token_urlsafe(16)
+    mac = base64.b64encode(_mac(key, algorithm, request, now_ms, nonce)).decode()
+    signature = {REQUEST_SIGNATURE_HEADER: f"{algorithm}:{now_ms}:{nonce}:{mac}"}
+    return {**signature, **({IDENTITY_HEADER: request.identity} if request.identity else {})}
+
+
+def verify_whole(request: WholeRequest, signature: str, key: SessionKey, nonces: Nonces, now_ms: int) -> None:
+    """Refuse a request whose signature is wrong, old or used before; the algorithm is known to be accepted.
+
+    Raises :class:`~worker.errors.ForbiddenError`, or :class:`~worker.errors.BadRequestError` for a malformed one.
+    """
+    algorithm, time_ms, nonce, mac = split_signature(signature)
+    if not hmac.compare_digest(mac, _mac(key, algorithm, request, time_ms, nonce)):
+        raise ForbiddenError("Internal request contained invalid signature.")
+    if abs(now_ms - time_ms) > _WINDOW_MS:
+        raise ForbiddenError(
+            f"Internal request was signed {abs(now_ms - time_ms) // 1000} s away from this worker's time. Set the "
+            "clocks of the workers."
+        )
+    if not nonces.use(nonce, time_ms, now_ms):
+        raise ForbiddenError("Internal request was sent before.")
+
+
+def split_signature(signature: str) -> tuple[str, int, str, bytes]:
+    """Return the algorithm, the time, the nonce and the code that a signature's header holds."""
+    try:
+        algorithm, time_ms, nonce, mac = signature.split(":")
+        return algorithm, int(time_ms), nonce, base64.b64decode(mac, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRequestError("The signature of an internal request is malformed.") from error
+
+
+def _canonical(url: str) -> str:
+    """The path and query in one of the forms that mean the same: clients and proxies escape as they like."""
+    split = urlsplit(url)
+    path = "/".join(quote(unquote(segment), safe="") for segment in split.path.rstrip("/").split("/"))
+    return f"{path}?{urlencode(parse_qsl(split.query, keep_blank_values=True))}"
+
+
+def _mac(key: SessionKey, algorithm: str, request: WholeRequest, time_ms: int, nonce: str) -> bytes:
+    return hmac.digest(key.key, request.signed_bytes(algorithm, time_ms, nonce), MAC_HASHES[algorithm])

@@ -1,0 +1,69 @@
+"""Sessions of people who have signed in on a page. They are kept in memory: all end with the worker."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from worker.security.principals import Principal
+
+__all__ = ["Sessions"]
+
+_MOST: Final = 10_000
+_IDLE_SECONDS: Final = 1800.0
+_LONGEST_SECONDS: Final = 12 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    principal: Principal
+    still_holds: Callable[[], bool]
+    ends: float
+    idle_ends: float
+
+
+class Sessions:
+    """Sessions by a secret text, which a browser keeps in a cookie. May be used by any thread.
+
+    One ends half an hour after it was used last, at the latest twelve hours after it began. There are 10,000 at most;
+    the one that was used longest ago makes room for another.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._one_at_a_time = threading.Lock()
+
+    def begin(self, principal: Principal, still_holds: Callable[[], bool]) -> str:
+        """Begin a session, and return its secret. It ends early once ``still_holds`` says that it should not go on."""
+        secret = secrets.token_urlsafe(32)
+        now = self._clock()
+        with self._one_at_a_time:
+            self._sessions[secret] = _Session(principal, still_holds, now + _LONGEST_SECONDS, now + _IDLE_SECONDS)
+            while len(self._sessions) > _MOST:
+                self._sessions.popitem(last=False)
+        return secret
+
+    def principal(self, secret: str) -> Principal | None:
+        """Whose session this is; ``None`` if there is no such session any more."""
+        now = self._clock()
+        with self._one_at_a_time:
+            session = self._sessions.pop(secret, None)
+            if session is None or now >= min(session.ends, session.idle_ends):
+                return None
+            self._sessions[secret] = replace(session, idle_ends=now + _IDLE_SECONDS)
+        # This may ask an issuer for its keys: others do not wait for that.
+        if not session.still_holds():
+            self.end(secret)
+            return None
+        return session.principal
+
+    def end(self, secret: str) -> None:
+        """End a session."""
+        with self._one_at_a_time:
+            self._sessions.pop(secret, None)
