@@ -8,6 +8,7 @@ from typing import Final
 
 from flask import Flask, Response, g, request
 
+from rest.access.caller import caller
 from rest.http.paths import raw_path
 
 __all__ = ["log_requests"]
@@ -36,7 +37,7 @@ def _log(response: Response) -> Response:
     seconds = time.monotonic() - g.begun
     logger.info(
         '%s %s "%s %s" %d %.0f ms',
-        request.remote_addr or "-",
+        caller().address or request.remote_addr or "-",
         _shown(_user() or "-"),
         request.method,
         _shown(raw_path(request.environ)),
@@ -47,10 +48,10 @@ def _log(response: Response) -> Response:
 
 
 def _user() -> str | None:
-    """Who asked: whom the server has found out, or else whom the client claims to be."""
-    found = request.environ.get("REMOTE_USER")
-    if found:
-        return str(found)
+    """Who asked: who has signed in, or else whom the client claims to be."""
+    principal = caller().principal
+    if principal is not None:
+        return principal.name
     return request.authorization.username if request.authorization is not None else None
 
 

@@ -81,13 +81,13 @@ class RestServers:
             guards=guards,
             page=page,
         )
+        admin = create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide, guards=guards)
         if config.rest_request_log:
             log_requests(app)
+            log_requests(admin)
         self._server.answer_with(app)
         if self._admin is not None:
-            self._admin.answer_with(
-                create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide, guards=guards)
-            )
+            self._admin.answer_with(admin)
         logger.info("The worker is up; its REST API is at %s", self.address.url)
 
     def peer_context(self) -> SSLContext | None:
