@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 __all__ = ["wait_until"]
 
 T = TypeVar("T")
 
+_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.25
+
 
 def wait_until(what: str, condition: Callable[[], T], seconds: float = 30.0) -> T:
     """The first true answer of ``condition``; fails with ``what`` if there is none in time."""
-    deadline = time.monotonic() + seconds
+    asked = time.monotonic()
+    deadline = asked + seconds
     while not (answer := condition()):
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise AssertionError(f"within {seconds:g} s it did not come about that {what}")
-        time.sleep(0.02)
+        # A look that costs much leaves the machine to what is waited for.
+        time.sleep(min(max(_PAUSE, 2 * (now - asked)), _LONGEST_PAUSE))
+        asked = time.monotonic()
     return answer

@@ -198,7 +198,7 @@ class Change:
 
     def write(self, frame: DataFrame, options: Mapping[str, str]) -> list[Any]:
         """Have Spark write rows into files of the table, which belong to it once they are appended."""
-        coordinator = self._java.org.apache.iceberg.spark.FileRewriteCoordinator.get()
+        coordinator = _instance(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator")
         with self._known_to_spark() as (group, table):
             try:
                 # Files are staged for whoever rewrites a table; here it is appended to.
@@ -246,7 +246,7 @@ class Change:
     def _known_to_spark(self) -> Iterator[tuple[str, Any]]:
         """A name under which Spark finds the table as it will be, which no catalog has yet."""
         table, group = self._transaction.table(), f"sluice-{uuid.uuid4().hex}"
-        cache = self._java.org.apache.iceberg.spark.SparkTableCache.get()
+        cache = _instance(self._spark, "org.apache.iceberg.spark.SparkTableCache")
         # Iceberg asks for the session of the thread, and jobs run in threads of their own.
         self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         cache.add(group, table)
@@ -298,6 +298,18 @@ def _java_schema(java: Any, schema: Schema) -> Any:
 
 def _declaration(schema: Schema) -> str:
     return json.dumps(schema_to_json(schema), separators=(",", ":"))
+
+
+def _instance(spark: SparkSession, name: str) -> Any:
+    """The one instance of a class that answers it to a static ``get()``.
+
+    py4j takes whichever method of that name Java tells of first, which may be another one that is not static.
+    """
+    java: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    loader = java.java.lang.Thread.currentThread().getContextClassLoader()
+    get = java.java.lang.Class.forName(name, True, loader).getMethod("get", gateway.new_array(java.java.lang.Class, 0))
+    return get.invoke(None, gateway.new_array(java.java.lang.Object, 0))
 
 
 def _json_of(java: Any, metadata: Any) -> str:
