@@ -111,12 +111,23 @@ class Staging:
             # No change fits such a schema; the job finds the one that does.
             frame.write.format("noop").mode("overwrite").save()
             return
+        if is_change:
+            self._check_single(name, table)
         columns = without_change(schema)
         staged = self._staged.get(name)
         if staged is None:
             staged = self._staged[name] = self._begin(name, columns)
         staged.widen(columns)
         self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
+
+    def _check_single(self, name: TableName, table: str) -> None:
+        """Refuse changes under two names for one table: the second ones would not see the rows of the first."""
+        for other, _ in self._passes:
+            if other != table and self.naming(other) == name:
+                raise ConnectError(
+                    f"A transformation sends changes of one topic to {other} and {table}, and both are table {name}: "
+                    "leave it out, or give each a table of its own (table.name.format)."
+                )
 
     def keep(self, loaded: Loaded) -> set[TableName]:
         """Keep the files of the attempt that counts; the answer is the tables that they change."""

@@ -318,7 +318,7 @@ class IcebergTarget:
                 change.commit()
             except ConflictError as error:
                 if change.is_new:
-                    raise RetriableError(f"Somebody else has just made table {name}. It is looked at again.") from error
+                    raise RetriableError(f"Table {name} was not made ({error}). It is looked at again.") from error
                 logger.info("Somebody else has just committed to table %s; committing on top of it.", name)
                 continue
             crash_point("after-commit")
