@@ -53,6 +53,8 @@ POINTS = (
     "before-done:2",
     "before-offset-commit:2",
 )
+FEW = ("after-staging-write:2", "mid-rename", "before-offset-commit:2")
+"""The points in stores that cost more, where `make lake-kills` does not ask for all."""
 IDS = pa.schema([("id", pa.int64())])
 
 
@@ -176,12 +178,13 @@ def kills_at_random() -> int:
     return max(0, KILLS - len(POINTS)) if KILLS else 6
 
 
-def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake) -> None:
+def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake, request: pytest.FixtureRequest) -> None:
+    every = KILLS or request.node.callspec.params["lake"] == "local"
     target = Target(bootstrap, topic, lake, 40 * FLUSH)
     phases: dict[str, str] = {}
     # Spark has nothing to do at any of these points: they are the driver's own.
     with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
-        for point in POINTS:
+        for point in POINTS if every else FEW:
             with target.driver(crash=point, java=java) as process:
                 assert process.wait(timeout=PATIENCE) == -signal.SIGKILL, point
                 phases[point] = target.phase()
@@ -189,12 +192,17 @@ def test_kills_at_every_named_point(bootstrap: str, topic: str, lake: Lake) -> N
         drain(target)
     for point, phase in phases.items():
         print(f"killed at {point:24} -> {phase}")
-    assert phases["after-staging-write:2"] == "staged, not committed"
-    assert phases["after-manifest:2"].startswith("renaming, 0 of")
-    # A store that publishes several files at once may have got further.
-    assert phases["mid-rename"] in {"renaming, 1 of 2 done", f"renaming, {min(2, lake.store.concurrency)} of 2 done"}
-    assert phases["before-done:2"] == f"renaming, {PARTITIONS} of {PARTITIONS} done"
-    assert phases["before-offset-commit:2"] == "before the offset commit"
+    some, all_ = "renaming, 1 of 2 done", f"renaming, {PARTITIONS} of {PARTITIONS} done"
+    expected = {
+        "after-staging-write:2": {"staged, not committed"},
+        "after-manifest:2": {f"renaming, 0 of {PARTITIONS} done"},
+        # A store that publishes several files at once may have got further.
+        "mid-rename": {some, all_} if lake.store.concurrency > 1 else {some},
+        "before-done:2": {all_},
+        "before-offset-commit:2": {"before the offset commit"},
+    }
+    for point in expected.keys() & phases.keys():
+        assert phases[point] in expected[point], point
 
 
 def test_kills_while_tables_are_compacted(bootstrap: str, topic: str, tmp_path: Path) -> None:
