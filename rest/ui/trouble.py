@@ -154,14 +154,11 @@ def _cause(trace: str) -> str:
 
 
 def _rate(tasks: Sequence[Mapping[str, Any]]) -> float | None:
-    values = [
-        float(metrics[key])
-        for task in tasks
-        for metrics in [task.get("metrics", {})]
-        for key in _RATES
-        if key in metrics
+    """The records a second of all tasks. Without those of one of them there is no sum: it would be too small."""
+    rates = [
+        [float(task["metrics"][key]) for key in _RATES if key in task["metrics"]] for task in tasks if "metrics" in task
     ]
-    return sum(values) if values else None
+    return sum(map(sum, rates)) if rates and len(rates) == len(tasks) and all(rates) else None
 
 
 def _lag(tasks: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:

@@ -84,7 +84,7 @@ def test_the_lag_of_a_connector_is_unknown_while_that_of_a_task_is() -> None:
     (both,) = connectors_of({"c": view("RUNNING", known, known)})
     assert (both.lag, both.rate) == (10.0, 4.0)
     (one,) = connectors_of({"c": view("RUNNING", known, part("RUNNING"))})
-    assert (one.lag, one.rate) == (None, 2.0)
+    assert (one.lag, one.rate) == (None, None)
 
 
 def test_what_remains_for_a_source_has_its_unit() -> None:
