@@ -26,7 +26,7 @@ from connectors.spark.decoding.failures import FAILURE_ROWS, failures_of
 from connectors.spark.decoding.placement import FOLDER_COLUMN, Placement
 from connectors.spark.decoding.plugins import chain_properties, has_transformations
 from connectors.spark.decoding.report import LoadStop, Rejection, Reports
-from connectors.spark.failure import root_cause
+from connectors.spark.failure import missing_right, root_cause
 from connectors.spark.progress import LoadProgress
 from connectors.spark.reader import read_ranges
 from connectors.spark.schema import in_common
@@ -390,7 +390,10 @@ class Loader:
                 "topic was deleted and made again. Set the connector's offsets to where it is to go on "
                 f"({root_cause(error)})."
             )
-        return ConnectError(f"Spark failed to load the records: {root_cause(error)}")
+        cause = root_cause(error)
+        if (remedy := missing_right(cause)) is not None:
+            cause = f"{cause}. {remedy}"
+        return ConnectError(f"Spark failed to load the records: {cause}")
 
 
 def _log_unknown(topic: str, paths: set[str]) -> None:
