@@ -12,7 +12,7 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.placement import Placement
-from connectors.spark.failure import root_cause
+from connectors.spark.failure import missing_right, root_cause
 from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
 from connectors.spark.loading.jobs import width_for
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
@@ -117,4 +117,7 @@ def _spark_error(error: Exception) -> ConnectError:
             "topic was deleted and made again. Set the connector's offsets to where it is to go on "
             f"({root_cause(error)})."
         )
-    return ConnectError(f"Spark failed to load the records: {root_cause(error)}")
+    cause = root_cause(error)
+    if (remedy := missing_right(cause)) is not None:
+        cause = f"{cause}. {remedy}"
+    return ConnectError(f"Spark failed to load the records: {cause}")

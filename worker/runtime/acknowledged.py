@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, Producer
 
 from connect.errors import ConnectError, RetriableError
 from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.clients import Clients, client_timestamp
+from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
 
 __all__ = ["AcknowledgedProducer", "Publisher"]
 
@@ -43,21 +44,19 @@ class AcknowledgedProducer:
     ) -> None:
         """Send a record; :meth:`flush` tells what became of it."""
         self._topic = topic
+        try:
+            self._produce(topic, value, key, list(headers), client_timestamp(timestamp))
+        except PRODUCER_FAILURES as error:
+            self._refuse(kafka_error(error))
+
+    def _produce(self, topic: str, value: bytes | None, key: bytes | None, headers: list[Any], timestamp: int) -> None:
         while True:
             try:
                 self._producer.produce(
-                    topic,
-                    value,
-                    key,
-                    headers=list(headers),
-                    on_delivery=self._delivered,
-                    timestamp=client_timestamp(timestamp),
+                    topic, value, key, headers=headers, on_delivery=self._delivered, timestamp=timestamp
                 )
             except BufferError:
                 self._producer.poll(_SERVE)
-            except KafkaException as error:
-                self._refuse(error.args[0])
-                break
             else:
                 break
         self._producer.poll(0)
@@ -68,7 +67,11 @@ class AcknowledgedProducer:
         Raises :class:`~connect.errors.ConnectError` if one was refused, and then for ever: offsets must not move past a
         record that nobody has (invariant I4).
         """
-        left = self._producer.flush(_FLUSH_TIMEOUT)
+        left = 0
+        try:
+            left = self._producer.flush(_FLUSH_TIMEOUT)
+        except PRODUCER_FAILURES as error:
+            self._refused = kafka_error(error)
         if self._refused is not None:
             if is_denial(self._refused.code()):
                 told = explained(self._refused, PRODUCER, on_topic(self._topic, "Write"))

@@ -76,7 +76,7 @@ def test_without_groups_nothing_is_made(admin: AdminClient, topic: str) -> None:
 
 def test_the_broker_s_defaults_are_used_where_asked_for(admin: AdminClient, topic: str) -> None:
     assert topics.create(admin, NewTopic(topic)) is Creation.CREATED
-    assert topics.describe(admin, topic) is not None
+    wait_until("the topic shows", lambda: topics.describe(admin, topic) is not None)
 
 
 @pytest.mark.parametrize(
