@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from equipment.waiting import wait_until
+
 __all__ = ["committed", "create_topic", "produce", "read_so_far", "read_topic"]
+
+_NOT_READY: Final = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+"""What a broker answers that has only just started."""
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **settings: str) -> None:
@@ -76,10 +85,20 @@ def read_so_far(bootstrap: str, topic: str, first: int = 0, seconds: float = 30.
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int = 1) -> list[int]:
-    """The offsets a group has committed, -1001 where it has none."""
+    """The offsets a group has committed, -1001 where it has none; once the broker is ready to tell."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    asked = [TopicPartition(topic, partition) for partition in range(partitions)]
+
+    def told() -> list[TopicPartition]:
+        try:
+            found: list[TopicPartition] = consumer.committed(asked, timeout=30)
+        except KafkaException as error:
+            if error.args[0].code() in _NOT_READY:
+                return []
+            raise
+        return found
+
     try:
-        asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-        return [item.offset for item in consumer.committed(asked, timeout=30)]
+        return [item.offset for item in wait_until(f"the coordinator of {group} is ready", told)]
     finally:
         consumer.close()
