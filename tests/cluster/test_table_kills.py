@@ -267,7 +267,8 @@ class Lake:
         staged = files - self.left - {place for table in self.tables for place in self.format.former_files(table)}
         self.left |= staged
         if self.loading.group_offset() < self.loaded():
-            return "before the offset commit" + (", files staged" if staged else "")
+            # Files that no version has are then of an attempt that was given up, as where a record has a new field.
+            return "before the offset commit"
         return "files written, not committed" if staged else "no file written"
 
     def check_all(self) -> None:
