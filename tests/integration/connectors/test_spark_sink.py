@@ -539,7 +539,8 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
 
         def told() -> Progress | None:
             progress.look()
-            return context.told if context.told.records else None
+            # One of the two partitions may be read a while before the other.
+            return context.told if context.told.records >= 10 else None
 
         expected = Progress("writing", records=10, rows=7)
         assert replace(wait_until("Spark tells of it", told, seconds=90), rows=7) == expected
