@@ -33,12 +33,14 @@ $(READY): pyproject.toml
 demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
-# A tenth of the examples, and nothing that measures: `make test` has it all.
+# A tenth of the examples, and nothing that measures or is slow: `make test` has it all. It leaves no folders, and spends no
+# time on those that earlier runs of `make test` have left: pytest removes all but the last three at its end.
 check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pytest -q -n logical -p no:schemathesis -m "not growth" --hypothesis-profile=quick tests/unit tests/architecture
+	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -p no:schemathesis -m "not growth and not slow" --hypothesis-profile=quick \
+		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 
 test: setup
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal

@@ -502,6 +502,7 @@ def test_a_kill_at_every_named_point_loses_and_doubles_nothing(tmp_path: Path, p
     assert_exact(tmp_path, ledger)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(crashes=st.lists(st.integers(1, 60), max_size=8), counts=st.lists(st.integers(1, 4), min_size=1))
 def test_any_number_of_crashes_loses_and_doubles_nothing(

@@ -13,6 +13,8 @@ from worker.cli.main import main
 from worker.stores.offset.file import read_map, write_map
 from worker.stores.offset.store import offset_key, offset_value
 
+pytestmark = pytest.mark.slow
+
 PLUGINS = '''
 import time
 from connect.config import HIGH, Config, Password, option

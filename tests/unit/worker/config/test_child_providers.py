@@ -15,6 +15,8 @@ from worker.runtime.entry import main
 from worker.security.redaction import Redaction
 from worker.supervisor.process import ForkServerLauncher
 
+pytestmark = pytest.mark.slow
+
 PLUGINS = Path(equipment.__file__).parent / "telling"
 WORKER = {
     "bootstrap.servers": "unused:1",

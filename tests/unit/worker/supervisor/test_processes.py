@@ -28,6 +28,8 @@ from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Answered, Changed, Notice, Published, Supervisor
 from worker.unit import Unit
 
+pytestmark = pytest.mark.slow
+
 TASK, OTHER = Unit("c", 0), Unit("c", 1)
 DEADLINE = 20.0
 GRACE = 0.3

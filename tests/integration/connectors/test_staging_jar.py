@@ -16,6 +16,8 @@ from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connectors import spark
 
+pytestmark = pytest.mark.integration
+
 HERE = Path(spark.__file__).parent
 
 
