@@ -30,6 +30,10 @@ JVM_FLAGS = (
     "-XX:+ExitOnOutOfMemoryError",
 )
 _POLL_SECONDS = 0.01
+_EXEC_SECONDS = 5.0
+_EXEC_POLL_SECONDS = 0.0005
+_KERNEL_THREAD = 0x00200000
+_ENDED = {b"Z", b"X"}
 _DAEMON = '(exec "$@" </dev/null >>"$0" 2>&1) & echo $!'
 
 
@@ -62,10 +66,9 @@ def launch_daemon(command: Sequence[str], *, log: Path, environ: Mapping[str, st
 
 def is_process(pid: int, mark: str) -> bool:
     """Whether process ``pid`` lives and is the one that carries ``mark``."""
-    try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    deadline = time.monotonic() + _EXEC_SECONDS
+    while (arguments := _arguments(pid)) == [b""] and _is_between_programs(pid) and time.monotonic() < deadline:
+        time.sleep(_EXEC_POLL_SECONDS)
     return os.fsencode(mark) in arguments
 
 
@@ -106,18 +109,37 @@ def tail(log: Path, lines: int = 20) -> str:
     return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
 
 
+def _arguments(pid: int) -> list[bytes]:
+    """The command line of a process; of one that is gone it is empty, and of one without arguments ``[b""]``."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _stat(pid: int) -> list[bytes]:
+    """The fields of ``/proc/PID/stat`` from the state on; none of a process that is gone (proc(5))."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _is_between_programs(pid: int) -> bool:
+    """Whether a process without a command line may get one: ``execve`` takes the old one before it gives the new."""
+    fields = _stat(pid)
+    return bool(fields) and fields[0] not in _ENDED and not int(fields[6]) & _KERNEL_THREAD
+
+
 def _is_gone(pid: int, mark: str) -> bool:
     """Whether nothing is left of the process: no sockets, no file locks.
 
     Its command line goes before those do, and a process that nobody waits for stays as a zombie.
     """
-    process = Path(f"/proc/{pid}")
-    try:
-        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
-        arguments = (process / "cmdline").read_bytes().split(b"\0")
-    except OSError:
+    fields, arguments = _stat(pid), _arguments(pid)
+    if not fields or not arguments:
         return True
     state, threads = fields[0], int(fields[17])
-    if state in {b"Z", b"X"} and threads <= 1:
+    if state in _ENDED and threads <= 1:
         return True
     return arguments != [b""] and os.fsencode(mark) not in arguments

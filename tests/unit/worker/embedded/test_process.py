@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,6 +38,19 @@ def test_a_daemon_is_known_by_its_mark_and_leaves_nothing_behind(tmp_path: Path)
 def test_a_process_that_got_the_id_of_a_server_is_not_it(tmp_path: Path) -> None:
     assert not is_process(os.getpid(), server_mark("broker", tmp_path))
     assert wait_gone(os.getpid(), server_mark("broker", tmp_path), timeout=0)
+
+
+def test_a_process_that_is_between_two_programs_keeps_its_mark(tmp_path: Path) -> None:
+    """``execve`` takes the old command line some microseconds before it gives the new one."""
+    mark = server_mark("broker", tmp_path)
+    script = """read go; exec /bin/sh -c 'read end' "$@" """
+    for _ in range(10):
+        with subprocess.Popen(["/bin/sh", "-c", script, "sh", mark], stdin=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert all(is_process(process.pid, mark) for _ in range(200))
+            process.kill()
 
 
 def test_a_daemon_inherits_no_open_file(tmp_path: Path) -> None:
