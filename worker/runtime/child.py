@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
 from connect.connector import Task
@@ -30,7 +31,6 @@ from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
-from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
@@ -173,7 +173,7 @@ def _task_and_loop(
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
         return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
     if issubclass(task_class, SinkTask):
-        context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
+        context = SinkContext(tolerance, name, Publisher(clients), control.wait, reports=assembly.config.reports_errors)
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
@@ -185,12 +185,6 @@ def _task_and_loop(
 def _task_class(assembly: Assembly) -> type[Task[Any]]:
     """The class of the task that runs here: the engine's, or the connector's."""
     return assembly.engine_class or assembly.connector_class.task_class
-
-
-def _reports(assembly: Assembly) -> bool:
-    """Whether records that a sink reports go anywhere; else it is given no reporter and fails by itself (KIP-610)."""
-    config = assembly.config
-    return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
 
 
 def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:
