@@ -56,7 +56,7 @@ class LettersTask(SourceTask[LettersConfig]):
         )
 
     def drained(self) -> bool:
-        return self.next >= 6 and self.config.fault.startswith("split") and "endless" not in self.config.fault
+        return self.next >= 6 and self.config.fault != "split, endless"
 
     def stop(self) -> None:
         if self.config.fault == "stops once":
