@@ -142,7 +142,7 @@ def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, fir
     with secrets_hidden(deployment.secrets()), ExitStack() as stack:
         task = _Task(deployment, order, partition, stack)
         offset = first
-        for batch in rows:
+        for batch in filter(len, rows):
             task.put(order.shape.records(batch, partition, offset))
             offset += batch.num_rows
         task.finish()
