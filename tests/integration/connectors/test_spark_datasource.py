@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ import pytest
 from connectors.spark import register
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
-from equipment.fakes.http_api import Answer, HttpApi, serving_api
 from equipment.workers.small_spark import SMALL_SPARK
 
 pytest.importorskip("pyspark.sql")
@@ -119,10 +117,11 @@ def test_plugins_of_others_are_streams(spark: Any, tmp_path: Path) -> None:
     assert numbers == list(range(1, 11))
 
 
-def test_the_notebook_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example is what its page shows; it uses the session that there is."""
+def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example reads a REST API and writes a database, with the session that there is."""
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
     notebook = runpy.run_path(str(EXAMPLE), init_globals={"spark": spark})
-    assert notebook["totals"] == [("north", 3), ("south", 2)]
+    assert notebook["totals"] == notebook["kept"] == [("north", 3), ("south", 2)]
 
 
 def test_it_may_be_registered(spark: Any, tmp_path: Path) -> None:
