@@ -50,7 +50,7 @@ _PATIENCE: Final = 60.0
 
 _RETRY: Final = 1.0
 _ONLY_APPENDS: Final = (
-    "A sink adds to its target: use mode append (outputMode append or update), and empty the target yourself before, "
+    "A sink adds to its target: use mode append (outputMode append), and empty the target yourself before, "
     "if it is to hold these rows alone."
 )
 _BATCH_ID: Final = "streaming.sql.batchId"
