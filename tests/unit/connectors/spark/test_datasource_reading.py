@@ -254,6 +254,22 @@ class TestSecrets:
         (tmp_path / "secrets.properties").write_text(f"folder={folder}\n", encoding="utf-8")
         assert read({**directory, "path": f"${{file:{tmp_path / 'secrets.properties'}:folder}}"}) == [{"id": 1}]
 
+    def test_providers_of_others_are_made_as_the_options_say(
+        self, folder: Path, directory: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lines(folder, "a.jsonl", {"id": 1})
+        monkeypatch.setenv("IN_FOLDER", str(folder))
+        options = {
+            **directory,
+            "path": "${Mine:IN_FOLDER}",
+            "config.providers": "Mine",
+            "config.providers.Mine.class": "EnvVarConfigProvider",
+            "config.providers.Mine.param.allowlist.pattern": "IN_.*",
+        }
+        assert read(options) == [{"id": 1}]
+        with pytest.raises(ConfigError, match=r"config\.providers\.Mine\.class"):
+            read({name: value for name, value in options.items() if not name.endswith(".class")} | directory)
+
 
 class _Clock:
     """A clock that a wait moves on."""

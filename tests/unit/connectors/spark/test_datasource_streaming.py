@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,28 @@ from connect.data import Schema, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connectors.spark.datasource.places import Replay, advanced, known_offsets
 from connectors.spark.datasource.source import SluiceDataSource
+from equipment.waiting import wait_until
 
 PLUGINS = Path(__file__).parents[3] / "contract" / "plugins"
 COUNTER = {"connector.class": "Counter", "plugin.path": str(PLUGINS), "topic": "n", "seconds": "0"}
 Stream = Any
 
 
-def stream(options: Mapping[str, str]) -> Stream:
-    """A stream as Spark makes it, of columns that the first records show."""
-    made = SluiceDataSource({name.lower(): value for name, value in options.items()})
-    return made.simpleStreamReader(made.schema())
+MakeStream = Callable[[Mapping[str, str]], Stream]
+
+
+@pytest.fixture
+def stream() -> Iterator[MakeStream]:
+    """Makes streams as Spark does, of columns that the first records show."""
+    with ExitStack() as stack:
+
+        def make(options: Mapping[str, str]) -> Stream:
+            made = SluiceDataSource({name.lower(): value for name, value in options.items()})
+            reader: Stream = made.simpleStreamReader(made.schema())
+            stack.callback(reader.stop)
+            return reader
+
+        yield make
 
 
 def values(batches: Iterator[Any], column: str = "value") -> list[Any]:
@@ -56,25 +68,25 @@ class TestStream:
             "poll.interval.ms": "1",
         }
 
-    def test_has_micro_batches_of_bounded_size(self) -> None:
+    def test_has_micro_batches_of_bounded_size(self, stream: MakeStream) -> None:
         reader = stream({**COUNTER, "max.records.per.trigger": "3"})
         first, place = read(reader, reader.initialOffset())
         second, after = read(reader, place)
         assert (first, second) == ([1, 2, 3], [4, 5, 6])
         assert known_offsets(after) == [({"topic": "n"}, {"number": 6})]
 
-    def test_continues_in_another_process(self) -> None:
+    def test_continues_in_another_process(self, stream: MakeStream) -> None:
         options = {**COUNTER, "max.records.per.trigger": "3"}
         _, place = read(stream(options), {})
         assert read(stream(options), place)[0] == [4, 5, 6]
 
-    def test_has_a_batch_again(self) -> None:
+    def test_has_a_batch_again(self, stream: MakeStream) -> None:
         options = {**COUNTER, "max.records.per.trigger": "3"}
         _, start = read(stream(options), {})
         rows, end = read(stream(options), start)
         assert values(stream(options).readBetweenOffsets(start, end)) == rows == [4, 5, 6]
 
-    def test_ends_for_now_with_what_there_is(self, tmp_path: Path, shop: dict[str, str]) -> None:
+    def test_ends_for_now_with_what_there_is(self, stream: MakeStream, tmp_path: Path, shop: dict[str, str]) -> None:
         reader = stream(shop)
         rows, place = read(reader, {}, "id")
         assert rows == [1, 2, 3, 4, 5]
@@ -84,14 +96,18 @@ class TestStream:
             database.commit()
         assert read(reader, place, "id")[0] == [6]
 
-    def test_has_a_batch_again_without_what_has_come_since(self, tmp_path: Path, shop: dict[str, str]) -> None:
+    def test_has_a_batch_again_without_what_has_come_since(
+        self, stream: MakeStream, tmp_path: Path, shop: dict[str, str]
+    ) -> None:
         _, end = read(stream(shop), {}, "id")
         with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
             database.execute("INSERT INTO orders (price) VALUES (9)")
             database.commit()
         assert values(stream(shop).readBetweenOffsets({}, end), "id") == [1, 2, 3, 4, 5]
 
-    def test_fails_if_it_does_not_have_the_records_any_more(self, tmp_path: Path, shop: dict[str, str]) -> None:
+    def test_fails_if_it_does_not_have_the_records_any_more(
+        self, stream: MakeStream, tmp_path: Path, shop: dict[str, str]
+    ) -> None:
         _, end = read(stream(shop), {}, "id")
         with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
             database.execute("DELETE FROM orders WHERE id > 3")
@@ -99,13 +115,33 @@ class TestStream:
         with pytest.raises(ConnectError, match=r"2 of source partition .* are missing"):
             list(stream(shop).readBetweenOffsets({}, end))
 
-    def test_goes_back_if_spark_does(self) -> None:
+    def test_goes_back_if_spark_does(self, stream: MakeStream) -> None:
         reader = stream({**COUNTER, "max.records.per.trigger": "2"})
         _, place = read(reader, {})
         read(reader, place)
         assert read(reader, place)[0] == [3, 4]
 
-    def test_tells_of_a_task_that_fails(self, tmp_path: Path) -> None:
+    def test_has_the_tasks_that_the_connector_wants_now(
+        self, stream: MakeStream, tmp_path: Path, shop: dict[str, str]
+    ) -> None:
+        reader = stream({**shop, "tasks.max": "2", "table.poll.interval.ms": "10"})
+        rows, place = read(reader, {}, "id")
+        with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+            database.execute("CREATE TABLE later (id INTEGER PRIMARY KEY, price INTEGER)")
+            database.execute("INSERT INTO later VALUES (70, 7)")
+            database.commit()
+
+        def read_on() -> bool:
+            nonlocal place
+            more, place = read(reader, place, "id")
+            rows.extend(more)
+            return 70 in rows
+
+        wait_until("the rows of the new table come", read_on, seconds=60)
+        assert rows == [1, 2, 3, 4, 5, 70]
+        assert [partition["table"] for partition, _ in known_offsets(place)] == ["orders", "later"]
+
+    def test_tells_of_a_task_that_fails(self, stream: MakeStream, tmp_path: Path) -> None:
         (tmp_path / "rows.jsonl").write_text('{"id": 1}\nnonsense\n', encoding="utf-8")
         options = {"connector.class": "DirectorySource", "path": str(tmp_path), "topic": "rows", "settle.ms": "0"}
         reader = stream(options)
