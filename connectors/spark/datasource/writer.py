@@ -50,7 +50,7 @@ _PATIENCE: Final = 60.0
 
 _RETRY: Final = 1.0
 _ONLY_APPENDS: Final = (
-    "A sink adds to its target: use mode append (outputMode append or update), and empty the target yourself before, "
+    "A sink adds to its target: use mode append (outputMode append), and empty the target yourself before, "
     "if it is to hold these rows alone."
 )
 _BATCH_ID: Final = "streaming.sql.batchId"
@@ -142,7 +142,7 @@ def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, fir
     with secrets_hidden(deployment.secrets()), ExitStack() as stack:
         task = _Task(deployment, order, partition, stack)
         offset = first
-        for batch in rows:
+        for batch in filter(len, rows):
             task.put(order.shape.records(batch, partition, offset))
             offset += batch.num_rows
         task.finish()
