@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkSinkTaskContext, Progress
+from connect.bulk_source import BulkSourceTaskContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext) -> None:
+    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext | BulkSourceTaskContext) -> None:
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl

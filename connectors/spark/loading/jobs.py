@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from connect.bulk import BulkSinkTaskContext
+from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import RetriableError
 from connectors.spark.progress import LoadProgress
 
@@ -46,7 +47,13 @@ def width_for(cores: int) -> int:
 class Jobs:
     """Runs the jobs of works, of ``width`` works at once."""
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext, progress: LoadProgress, width: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        context: BulkSinkTaskContext | BulkSourceTaskContext,
+        progress: LoadProgress,
+        width: int,
+    ) -> None:
         self._spark = spark
         self._context = context
         self._progress = progress
