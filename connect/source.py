@@ -149,6 +149,10 @@ class SourceConnector(Connector[C], Generic[C]):
         """The connector's own configuration, for one task."""
         return [self.config.originals]
 
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
+        """Task configurations that each read a bounded piece of what there is; ``None`` if it cannot be divided."""
+        return None
+
     @classmethod
     def exactly_once_support(cls, config: C) -> ExactlyOnceSupport | None:  # noqa: ARG003
         """Whether the source resumes exactly from its offsets; ``None`` if it does not say."""

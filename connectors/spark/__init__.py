@@ -1,5 +1,9 @@
-"""Tables in a lake, and topics: the one to the other with Spark. Importing this does not import pyspark."""
+"""Topics to tables and back with Spark, exactly once to tables, and any connector as a data source of PySpark.
 
+Importing this does not import pyspark.
+"""
+
+from connectors.spark.datasource import register
 from connectors.spark.sink import SparkSinkConnector
 from connectors.spark.sources.files.source import SparkFileSourceConnector
 from connectors.spark.sources.jdbc.source import SparkJdbcSourceConnector
@@ -10,4 +14,5 @@ __all__ = [
     "SparkJdbcSourceConnector",
     "SparkSinkConnector",
     "SparkTableSourceConnector",
+    "register",
 ]

@@ -113,7 +113,8 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     log = LogReporter(command.connector, command.task, assembly.config, counts)
     reporters: list[Reporter] = [log] if queue is None else [log, queue]
     tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
-    config = assembly.task_config(command.config)
+    in_engine = assembly.engine_class is not None
+    config = assembly.engine_config(command.config) if in_engine else assembly.task_config(command.config)
     try:
         task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task, queue)
     except StopRequested:
@@ -146,7 +147,7 @@ def _dead_letters(
     headers: ErrorHeaders | None = None
     if config.errors_deadletterqueue_context_headers_enable:
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
-    if issubclass(assembly.connector_class.task_class, BulkSinkTask):
+    if issubclass(_task_class(assembly), BulkSinkTask):
         return LoadDeadLetters(clients, topic, headers, command.connector, control.is_stopping, counts)
     return DeadLetterQueue(clients.dlq_producer(), topic, headers, counts)
 
@@ -161,7 +162,7 @@ def _task_and_loop(
     queue: Reporter | None,
 ) -> tuple[Task[Any], Loop]:
     """The task, made but not started, and the loop of its kind around it."""
-    task_class = assembly.connector_class.task_class
+    task_class = _task_class(assembly)
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
@@ -184,6 +185,11 @@ def _task_and_loop(
         f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask, "
         "BulkSourceTask and BulkSinkTask; make it a subclass of one."
     )
+
+
+def _task_class(assembly: Assembly) -> type[Task[Any]]:
+    """The class of the task that runs here: the engine's, or the connector's."""
+    return assembly.engine_class or assembly.connector_class.task_class
 
 
 def _bulk_source(
