@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
@@ -122,5 +122,5 @@ def column_of(prefix: str, name: str) -> Column:
     return f.col(f"{prefix}.{quoted}" if prefix else quoted)
 
 
-def _struct(prefix: str, names: Sequence[str]) -> Any:
+def _struct(prefix: str, names: Sequence[str]) -> Column:
     return f.struct(*[column_of(prefix, name).alias(name) for name in names])

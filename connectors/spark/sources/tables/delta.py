@@ -28,11 +28,12 @@ class DeltaSource:
 
     def __init__(self, spark: SparkSession, name: str, path: str) -> None:
         self._spark = spark
-        self._java: Any = spark._jvm
+        java: Any = spark._jvm
+        self._java = java
         self._name = name
         self._path = path
         self._log = DeltaLog(spark, path)
-        self._java_log: Any = self._java.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
+        self._java_log: Any = java.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
 
     @property
     def name(self) -> str:
@@ -136,7 +137,7 @@ class DeltaSource:
 
 def commit_of(version: int, actions: Sequence[Mapping[str, Any]]) -> Commit:
     """What the actions of a commit do to the rows of the table."""
-    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     time = info.get("inCommitTimestamp") or info.get("timestamp") or 0
     removes = any(action["remove"].get("dataChange") for action in actions if "remove" in action)
     if removes or any("cdc" in action for action in actions):
