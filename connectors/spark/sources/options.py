@@ -35,7 +35,6 @@ class RowOptions(Config):
     columns: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
-        validator=non_empty,
         group=_RECORDS,
         doc="The columns that become fields of the value, in this order; all if there are none. A column of a type "
         "that records cannot hold has to be left out.",
