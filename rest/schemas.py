@@ -281,6 +281,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                         "worker_id": TEXT,
                         "url": _TEXT_OR_NULL,
                         "leads": {"type": "boolean"},
+                        "draining": {"type": "boolean"},
                         "connectors": array(TEXT),
                         "tasks": array(_object({"connector": TEXT, "task": _NUMBER})),
                         "failed": _NUMBER,
