@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
+from connect.bulk_source import BulkSourceTask
 from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
@@ -22,6 +23,8 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
+from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
+from worker.runtime.bulk.source_loop import BulkSourceLoop
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
@@ -172,19 +175,38 @@ def _task_and_loop(
         left_out = LeftOut(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
         return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
+    if issubclass(task_class, BulkSourceTask):
+        return _bulk_source(assembly, control, clients, tolerance, task_class, config, number)
     if issubclass(task_class, SinkTask):
         context = SinkContext(tolerance, name, Publisher(clients), control.wait, reports=assembly.config.reports_errors)
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
-        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask and "
-        "BulkSinkTask; make it a subclass of one."
+        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask, "
+        "BulkSourceTask and BulkSinkTask; make it a subclass of one."
     )
 
 
 def _task_class(assembly: Assembly) -> type[Task[Any]]:
     """The class of the task that runs here: the engine's, or the connector's."""
     return assembly.engine_class or assembly.connector_class.task_class
+
+
+def _bulk_source(
+    assembly: Assembly,
+    control: Control,
+    clients: Clients,
+    tolerance: Tolerance,
+    task_class: type[BulkSourceTask[Any]],
+    config: Config,
+    number: int,
+) -> tuple[Task[Any], Loop]:
+    metrics = TaskMetrics(control.send, tolerance.counts)
+    loads = Loads(control.send, assembly.redaction.told, metrics)
+    context = BulkSourceTaskRuntimeContext(assembly, control, clients, tolerance, loads, metrics, number)
+    task = task_class(config, context)
+    until_drained = assembly.config.runs_until_drained
+    return task, BulkSourceLoop(control, task, context, loads, metrics, until_drained=until_drained)
 
 
 def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:
