@@ -41,7 +41,7 @@ class FileSplits:
     def next(self, max_splits: int) -> list[list[str]]:
         """The names of the files of each split."""
         files = [state for state in self._share.to_read() if self._read.get(state.file.name) != state.file]
-        unread = self._unread(files) if self._leaves else files
+        unread = self._unread(files)
         return divided([(state.file.name, state.file.size) for state in unread], max_splits)
 
     def _unread(self, states: Sequence[FileState]) -> list[FileState]:
@@ -50,7 +50,7 @@ class FileSplits:
         unread = {
             state.file.name
             for (state, member), offset in zip(parts, kept, strict=True)
-            if not self._is_read(state, member, offset)
+            if not (self._leaves and self._is_read(state, member, offset))
         }
         self._read |= {state.file.name: state.file for state in states if state.file.name not in unread}
         return [state for state in states if state.file.name in unread]
