@@ -53,6 +53,7 @@ def directory(folder: Path) -> dict[str, str]:
         "connector.class": "DirectorySource",
         "path": str(folder),
         "topic": "rows",
+        "tasks.max": "1",
         "settle.ms": "0",
         "scan.interval.ms": "1",
     }
