@@ -88,8 +88,12 @@ class BoundedSink:
     def finish(self) -> None:
         """Have the task make durable whatever it was given.
 
-        Raises :class:`~connect.errors.ConnectError` if it holds records back although there are no more.
+        If it has asked to be called again, it is, before it is told to flush. Raises
+        :class:`~connect.errors.ConnectError` if it holds records back although there are no more.
         """
+        if self._delivered and self._context.asked_timeout() is not None:
+            self._try(SinkBatch.empty(min(self._delivered).topic))
+            self._rewind()
         self.flush()
         deadline, before = time.monotonic() + self._patience, self.flushed
         while late := [tp for tp, end in self._delivered.items() if self.flushed.get(tp, -1) < end]:

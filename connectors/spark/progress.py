@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.bulk import BulkSinkTaskContext, Progress
+from connect.bulk import BulkTaskContext, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext, *, rows: bool = True) -> None:
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True) -> None:
         """``rows`` says whether what the executors give out are rows of tables."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()

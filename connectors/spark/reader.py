@@ -30,10 +30,13 @@ _SPARKS_OWN: Final = frozenset(
         "value.deserializer",
     }
 )
-# Kafka's own are made for many small polls: with them the executors wait for the network half of the time.
+# Kafka's own are made for many small polls. After each poll Spark asks where the partition begins and ends: what was
+# fetched ahead is lost with that, so that a poll should take the whole of what was fetched. And the broker answers
+# only when the fetch ahead has ended, which at the end of a partition takes as long as a fetch may wait.
 _FETCH: Final[Mapping[str, str]] = {
-    "max.poll.records": "10000",
+    "max.poll.records": "50000",
     "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+    "fetch.max.wait.ms": "10",
     "receive.buffer.bytes": str(1024 * 1024),
 }
 _LEAST_SPLIT: Final = 20_000

@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange, Progress
+from connect.bulk import BulkSinkTask, BulkSinkTaskContext, FailuresOf, OffsetRange, Progress
 from connect.chain.tolerance import ErrorPolicy
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -57,6 +57,7 @@ logger = logging.getLogger(__name__)
 _LOSSES: Final = 3
 _RETRY: Final = 1.0
 _SOON: Final = 0.1
+_TELLINGS: Final = 5
 _JAVA_ENDED: Final = (
     "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
 )
@@ -122,15 +123,30 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             if worst.outcome is Outcome.REFUSED and worst.first is not None:
                 self._settle(attempt.accounts.flushed)
                 self._loads.refuse(worst.first, attempt.failures)
-            if bad := attempt.accounts.settled_rejections:
-                # Before anything counts as done, for nobody looks at what is done again (invariant I4).
-                self.context.leave_out(bad, attempt.failures)
+            bad, flushed = attempt.accounts.settled_rejections, attempt.accounts.flushed
+            # Nobody looks at what is done again: that a record is bad is told of before it is done (invariant I4).
+            self._settle({tp: min([offset, *bad.get(tp, OffsetSet()).least(1)]) for tp, offset in flushed.items()})
+            if bad:
+                self._leave_out(bad, attempt.failures)
                 given_up |= {tp: given_up.get(tp, OffsetSet()) | offsets for tp, offsets in bad.items()}
-            self._settle(attempt.accounts.flushed)
+            self._settle(flushed)
             if worst.outcome is Outcome.DONE:
                 self._settle({item.topic_partition: item.end for item in left})
             elif worst.outcome is not Outcome.UNTOLD:
                 raise self._failure(worst, attempt.accounts)
+
+    def _leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
+        """Tell of bad records, again if it fails: a load that is made again for that puts good ones twice."""
+        for _ in range(_TELLINGS):
+            try:
+                self.context.leave_out(bad, failures)
+            except RetriableError as error:
+                logger.warning("Bad records could not be told of, which is tried again: %s", error)
+                if not self.context.wait(error.retry_after or _RETRY):
+                    raise
+            else:
+                return
+        self.context.leave_out(bad, failures)
 
     def _settle(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._done |= offsets

@@ -230,3 +230,12 @@ def test_a_task_without_records_is_not_asked_for_anything() -> None:
     run.sink.finish()
     run.sink.close()
     assert run.task.calls == []
+
+
+def test_a_task_that_waits_for_time_to_pass_is_called_before_the_end() -> None:
+    run = Run({T0: 0})
+    run.task.on_put = lambda _: run.context.timeout(0.1)
+    run.sink.take(records([0]))
+    run.sink.finish()
+    assert run.task.calls == ["open t-0", "put 1", "put 0", "flush"]
+    assert run.waits == []
