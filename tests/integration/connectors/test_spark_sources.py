@@ -5,7 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from confluent_kafka import Message
 
 from connect.bulk import OffsetRange
 from connect.bulk_source import BulkSourceTask
+from connect.crash import CRASH_POINT_VARIABLE
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
@@ -32,6 +37,7 @@ from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.source import SparkTableSourceTask
 from connectors.spark.stores.access import Access
 from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.scripts import spark_source_driver
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.small_spark import SMALL_SPARK
@@ -420,3 +426,23 @@ def test_what_the_sink_wrote_comes_back(source: Source, table_format: str, boots
     expected = {field["field"]: (field["type"], field.get("name")) for field in schema["fields"]}
     # Iceberg has no whole numbers of 8 bits.
     assert fields == (expected | {"id": ("int32", None)} if table_format == "iceberg" else expected)
+
+
+def test_after_a_kill_one_load_comes_again_and_nothing_is_lost(source: Source) -> None:
+    for number in range(3):
+        rows = [{"id": 10 * number + each} for each in range(10)]
+        write(source.folder / f"{number}.parquet", rows, OLD + dt.timedelta(minutes=number))
+    props = {**JSON, **SPARK, "name": "lake", "topic": source.topic, "store.url": str(source.folder)}
+    props |= {"load.max.files": "1", "file.age.ms": "0"}
+    order = {"bootstrap": source.bootstrap, "offsets": str(source.offsets), "props": props}
+    killed = subprocess.run(
+        [sys.executable, spark_source_driver.__file__, json.dumps(order)],
+        env={**os.environ, CRASH_POINT_VARIABLE: "before-offset-commit:2"},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+    drain(source.files(load_max_files="1"))
+    counts = Counter(row["id"] for row in source.values())
+    assert counts == {number: 2 if 10 <= number < 20 else 1 for number in range(30)}
