@@ -113,6 +113,7 @@ class Publisher:
         self._offsets: dict[str, tuple[Offset, Offset]] = {}
         self._reached: dict[str, tuple[Offset, Offset]] = {}
         self._left_out: dict[str, tuple[Offset, Offset]] = {}
+        self._settled = 0
         self._read = self._bytes = 0
         self._written: Counter[str] = Counter()
         self._unwritten: Counter[str] = Counter()
@@ -172,6 +173,7 @@ class Publisher:
             self._unwritten[part.topic] += len(part)
             self._bytes += sum(len(value or b"") for value in part.values)
         self._read += len(run)
+        self._settled = len(self._failures)
         if partition:
             self._offsets[_key(partition)] = partition, offset
 
@@ -188,20 +190,28 @@ class Publisher:
         self._unwritten.clear()
 
     def published(
-        self, missing: Iterable[str] = (), error: Exception | None = None, *, at_end: bool = False
+        self,
+        missing: Iterable[str] = (),
+        error: Exception | None = None,
+        *,
+        at_end: bool = False,
+        goes_on: bool = False,
     ) -> Published:
         """The account of what is acknowledged so far.
 
-        With ``at_end`` all is read: where there was nothing but what could not be, its offsets are reached, too.
+        With ``at_end`` all is read: where there was nothing but what could not be, its offsets are reached, too. If it
+        ``goes_on`` from the offsets, or has topics ``missing``, what failed after them comes again.
         """
+        topics = tuple(missing)
+        failures = self._failures[: self._settled] if topics or goes_on else self._failures
         reached = {**self._left_out, **self._reached} if at_end else self._reached
         return Published(
             tuple(reached.values()),
             self._read,
             dict(self._written),
             self._bytes,
-            tuple(self._failures),
-            tuple(missing),
+            tuple(failures),
+            topics,
             None if error is None else str(error) or type(error).__name__,
             "" if error is None else stack_trace(error),
             (error.retry_after or 1.0) if isinstance(error, RetriableError) else None,

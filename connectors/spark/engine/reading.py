@@ -151,7 +151,8 @@ class SplitRun:
             self._publisher.acknowledge()
         except ConnectError as failure:
             error, at_end = error or failure, False
-        return SplitOutcome(self._publisher.published(missing, error, at_end=at_end), at_end, unknown)
+        told = self._publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
+        return SplitOutcome(told, at_end, unknown)
 
     def _move(self) -> bool:
         """Move records; whether all of them are moved."""

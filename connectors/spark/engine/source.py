@@ -150,7 +150,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         return [{key: value for key, value in split.items() if value is not None} for split in splits]
 
     def _work(self, order: SplitOrder, number: int) -> Work[bool]:
-        """Have one split read to its end; whether it held anything. Runs in the task's thread but for the jobs."""
+        """Have one split read to its end; whether it had anything new. Runs in the task's thread but for the jobs."""
         found, split, is_shared = False, order.splits[number], order.is_shared(number)
         while True:
             # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets.
@@ -158,8 +158,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             outcome: SplitOutcome = yield partial(self._run, split, self._publication, self._known.copy(), seconds)
             told = replace(outcome.published, failures=self._news(outcome.published.failures))
             commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_shared else self._commit
-            # Records that were all left out count as well: their offsets move.
-            found = found or bool(told.read or told.offsets)
+            # A source without offsets has the same again, when it is asked again.
+            found = found or bool(told.offsets)
             self._progress.add(told)
             # What is to be done again in whole counts when it is done.
             is_kept = outcome.at_end or not is_shared

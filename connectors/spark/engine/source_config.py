@@ -16,6 +16,14 @@ __all__ = ["SparkSourceEngineConfig"]
 class SparkSourceEngineConfig(BulkSourceConfig, key_prefix="engine."):
     """The options of the loads in which a source connector is run by Spark, with ``engine=spark``."""
 
+    poll_interval_ms: Long = option(
+        default=5000,
+        importance=LOW,
+        validator=at_least(1),
+        group="Loads",
+        doc="Interval at which the source is asked for more while it has nothing new. A source that keeps no offsets "
+        "(such as JDBC with mode=bulk) is read whole that often.",
+    )
     commit_interval_ms: Long = option(
         default=60_000,
         importance=LOW,

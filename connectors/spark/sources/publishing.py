@@ -106,28 +106,23 @@ def _publish_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Publish the rows of one Spark partition; one row for each account of it."""
     publisher: Publisher | None = None
-    try:
-        for batch in batches:
-            publisher = publisher or Publisher(publication)
-            try:
-                _publish(publisher, batch, plan)
-            except TopicsMissing as missing:
-                publisher.acknowledge()
-                yield _row(publisher.published(missing.topics))
-                return
-            except ConnectError as error:
-                yield _row(_ended(publisher, error))
-                return
-            if publisher.is_full:
-                publisher.acknowledge()
-                yield _row(publisher.published())
-                publisher.close()
-                publisher = None
-        if publisher is not None:
-            yield _row(_ended(publisher, None))
-    finally:
-        if publisher is not None:
-            publisher.close()
+    for batch in batches:
+        publisher = publisher or Publisher(publication)
+        try:
+            _publish(publisher, batch, plan)
+        except TopicsMissing as missing:
+            publisher.acknowledge()
+            yield _row(publisher.published(missing.topics))
+            return
+        except ConnectError as error:
+            yield _row(_ended(publisher, error))
+            return
+        if publisher.is_full:
+            publisher.acknowledge()
+            yield _row(publisher.published())
+            publisher = None
+    if publisher is not None:
+        yield _row(_ended(publisher, None))
 
 
 def _publish(publisher: Publisher, batch: pa.RecordBatch, plan: RowPlan) -> None:
