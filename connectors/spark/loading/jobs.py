@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from connect.bulk import BulkSinkTaskContext
 from connect.errors import RetriableError
+from connectors.spark.cluster.executors import ExecutorsLostError
 from connectors.spark.progress import LoadProgress
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class Jobs:
                         raise RetriableError(
                             "The load was given up because the task stops; its records are loaded when it starts."
                         )
+                    if self._progress.executors.lost:
+                        raise ExecutorsLostError("Spark's executors are gone, and its master gives no others.")
                     running.advance(threads, ended)
             except BaseException:
                 self._end(running)
