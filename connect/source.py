@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
@@ -144,11 +144,14 @@ class SourceConnector(Connector[C], Generic[C]):
     """
 
     context: SourceConnectorContext
-    task_class: ClassVar[type[SourceTask]]  # type: ignore[type-arg]
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """The connector's own configuration, for one task."""
         return [self.config.originals]
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
+        """Task configurations that each read a bounded piece of what there is; ``None`` if it cannot be divided."""
+        return None
 
     @classmethod
     def exactly_once_support(cls, config: C) -> ExactlyOnceSupport | None:  # noqa: ARG003

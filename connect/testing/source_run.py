@@ -99,6 +99,8 @@ def running_source(
     tolerate_errors: bool = False,
 ) -> Iterator[list[SourceTaskRun]]:
     """Start a source connector and its tasks for a ``with`` block; at its end, or after an error, they are stopped."""
+    task_class = connector_class.task_class
+    assert issubclass(task_class, SourceTask)
     config = connector_class.config_class.parse(connector_props(connector_class, props, max_tasks))
     context = ConnectorTestContext(offsets)
     connector = connector_class(config, context)
@@ -109,7 +111,7 @@ def running_source(
         tasks = []
         for given in task_props(connector, max_tasks):
             task_context = SourceTaskTestContext(offsets, tolerate_errors=tolerate_errors)
-            task = connector_class.task_class(connector_class.task_class.config_class.parse(given), task_context)
+            task = task_class(task_class.config_class.parse(given), task_context)
             # As in the runtime, a task whose start fails is stopped all the same.
             started.callback(task.stop)
             task.start()

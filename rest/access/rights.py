@@ -50,6 +50,8 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     "/connectors": {"GET": Who.SIGNED_IN, "POST": InBody(Right.EDIT)},
     _CONNECTOR: {"GET": Right.VIEW, "DELETE": Right.DELETE},
     f"{_CONNECTOR}/config": {"GET": Right.CONFIGS, "PUT": InBody(Right.EDIT), "PATCH": InBody(Right.EDIT)},
+    f"{_CONNECTOR}/config/history": {"GET": Right.CONFIGS},
+    f"{_CONNECTOR}/config/history/{{version}}/restore": {"POST": InBody(Right.EDIT)},
     f"{_CONNECTOR}/status": {"GET": Right.VIEW},
     f"{_CONNECTOR}/loads": {"GET": Right.VIEW},
     f"{_CONNECTOR}/logs": {"GET": Right.VIEW},

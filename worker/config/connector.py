@@ -113,6 +113,17 @@ class ConnectorConfig(RestartConfig):
         display_name="Predicates",
         doc="Aliases of the predicates that transformations refer to. Each needs predicates.ALIAS.type.",
     )
+    engine: Literal["worker", "spark"] = option(
+        default="worker",
+        importance=MEDIUM,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Engine",
+        doc="What runs the tasks: worker runs them in processes of the workers, spark in the executors of Spark, in "
+        "loads that one task of the worker plans and commits. When and how large these are say keys that begin with "
+        "engine. (engine.flush.size); keys that begin with spark. are Spark's own. A connector that works with Spark "
+        "by itself does so with either.",
+    )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
         importance=LOW,

@@ -27,13 +27,14 @@ from connect.chain.records import ConsumedBatch, RawRecord
 from connect.chain.sink import SinkChain
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import TimestampType, TopicPartition
+from connect.delivery.delivery import client_timestamp
 from connect.errors import ConnectError
 from connect.plugins import class_name
 from connect.sink import SinkTask
 from worker.errors import BadRequestError
 from worker.runtime.acknowledged import Publisher
 from worker.runtime.assembly import Assembly
-from worker.runtime.clients import Clients, client_timestamp
+from worker.runtime.clients import Clients
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
 from worker.runtime.sink.context import SinkTaskRuntimeContext

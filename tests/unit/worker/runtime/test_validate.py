@@ -249,3 +249,8 @@ def test_the_groups_of_new_topics_are_checked_key_by_key() -> None:
 def test_exactly_once_is_refused_beside_other_mistakes() -> None:
     wrong = errors(validated(exactly__once__support="required", batch__size="x", tasks__max="0"))
     assert wrong.keys() == {"exactly.once.support", "batch.size", "tasks.max"}
+
+
+def test_an_engine_that_there_is_not() -> None:
+    assert list(errors(validated(engine="flink"))) == ["engine"]
+    assert errors(validated(engine="worker")) == {}
