@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from connect.bulk import BulkSinkTaskContext, Progress
 from connectors.spark.cluster.executors import ExecutorWatch, has_executors
@@ -32,6 +33,8 @@ class LoadProgress:
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
         self._spark = spark
+        self.tag = f"sluice-{uuid4().hex}"
+        """The tag of this connector's jobs, by which they are told from those of others in the application."""
         self.executors = ExecutorWatch()
         self._due = 0.0
         self.begin()
@@ -86,7 +89,7 @@ class LoadProgress:
         queries = self._queries.executionsList(last, _LOOKED_AT)
         records = rows = 0
         for query in (queries.apply(number) for number in range(queries.size())):
-            if query.completionTime().isEmpty():
+            if query.completionTime().isEmpty() and query.jobTags().contains(self.tag):
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):

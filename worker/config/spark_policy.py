@@ -34,6 +34,7 @@ _LOCAL: Final = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?")
 TUNING: Final[Mapping[str, re.Pattern[str]]] = {
     "spark.app.name": _PLAIN,
     "spark.master": _LOCAL,
+    "spark.session": _PLAIN,
     "spark.sql.parquet.compression.codec": _PLAIN,
     "spark.sql.parquet.outputTimestampType": _PLAIN,
     "spark.sql.session.timeZone": _PLAIN,

@@ -68,7 +68,7 @@ class Jobs:
         Raises :class:`~connect.errors.RetriableError` if the task is to stop.
         """
         running = _Running(works, self._width)
-        with ThreadPoolExecutor(min(self._width, len(works)) or 1) as threads:
+        with ThreadPoolExecutor(min(self._width, len(works)) or 1, initializer=self._mark) as threads:
             try:
                 running.fill(threads)
                 while running.futures:
@@ -86,13 +86,20 @@ class Jobs:
                 raise
         return running.results
 
+    def _mark(self) -> None:
+        """Mark the jobs of a thread as this connector's, which may share its application with others."""
+        # If Java has ended, the job says so.
+        with suppress(Exception):
+            self._spark.sparkContext.addJobTag(self._progress.tag)
+            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._progress.tag)
+
     def _end(self, running: _Running) -> None:
         """Cancel what runs, and wait for it."""
         left = {future for future in running.futures if not future.cancel()}
         while left:
             # Again and again, for a job that had not begun is not cancelled; and if Java has ended, so have the jobs.
             with suppress(Exception):
-                self._spark.sparkContext.cancelAllJobs()
+                self._spark.sparkContext.cancelJobsWithTag(self._progress.tag)
             left = wait(left, _WAIT).not_done
         running.close()
 

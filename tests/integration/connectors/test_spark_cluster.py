@@ -170,7 +170,7 @@ def test_a_python_that_is_killed_is_told_with_its_remedy(load: Load) -> None:
     assert load.rows() == []
 
 
-def test_a_python_that_asks_for_too_much_memory_is_told_with_its_remedy(load: Load) -> None:
+def test_a_python_without_memory_is_told_with_its_remedy(load: Load) -> None:
     load.produce("grow")
     with pytest.raises(ConnectError, match=r"too little memory.*spark\.executor\.pyspark\.memory"):
         load.run()
