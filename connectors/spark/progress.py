@@ -35,9 +35,14 @@ class LoadProgress:
         self._spark = spark
         self.tag = f"sluice-{uuid4().hex}"
         """The tag of this connector's jobs, by which they are told from those of others in the application."""
-        self.executors = ExecutorWatch()
+        self._executors = ExecutorWatch()
         self._due = 0.0
         self.begin()
+
+    @property
+    def executors_lost(self) -> bool:
+        """Whether there were executors, and there have been none for so long that there will be no others."""
+        return self._executors.lost
 
     def begin(self) -> None:
         """Begin to count for a load."""
@@ -73,8 +78,8 @@ class LoadProgress:
             return
         self._due = time.monotonic() + _TICK
         try:
-            self.executors.look(time.monotonic(), there=has_executors(self._spark))
-            if self.executors.missing:
+            self._executors.look(time.monotonic(), there=has_executors(self._spark))
+            if self._executors.missing:
                 self._tell()
                 return
             records, rows = self._counted()
@@ -101,7 +106,7 @@ class LoadProgress:
 
     def _tell(self, records: int = 0, rows: int = 0) -> None:
         stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
-        if self.executors.missing:
+        if self._executors.missing:
             stage = f"waiting for executors: the cluster of Spark has none for this connector ({stage})"
         progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
         self._context.progress(progress)

@@ -38,6 +38,9 @@ class Application:
     """The process id of its Java."""
     terms: Terms
 
+    def __repr__(self) -> str:
+        return f"Application(java={self.java})"
+
 
 class ApplicationFolder:
     """The folder of the application ``name``, of the worker that started this process."""

@@ -7,6 +7,7 @@ installed. So the code is always that of the driver; the packages that it needs,
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import connect
-import connectors
-import converters
 from connect.errors import ConfigError, os_reason
 from connect.jvm.home import file_lock
 from connect.plugins import built_in_file
@@ -26,7 +25,7 @@ SHIPPED_VARIABLE: Final = "SLUICE_SHIPPED"
 """The variable that tells an executor the folder of the code that was sent to it."""
 
 _NAME: Final = "sluice-code"
-_PACKAGES: Final = (connect, converters, connectors)
+_PACKAGES: Final = ("connect", "converters", "connectors")
 _LEFT_OUT: Final = frozenset({"__pycache__", ".git"})
 _MOST: Final = 256 * 1024 * 1024
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -92,8 +91,10 @@ def _write(path: Path, files: Sequence[tuple[str, Path]]) -> None:
 def _files(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
     """The files to send, each with its name in the zip."""
     for package in _PACKAGES:
-        root = Path(str(package.__file__)).parent
-        yield from _below(root, root.name)
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        yield from _below(Path(spec.origin).parent, package)
     yield f"{connect.__name__}/{built_in_file().name}", built_in_file()
     for folder in folders:
         found = list(_below(Path(folder), _place(folder)))

@@ -83,7 +83,7 @@ def check_executors(spark: SparkSession) -> None:
     Raises :class:`~connect.errors.ConnectError` with the remedy if they cannot do the work of loads.
     """
     context = spark.sparkContext
-    if is_local(context.master):
+    if is_local(str(context.master)):
         return
     count = max(1, min(_MOST, context.defaultParallelism))
     try:

@@ -44,7 +44,7 @@ class SharedSession(SparkSession):
 
     def stop(self) -> None:
         """Leave the application, which ends when its last member has left."""
-        server: Any = self.sparkContext._accumulatorServer  # type: ignore[attr-defined]
+        server: Any = self.sparkContext._accumulatorServer
         gateway: Any = SparkContext._gateway
         with suppress(Exception):
             server.shutdown()

@@ -78,7 +78,7 @@ class Jobs:
                         raise RetriableError(
                             "The load was given up because the task stops; its records are loaded when it starts."
                         )
-                    if self._progress.executors.lost:
+                    if self._progress.executors_lost:
                         raise ExecutorsLostError("Spark's executors are gone, and its master gives no others.")
                     running.advance(threads, ended)
             except BaseException:

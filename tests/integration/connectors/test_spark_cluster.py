@@ -59,6 +59,7 @@ class Load:
             **sink_props({"store.url": str(folder / "store")}),
             **cluster.props,
             "spark.executor.pyspark.memory": "6g",
+            "spark.task.maxFailures": "2",
             "name": "sink",
             "plugin.path": str(_PLUGINS),
             "transforms": "act",
@@ -70,11 +71,11 @@ class Load:
         self.context = BulkContext("sink", bootstrap, props)
         self.task = SparkSinkTask(SparkSinkConfig.parse(props), self.context)
 
-    def produce(self, act: str = "") -> None:
+    def produce(self, *acts: str) -> None:
         """Produce some records to each partition, the first of which ask for something."""
         for partition in range(2):
             first = self._ends[partition]
-            rows = [{"id": 2 * (first + n) + partition, "act": act if n == 0 else ""} for n in range(_ROWS)]
+            rows = [{"id": 2 * (first + n) + partition, "act": acts[n] if n < len(acts) else ""} for n in range(_ROWS)]
             produce(self._bootstrap, self._topic, [json.dumps(row).encode() for row in rows], partition)
             self._ends[partition] += _ROWS
 
@@ -112,9 +113,9 @@ def load(bootstrap: str, topic: str, tmp_path: Path, spark_cluster: SparkCluster
 
 
 @contextmanager
-def under_way(load: Load) -> Iterator[Future[None]]:
+def under_way(load: Load, *acts: str) -> Iterator[Future[None]]:
     """A load that has begun in the executors, and that goes on when it is told to."""
-    load.produce("wait")
+    load.produce("wait", *acts)
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(load.run)
         try:
@@ -132,25 +133,21 @@ def driver_java() -> int:
     return int(gateway.proc.pid)
 
 
-def test_executors_run_the_code_and_the_plugins_of_the_driver(load: Load) -> None:
-    load.produce("tell")
-    load.run()
-    load.assert_all_once()
-    told = [row for row in load.rows() if row["code"]]
-    assert len(told) == 2
-    for row in told:
-        assert "sluice-code/connect/" in row["code"]
-        assert "sluice-code/plugins/" in row["plugin"]
-
-
-def test_a_lost_executor_costs_nothing_but_time(load: Load, spark_cluster: SparkCluster) -> None:
-    with under_way(load) as running:
+def test_executors_run_the_code_of_the_driver_and_the_loss_of_all_costs_only_time(
+    load: Load, spark_cluster: SparkCluster
+) -> None:
+    with under_way(load, "tell") as running:
         executors = spark_cluster.executors()
         assert executors
         for executor in executors:
             os.kill(executor, signal.SIGKILL)
     running.result(_PATIENCE)
     load.assert_all_once()
+    told = [row for row in load.rows() if row["act"] == "tell"]
+    assert len(told) == 2
+    for row in told:
+        assert "sluice-code/connect/" in row["code"]
+        assert "sluice-code/plugins/" in row["plugin"]
 
 
 def test_a_load_waits_for_executors_and_says_so(load: Load, spark_cluster: SparkCluster) -> None:
