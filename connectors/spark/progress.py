@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
-from connect.bulk import BulkSinkTaskContext, Progress
-from connectors.spark.cluster.executors import ExecutorWatch, has_executors
+from connect.bulk import BulkTaskContext, Progress
+from connectors.spark.cluster.executors import own_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,22 +26,16 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext) -> None:
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True) -> None:
+        """``rows`` says whether what the executors give out are rows of tables."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
-        self._spark = spark
-        self.tag = f"sluice-{uuid4().hex}"
-        """The tag of this connector's jobs, by which they are told from those of others in the application."""
-        self._executors = ExecutorWatch()
+        self._tag = own_tag()
+        self._chain = _CHAIN if rows else None
         self._due = 0.0
         self.begin()
-
-    @property
-    def executors_lost(self) -> bool:
-        """Whether there were executors, and there have been none for so long that there will be no others."""
-        return self._executors.lost
 
     def begin(self) -> None:
         """Begin to count for a load."""
@@ -78,10 +71,6 @@ class LoadProgress:
             return
         self._due = time.monotonic() + _TICK
         try:
-            self._executors.look(time.monotonic(), there=has_executors(self._spark))
-            if self._executors.missing:
-                self._tell()
-                return
             records, rows = self._counted()
         except Exception:
             # Its Java has ended: the job says so. No load fails for want of numbers.
@@ -94,20 +83,18 @@ class LoadProgress:
         queries = self._queries.executionsList(last, _LOOKED_AT)
         records = rows = 0
         for query in (queries.apply(number) for number in range(queries.size())):
-            if query.completionTime().isEmpty() and query.jobTags().contains(self.tag):
+            if query.completionTime().isEmpty() and query.jobTags().contains(self._tag):
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):
                     if node.name().startswith(_SCAN):
                         records += _value(node, values)
-                    elif node.name() == _CHAIN:
+                    elif node.name() == self._chain:
                         rows += _value(node, values)
         return records, rows
 
     def _tell(self, records: int = 0, rows: int = 0) -> None:
         stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
-        if self._executors.missing:
-            stage = f"waiting for executors: the cluster of Spark has none for this connector ({stage})"
         progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
         self._context.progress(progress)
 

@@ -22,6 +22,7 @@ from connectors.spark.cluster.code import is_local, shipping_settings
 from connectors.spark.cluster.terms import SESSION_KEY, session_name
 from connectors.spark.failure import root_cause
 from connectors.spark.java_log import java_output
+from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.stores.access import Access
 from connectors.spark.tables.session import format_session
 
@@ -208,6 +209,8 @@ def _more_jars(props: Mapping[str, str]) -> Iterator[Path]:
     """The lists of jars that this connector needs besides."""
     if _simple_name(props.get("format.class", "")) == "AvroFormat":
         yield _HERE / "avro.jars"
+    if (driver := jdbc_driver(props.get("connection.url", ""))) is not None:
+        yield driver.jars
 
 
 def _simple_name(class_name: str) -> str:

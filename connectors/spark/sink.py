@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from connect.bulk import BulkSinkTask, BulkSinkTaskContext, OffsetRange, Progress, TablePreview
@@ -14,8 +13,6 @@ from connect.compaction import CompactedTable
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector
-from connectors.spark.cluster.code import is_local
-from connectors.spark.cluster.executors import ExecutorsLostError, check_executors
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
@@ -46,7 +43,6 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         super().__init__(config, context)
         self.context = context
         self._spark: SparkSession | None = None
-        self._checked: SparkSession | None = None
         self._loader: Loader | None = None
         self._target = make_target(config, context.connector_name, self._session)
         self._losses = 0
@@ -76,18 +72,15 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             self._load(ranges)
         except FencedError:
             raise
-        except ExecutorsLostError as error:
-            raise self._start_again(str(error)) from error
         except Exception as error:
             if self._spark is None or java_runs(self._spark):
                 raise
-            raise self._start_again(_JAVA_ENDED) from error
+            raise self._start_again() from error
         self._losses = 0
 
     def _load(self, ranges: Sequence[OffsetRange]) -> None:
         assert self._loader is not None
         self._loader.progress.begin()
-        self._check_executors(self._loader)
         self._target.recover()
         self._check_topics(ranges)
         wanted = [item for item in map(self._not_loaded, sorted(ranges)) if len(item)]
@@ -123,33 +116,22 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
             )
         return self._spark
 
-    def _start_again(self, why: str) -> ConnectError:
-        """Start Spark again after its Java process or its application has ended; the error that says so."""
+    def _start_again(self) -> ConnectError:
+        """Start Spark again after its Java process has ended; the error that says so."""
         assert self._spark is not None
         self._losses += 1
         forget_session(self._spark)
         self._spark = None
         if self._losses > _LOSSES:
             return ConnectError(
-                f"{why} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
+                f"{_JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
                 "machine's own why it ends, and restart the task."
             )
-        logger.warning("%s Starting Spark again.", why)
+        logger.warning("%s Starting it again.", _JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
         # A plugin of users is started once, whatever becomes of Java.
         self._take_over()
-        return RetriableError(f"{why} It has been started again, and nothing is lost.", retry_after=_RETRY)
-
-    def _check_executors(self, loader: Loader) -> None:
-        """Ask the executors once whether they can do the work: not at the start, which must not wait for a cluster."""
-        if (
-            self._spark is not None
-            and self._spark is not self._checked
-            and not is_local(self._spark.sparkContext.master)
-        ):
-            loader.progress.stage("asking the executors")
-            loader.run(partial(check_executors, self._spark))
-            self._checked = self._spark
+        return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
         """Refuse a topic that was made again since it was loaded: the offsets of the target mean nothing for it."""

@@ -46,6 +46,7 @@ TUNING: Final[Mapping[str, re.Pattern[str]]] = {
             "spark.executor.heartbeatInterval",
             "spark.executor.memory",
             "spark.executor.memoryOverhead",
+            "spark.executor.pyspark.memory",
             "spark.locality.wait",
             "spark.memory.offHeap.size",
             "spark.network.timeout",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,9 +14,18 @@ from connectors.spark.cluster.code import is_local
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Answer", "ExecutorWatch", "ExecutorsLostError", "check_executors", "has_executors", "unfit_executors"]
+__all__ = [
+    "Answer",
+    "ExecutorWatch",
+    "ExecutorsLostError",
+    "check_executors",
+    "has_executors",
+    "own_tag",
+    "unfit_executors",
+]
 
 logger = logging.getLogger(__name__)
+_TICK: Final = 1.0
 _PATIENCE: Final = 5.0
 _LOST: Final = 120.0
 _NEEDED: Final = ("pyarrow", "orjson", "connectors.spark.decoding.executor")
@@ -39,8 +49,11 @@ class Answer(NamedTuple):
     """The packages that it cannot import, each with Python's reason."""
 
 
-class ExecutorsLostError(ConnectError):
-    """A Spark application that had executors has none any more, and is not given others."""
+class ExecutorsLostError(Exception):
+    """A Spark application that had executors has none any more, and is not given others: it has been ended."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark's executors are gone, and its master gives no others")
 
 
 class ExecutorWatch:
@@ -50,7 +63,10 @@ class ExecutorWatch:
     longer knows the application never does: another application has to be started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, there: Callable[[], bool]) -> None:
+        """``there`` tells whether there is any executor at this moment."""
+        self._there = there
+        self._due = 0.0
         self.missing = False
         """Whether there has been no executor for some seconds."""
         self.lost = False
@@ -58,8 +74,16 @@ class ExecutorWatch:
         self._had = False
         self._since: float | None = None
 
-    def look(self, now: float, *, there: bool) -> None:
-        """Take in whether there is an executor now, by a clock in seconds."""
+    def look(self, now: float) -> None:
+        """Look whether there is an executor now, by a clock in seconds, if it was not looked a moment ago."""
+        if now < self._due:
+            return
+        self._due = now + _TICK
+        try:
+            there = self._there()
+        except Exception:
+            # Java has ended: the jobs say so.
+            return
         if there:
             if self.missing:
                 logger.info("The cluster of Spark has executors for this connector again.")
@@ -109,6 +133,11 @@ def has_executors(spark: SparkSession) -> bool:
     """Whether there is any executor at this moment; where the master is local, the driver is one."""
     context: Any = spark.sparkContext
     return is_local(context.master) or context._jsc.sc().getExecutorMemoryStatus().size() > 1
+
+
+def own_tag() -> str:
+    """The tag of the jobs of this process, whose application may be used by other connectors' as well."""
+    return f"sluice-{os.getpid()}"
 
 
 def _unfit(text: str) -> str | None:

@@ -11,7 +11,6 @@ import pytest
 
 from connect.data import Schema
 from connect.errors import DataError, RetriableError
-from connectors.spark.cluster.executors import ExecutorsLostError
 from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
 from connectors.spark.loading.jobs import Jobs, Work, width_for
 
@@ -25,10 +24,11 @@ class Session:
         self.cancelled = Event()
         self.tags: list[str] = []
         self.stop = False
-        self.tag = "this connector"
-        self.executors_lost = False
         self.sparkContext = SimpleNamespace(
-            addJobTag=self.tags.append, setLocalProperty=lambda *_: None, cancelJobsWithTag=self._cancel
+            master="local",
+            addJobTag=self.tags.append,
+            setLocalProperty=lambda *_: None,
+            cancelJobsWithTag=self._cancel,
         )
 
     def _cancel(self, tag: str) -> None:
@@ -121,14 +121,6 @@ def test_the_first_error_ends_all_works() -> None:
         session.jobs(2).run_all(works)
     assert session.cancelled.is_set()
     assert ended == ["bad", "endless"]
-
-
-def test_a_load_whose_executors_are_gone_for_good_is_given_up() -> None:
-    session = Session()
-    session.executors_lost = True
-    with pytest.raises(ExecutorsLostError, match="executors are gone"):
-        session.jobs(1).run_all([work(session.endless)])
-    assert session.cancelled.is_set()
 
 
 def test_a_stop_cancels_the_jobs_and_lets_the_load_be_made_again() -> None:

@@ -97,7 +97,8 @@ def test_what_executors_lack_is_told_with_the_remedy() -> None:
 
 
 def test_waiting_for_executors_is_told_after_five_seconds_and_a_loss_after_two_minutes() -> None:
-    watch = ExecutorWatch()
+    seen = [False]
+    watch = ExecutorWatch(lambda: seen[0])
     for now, there, missing, lost in [
         (0, False, False, False),
         (6, False, True, False),
@@ -108,7 +109,8 @@ def test_waiting_for_executors_is_told_after_five_seconds_and_a_loss_after_two_m
         (623, False, True, True),
         (624, True, False, False),
     ]:
-        watch.look(now, there=there)
+        seen[0] = there
+        watch.look(now)
         assert (watch.missing, watch.lost) == (missing, lost), now
 
 
