@@ -15,7 +15,7 @@ from typing import Any, Final
 from equipment.scripts import spark_driver, spark_java
 from equipment.workers.spark_classes import ARCHIVE_OPTIONS, make_archive
 
-__all__ = ["DRIVER", "SMALL_SPARK", "end_spark", "prepare_spark", "sink_props", "spark_java_for"]
+__all__ = ["DRIVER", "SMALL_JAVA", "SMALL_SPARK", "end_spark", "prepare_spark", "sink_props", "spark_java_for"]
 
 DRIVER: Final = Path(spark_driver.__file__)
 """A process that loads a topic as the worker does."""
@@ -31,6 +31,8 @@ SMALL_SPARK: Final = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {ARCHIVE_OPTIONS}",
 }
+SMALL_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""The options of any other Java of Spark that is to start quickly."""
 
 
 def prepare_spark() -> None:
