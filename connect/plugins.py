@@ -54,6 +54,7 @@ class PluginKind(enum.Enum):
     TRANSFORMATION = "transformation"
     PREDICATE = "predicate"
     CONFIG_PROVIDER = "config_provider"
+    ENGINE = "engine"
 
     @property
     def suffix(self) -> str:
@@ -421,5 +422,6 @@ _KIND_CLASSES: Final = {
     PluginKind.TRANSFORMATION: "connect.transformation.Transformation",
     PluginKind.PREDICATE: "connect.transformation.Predicate",
     PluginKind.CONFIG_PROVIDER: "connect.providers.provider.ConfigProvider",
+    PluginKind.ENGINE: "connect.connector.Task",
 }
 _TYPE_CLASSES: Final = {"source": "connect.source.SourceConnector", "sink": "connect.sink.SinkConnector"}

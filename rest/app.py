@@ -29,6 +29,7 @@ from rest.resources.plugins import plugins
 from rest.resources.preview import previews
 from rest.resources.root import root
 from rest.resources.sessions import sessions
+from rest.resources.versions import versions
 from rest.ui.page import NAME as WEB_PAGE
 from rest.ui.page import Site
 from rest.ui.web import PageSettings, web_page
@@ -69,6 +70,7 @@ def create_app(
         root(herder.ping, herder.unready, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
         sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),
+        versions(herder.versions, herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
         logs(herder.connectors, recent or RecentLog(), worker_id, patience),

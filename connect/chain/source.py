@@ -14,7 +14,7 @@ from connect.converter import Converter
 from connect.data import Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
 from connect.plugins import class_name
 
-__all__ = ["SourceChain"]
+__all__ = ["SourceChain", "by_source_partition"]
 
 
 class SourceChain:
@@ -93,6 +93,18 @@ class SourceChain:
             partitions = [record.partition for record in records]
             timestamps = [record.timestamp for record in records]
             yield EncodedBatch(topic, keys, values, partitions, timestamps, headers)
+
+
+def by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
+    """The batch in runs, each of one source partition: the offset of its last record stands for the whole run."""
+    if isinstance(batch.source_partitions, Constant):
+        yield batch
+        return
+    start = 0
+    for _, run in groupby(batch.source_partitions):
+        stop = start + sum(1 for _ in run)
+        yield batch.slice(start, stop)
+        start = stop
 
 
 def _encode_column(converter: Converter[Any], topic: str, column: Column) -> Sequence[bytes | None]:

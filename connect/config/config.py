@@ -30,16 +30,20 @@ class Config:
     The annotation is the type: ``str``, ``int``, ``Long``, ``Short``, ``float``, ``bool``, ``Password``,
     ``PluginName``, ``tuple[str, ...]`` for a list, a ``Literal`` of strings or a ``StrEnum`` for fixed ones,
     or one of them with ``| None``. Subclasses inherit options and may declare one again to change it. A
-    config never changes; two of one class are equal when their options are.
+    config never changes; two of one class are equal when their options are. ``class B(A, key_prefix="b.")`` has
+    the options of ``A`` under keys that begin with ``b.``.
     """
 
     _attributes: ClassVar[tuple[Attribute, ...]] = ()
+    _key_prefix: ClassVar[str] = ""
     _originals: dict[str, str | None]
     _secret_keys: frozenset[str]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, key_prefix: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._attributes = declared_attributes(cls)
+        if key_prefix is not None:
+            cls._key_prefix = key_prefix
+        cls._attributes = declared_attributes(cls, cls._key_prefix)
 
     def __init__(self, **values: Any) -> None:
         """Make a config of typed values by attribute name; raise ``ConfigError`` if one is refused."""

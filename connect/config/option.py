@@ -297,15 +297,24 @@ def embed(keys: Iterable[ConfigKey], *, prefix: str, group: str, first_order: in
 
     return tuple(
         replace(
-            key,
-            name=prefix + key.name,
+            _below(prefix, key),
+            display_name=key.display_name,
             group=group if key.group is None else f"{group}: {key.group}",
             order_in_group=first_order + position,
-            dependents=tuple(prefix + dependent for dependent in key.dependents),
-            recommender=key.recommender and _recommender_below(prefix, key.recommender),
-            visible=key.visible and _visibility_below(prefix, key.visible),
         )
         for position, key in enumerate(sorted(children, key=rank))
+    )
+
+
+def _below(prefix: str, key: ConfigKey) -> ConfigKey:
+    """The key as it is called below ``prefix``."""
+    return replace(
+        key,
+        name=prefix + key.name,
+        display_name=prefix + key.name if key.display_name == key.name else key.display_name,
+        dependents=tuple(prefix + dependent for dependent in key.dependents),
+        recommender=key.recommender and _recommender_below(prefix, key.recommender),
+        visible=key.visible and _visibility_below(prefix, key.visible),
     )
 
 
@@ -334,15 +343,19 @@ class Attribute:
         return None if value is None else self.annotation.load(value)
 
 
-def declared_attributes(cls: type) -> tuple[Attribute, ...]:
-    """Return the options of ``cls`` in declared order, inherited ones first; raise ``TypeError`` for a mistake."""
+def declared_attributes(cls: type, prefix: str = "") -> tuple[Attribute, ...]:
+    """Return the options of ``cls`` in declared order, inherited ones first; raise ``TypeError`` for a mistake.
+
+    All their keys begin with ``prefix``.
+    """
     hints = _type_hints(cls)
     attributes: list[Attribute] = []
     positions: Counter[str | None] = Counter()
     for name, option in _declared_options(cls, hints).items():
         annotation = read_annotation(hints[name], ignore_case=option.ignore_case)
         positions[option.group] += 1
-        attributes.append(Attribute(name, _config_key(name, option, annotation, positions[option.group]), annotation))
+        key = _config_key(name, option, annotation, positions[option.group], prefix)
+        attributes.append(Attribute(name, key, annotation))
     _refuse_bad_names(cls, attributes)
     return tuple(attributes)
 
@@ -373,7 +386,7 @@ def _declared_options(cls: type, hints: dict[str, Any]) -> dict[str, Option]:
     return options
 
 
-def _config_key(name: str, option: Option, annotation: Annotation, position: int) -> ConfigKey:
+def _config_key(name: str, option: Option, annotation: Annotation, position: int, prefix: str) -> ConfigKey:
     key = option.name or name.replace("_", ".")
     order = position if option.group is not None else -1
     declared = ConfigKey(
@@ -395,7 +408,7 @@ def _config_key(name: str, option: Option, annotation: Annotation, position: int
         internal=option.internal,
     )
     _refuse_bad_default(name, declared)
-    return declared
+    return _below(prefix, declared) if prefix else declared
 
 
 def _both(first: Validator | None, second: Validator | None) -> Validator | None:

@@ -20,6 +20,7 @@ from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
 from connectors.spark.failure import root_cause
 from connectors.spark.java_log import java_output
+from connectors.spark.sources.jdbc.drivers import jdbc_driver
 from connectors.spark.stores.access import Access
 from connectors.spark.tables.session import format_session
 
@@ -178,6 +179,8 @@ def _more_jars(props: Mapping[str, str]) -> Iterator[Path]:
     """The lists of jars that this connector needs besides."""
     if _simple_name(props.get("format.class", "")) == "AvroFormat":
         yield _HERE / "avro.jars"
+    if (driver := jdbc_driver(props.get("connection.url", ""))) is not None:
+        yield driver.jars
 
 
 def _simple_name(class_name: str) -> str:

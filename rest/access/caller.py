@@ -38,6 +38,11 @@ class Caller:
         """Be the caller of this request from now on."""
         setattr(g, _CALLER, self)
 
+    @property
+    def author(self) -> str | None:
+        """The name that a change of this caller's is noted with, if it has signed in."""
+        return None if self.principal is None else self.principal.name
+
     def may(self, right: Right, connector: str | None = None) -> bool:
         """Whether the caller has a right, on a connector if it is one on connectors."""
         if self.inventory is None or right in OF_WORKER:

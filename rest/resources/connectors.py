@@ -47,7 +47,7 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         name = _name(body, config)
         target = initial_target(body.get("initial_state"))
         caller().require_edit(name, config)
-        return _created(patience.wait(connectors.create(name, config, target)))
+        return _created(patience.wait(connectors.create(name, config, target, caller().author)))
 
     @blueprint.get("/<name:name>")
     def info(name: str) -> Response:
@@ -56,7 +56,7 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
 
     @blueprint.delete("/<name:name>")
     def delete(name: str) -> tuple[str, int]:
-        patience.wait(connectors.delete(name))
+        patience.wait(connectors.delete(name, caller().author))
         return "", 204
 
     @blueprint.get("/<name:name>/config")
@@ -71,14 +71,15 @@ def connectors(connectors: ConnectorRequests, patience: Patience) -> Blueprint:
         name = name.strip()
         given = caller().restored(name, bare_config())
         caller().require_edit(name, given)
-        is_new, shown = patience.wait(connectors.put_config(name, given, expected_revision()))
+        change = connectors.put_config(name, given, expected_revision(), caller().author)
+        is_new, shown = patience.wait(change)
         return _created(shown) if is_new else (jsonify(caller().shown_info(shown)), 200, {})
 
     @blueprint.patch("/<name:name>/config")
     def patch_config(name: str) -> Response:
         patch = caller().restored(name, bare_config())
         caller().require_patch(name, patch)
-        shown = patience.wait(connectors.patch_config(name, patch, expected_revision()))
+        shown = patience.wait(connectors.patch_config(name, patch, expected_revision(), caller().author))
         return jsonify(caller().shown_info(shown))
 
     @blueprint.get("/<name:name>/status")

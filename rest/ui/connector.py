@@ -12,6 +12,7 @@ from connect.plugins import PluginKind
 from rest.access.caller import caller
 from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
+from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
 from rest.ui.page import Site, shown
 from rest.ui.trouble import connectors_of
@@ -21,6 +22,7 @@ from worker.herder.inbox import Request
 from worker.metrics.history import added
 from worker.recent_log import RecentLog
 from worker.security.permissions import Right
+from worker.stores.versions.version import MOST_VERSIONS
 
 __all__ = ["ConnectorPages"]
 
@@ -60,6 +62,7 @@ class ConnectorPages:
             "/dlq": self._dead_letters,
             "/logs": self._logs,
             "/config": self._config,
+            "/versions": self._versions,
             "/loads": self._loads,
             "/preview": self._preview,
         }
@@ -112,6 +115,15 @@ class ConnectorPages:
         infos, _ = self._tried(self._herder.plugins.validate(config.get("connector.class", ""), dict(config)))
         hidden = self._inventory.hidden(config)
         return self.shown(name, "config.html", "config", config=hidden, mistakes=_mistakes(infos or {}))
+
+    def _versions(self, name: str) -> Response:
+        caller().require(Right.CONFIGS, name)
+        found, unread = self._tried(self._herder.versions.read(name))
+        show = self._inventory.hidden
+        shown = (
+            {} if found is None else {"history": history_document(name, found, show), "back": restoring(found, show)}
+        )
+        return self.shown(name, "versions.html", "versions", unread=unread, most=MOST_VERSIONS, **shown)
 
     def _loads(self, name: str) -> Response:
         loads, unread = self._tried(self._herder.connectors.loads(name))

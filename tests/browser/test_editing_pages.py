@@ -128,3 +128,22 @@ def test_two_people_are_told_of_each_other(open_page: Callable[..., Page], worke
     page.get_by_role("dialog").get_by_role("button", name="Save").click()
     page.wait_for_url(f"**/ui/connectors/{edited}")
     assert config_of(worker, edited)["topic.prefix"] == "mine-"
+
+
+def test_an_earlier_version_is_restored_after_a_look_at_what_that_changes(
+    open_page: Callable[..., Page], worker: PageWorker, edited: str
+) -> None:
+    path = worker.client.connector_path("to-restore", "config")
+    worker.client.put(path, config_of(worker, edited) | {"name": "to-restore"})
+    before = config_of(worker, "to-restore")
+    worker.client.patch(path, {"topic.prefix": "y-", "connection.password": "another"})
+    page = open_page("connectors/to-restore/versions")
+    page.get_by_role("button", name="Restore version 1").click()
+    dialog = page.get_by_role("dialog")
+    rows = dialog.locator("tbody tr").all_inner_texts()
+    assert rows == ["connection.password\t[hidden]\t[hidden], another value", "topic.prefix\ty-\tx-"]
+    dialog.get_by_role("button", name="Restore").click()
+    page.get_by_text("3 versions, the newest first").wait_for()
+    assert config_of(worker, "to-restore") == before
+    assert SECRET not in page.content()
+    worker.client.delete(worker.client.connector_path("to-restore"))

@@ -27,6 +27,7 @@ PAGES = {
     "connectors/lines/logs": "lines",
     "connectors/lines/loads": "lines",
     "connectors/customers/config": "customers",
+    "connectors/customers/versions": "customers",
     "connectors/customers/edit": "customers",
     "connectors/orders-sink/preview": "orders-sink",
     "sign-in": "Sign in",

@@ -241,12 +241,14 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
     moments = seeded()
     target = Target(bootstrap, topic, lake, 12_000)
     phases: Counter[str] = Counter()
-    with watched(target.look, target.lake.pause):
+    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
         for number in range(kills_at_random()):
-            with target.driver() as process:
+            kind = VICTIMS[number % len(VICTIMS)]
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with target.driver(java=java if kind == "driver" else None) as process:
                 loads = target.number() + moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=PATIENCE)
-                killed = kill_soon(process, VICTIMS[number % len(VICTIMS)], moments.uniform(0, 0.9))
+                killed = kill_soon(process, kind, moments.uniform(0, 0.9))
             phase = f"{killed}: {target.phase()}"
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1

@@ -348,12 +348,14 @@ def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path
     moments = seeded()
     lake = lake_of(kind, bootstrap, topic, tmp_path, 40_000)
     phases: Counter[str] = Counter()
-    with watched(lake.look) as reader:
+    with watched(lake.look) as reader, spark_java_for(lake.loading.props) as java:
         for number in range(KILLS):
-            with lake.loading.driver(FLUSH) as process:
+            kind = VICTIMS[number % len(VICTIMS)]
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with lake.loading.driver(FLUSH, java=java if kind == "driver" else None) as process:
                 loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
-                killed = kill_soon(process, VICTIMS[number % len(VICTIMS)], moments.uniform(0, 2.5))
+                killed = kill_soon(process, kind, moments.uniform(0, 2.5))
             phase = f"{killed}: {lake.phase()}"
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1

@@ -33,6 +33,7 @@ MISSING_KEYS: Final = {
 }
 EXTRA_KEYS: Final = {
     "run.until": "an addition",
+    "engine": "an addition",
     "task.hang.warning.ms": "an addition",
     "task.hang.timeout.ms": "an addition",
     **{key.name: "an addition" for key in RestartConfig.definitions()},

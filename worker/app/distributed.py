@@ -43,6 +43,8 @@ from worker.stores.config.kafka import KafkaConfigStore
 from worker.stores.offset.kafka import KafkaOffsetStore
 from worker.stores.offset.service import OffsetService
 from worker.stores.status.kafka import KafkaStatusStore
+from worker.stores.versions.kafka import KafkaVersionStore
+from worker.stores.versions.service import VersionService
 from worker.supervisor.lease import Lease
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
@@ -128,6 +130,7 @@ def _distributed_herder(
             configs,
             KafkaStatusStore(worker_id, config, props.resolved, inbox.post),
             offsets,
+            VersionService(KafkaVersionStore(config, props.resolved)),
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),

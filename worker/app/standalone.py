@@ -37,6 +37,8 @@ from worker.stores.config.store import MemoryConfigStore
 from worker.stores.offset.file import FileOffsetStore
 from worker.stores.offset.service import OffsetService
 from worker.stores.status.store import MemoryStatusStore
+from worker.stores.versions.file import FileVersionStore
+from worker.stores.versions.service import VersionService
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
@@ -82,7 +84,12 @@ def _standalone_herder(
     launcher = ForkServerLauncher(child_main)
     herder = Herder(
         WorkerSettings(props.written, servers.address.worker_id, topic_tracking_of(config)),
-        Stores(MemoryConfigStore(), MemoryStatusStore(), offsets),
+        Stores(
+            MemoryConfigStore(),
+            MemoryStatusStore(),
+            offsets,
+            VersionService(FileVersionStore(config.history_file)),
+        ),
         Inbox(),
         SoloMembership(),
         lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),

@@ -26,6 +26,7 @@ _KINDS: Final = (
     "transformation",
     "predicate",
     "config_provider",
+    "engine",
 )
 
 

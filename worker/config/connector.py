@@ -113,6 +113,17 @@ class ConnectorConfig(RestartConfig):
         display_name="Predicates",
         doc="Aliases of the predicates that transformations refer to. Each needs predicates.ALIAS.type.",
     )
+    engine: Literal["worker", "spark"] = option(
+        default="worker",
+        importance=MEDIUM,
+        group=COMMON,
+        width=Width.SHORT,
+        display_name="Engine",
+        doc="What runs the tasks: worker runs them in processes of the workers, spark in the executors of Spark, in "
+        "loads that one task of the worker plans and commits. When and how large these are say keys that begin with "
+        "engine. (engine.flush.size); keys that begin with spark. are Spark's own. A connector that works with Spark "
+        "by itself does so with either.",
+    )
     config_action_reload: Literal["none", "restart"] = option(
         default="restart",
         importance=LOW,
@@ -241,6 +252,11 @@ class ConnectorConfig(RestartConfig):
     def tolerates_errors(self) -> bool:
         """Whether records that cannot be processed are left out rather than failing the task."""
         return self.errors_tolerance == "all"
+
+    @property
+    def reports_errors(self) -> bool:
+        """Whether records that a sink reports go anywhere; else it has no reporter, and fails by itself (KIP-610)."""
+        return self.tolerates_errors or self.errors_log_enable or bool(self.errors_deadletterqueue_topic_name)
 
     @property
     def runs_until_drained(self) -> bool:

@@ -364,11 +364,22 @@ class StandaloneConfig(WorkerConfig):
         validator=non_empty,
         doc="File that keeps the offsets of source connectors.",
     )
+    config_history_file: str = option(
+        default="",
+        importance=LOW,
+        doc="File that keeps the last 50 versions of each connector's configuration. It holds them as they were "
+        "written, secrets included. Without one it is the offsets file's name with .config-history at its end.",
+    )
 
     @property
     def offset_file(self) -> Path:
         """The file that keeps source offsets."""
         return Path(self.offset_storage_file_filename)
+
+    @property
+    def history_file(self) -> Path:
+        """The file that keeps versions of configurations."""
+        return Path(self.config_history_file or f"{self.offset_storage_file_filename}.config-history")
 
 
 class DistributedConfig(WorkerConfig):
@@ -449,6 +460,12 @@ class DistributedConfig(WorkerConfig):
         validator=_positive_or_default,
         doc="How many replicas the config topic is created with; -1 means the broker's default.",
     )
+    config_history_topic: str = option(
+        default="",
+        importance=LOW,
+        doc="The topic that keeps the last 50 versions of each connector's configuration. Without one it is the config "
+        "topic's name with -history at its end. It is created with config.storage.replication.factor.",
+    )
     status_storage_topic: str = option(
         importance=HIGH, validator=non_empty, doc="The topic that keeps the states of connectors and tasks."
     )
@@ -508,6 +525,11 @@ class DistributedConfig(WorkerConfig):
         doc="The algorithms that this worker accepts from others, inter.worker.signature.algorithm among them.",
     )
 
+    @property
+    def history_topic(self) -> str:
+        """The topic that keeps versions of configurations."""
+        return self.config_history_topic or f"{self.config_storage_topic}-history"
+
     def check(self) -> Iterable[ConfigError]:
         """Refuse keys that contradict each other."""
         signing, accepted = self.inter_worker_signature_algorithm, self.inter_worker_verification_algorithms
@@ -524,6 +546,11 @@ class DistributedConfig(WorkerConfig):
                 "heartbeat.interval.ms",
             )
         topics = (self.config_storage_topic, self.offset_storage_topic, self.status_storage_topic)
+        if self.history_topic in topics:
+            yield ConfigRuleError(
+                f"config.history.topic is {self.history_topic}, which keeps something else: name a topic of its own.",
+                "config.history.topic",
+            )
         if len(set(topics)) < len(topics):
             yield ConfigRuleError(
                 f"config.storage.topic, offset.storage.topic and status.storage.topic are {', '.join(topics)}; "

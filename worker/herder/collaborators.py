@@ -13,6 +13,7 @@ from worker.herder.connectors.drains import Drains
 from worker.herder.connectors.restarts import Restarts
 from worker.herder.connectors.schedules import Schedules
 from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.connectors.versions import Versions
 from worker.herder.connectors.writes import Writes
 from worker.herder.histories import Histories
 from worker.herder.inbox import Inbox
@@ -59,9 +60,18 @@ class Collaborators:
         is_source, is_sink = (lambda name: type_of(name) == "source"), (lambda name: type_of(name) == "sink")
         keys = cluster.keys if cluster is not None else None
         self.leadership = Leadership(membership, configs, inbox, keys, callbacks.follow_configs, worker.lease)
+        self.versions = Versions(configs, self.leadership, stores.versions, complete=cluster is not None)
         self.turns = Turns(self.leadership, inbox.post)
         self.writes = Writes(
-            props, configs, membership, self.connectors, self.leadership, self.inquiries, inbox, self.turns
+            props,
+            configs,
+            membership,
+            self.connectors,
+            self.leadership,
+            self.inquiries,
+            inbox,
+            self.turns,
+            self.versions.removes,
         )
         publishing = Publishing(
             configs,

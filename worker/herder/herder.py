@@ -21,6 +21,7 @@ from worker.herder.cluster.view import ClusterRequests
 from worker.herder.collaborators import Collaborators
 from worker.herder.connectors.drains import Outcome
 from worker.herder.connectors.requests import ConnectorRequests
+from worker.herder.connectors.versions import VersionRequests
 from worker.herder.dead_letters import DeadLetterRequests
 from worker.herder.histories import HistoryRequests
 from worker.herder.inbox import Inbox, Once, Request, Requests
@@ -33,6 +34,7 @@ from worker.membership.membership import Membership
 from worker.metrics.snapshot import Snapshot
 from worker.stores.config.store import (
     ConfigChange,
+    ConnectorChanged,
     ConnectorRemoved,
     LoggerLevelChanged,
     RestartRequested,
@@ -67,8 +69,8 @@ class Herder:
     """Runs connectors. The public methods may be called from any thread, and so may those of its interfaces.
 
     The interfaces are ``connectors``, ``offsets``, ``dead_letters``, ``plugins``, ``previews``, ``loggers``,
-    ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to come, a
-    :class:`~worker.herder.inbox.Request`.
+    ``versions``, ``histories``, ``cluster`` and ``peers`` (the other workers). Their methods return the result to
+    come, a :class:`~worker.herder.inbox.Request`.
     ``drained`` is done when every connector is drained, and fails when the worker has to end.
     """
 
@@ -83,6 +85,7 @@ class Herder:
     ) -> None:
         self._inbox = inbox
         self._configs = stores.configs
+        self._versions = stores.versions
         self._statuses = stores.statuses
         self._membership = membership
         self._closing = False
@@ -97,6 +100,7 @@ class Herder:
         )
         requests = self._requests = Requests(inbox)
         self.connectors = ConnectorRequests(requests, made.connectors, made.writes, made.restarts)
+        self.versions = VersionRequests(requests, made.versions)
         self.offsets = OffsetRequests(requests, made.offsets, made.consumer_offsets)
         self.dead_letters = DeadLetterRequests(
             requests, worker.props, made.connectors, made.leadership, made.inquiries, made.stopped
@@ -124,6 +128,8 @@ class Herder:
         """
         self._configs.start(self._config_changed)
         self._statuses.start()
+        if self._versions is not None:
+            self._versions.start()
         self._supervisor.start_thread()
         self._inbox.post(self._collaborators.rebalancing.start)
         self._inbox.post(self._collaborators.leadership.changed)
@@ -140,6 +146,8 @@ class Herder:
         if self._thread.ident is not None:
             self._thread.join()
         self._membership.close()
+        if self._versions is not None:
+            self._versions.close()
         self._statuses.close()
         self._configs.close()
 
@@ -227,7 +235,10 @@ class Herder:
             case WritesLost():
                 self._collaborators.leadership.writes_lost()
                 return
+            case ConnectorChanged(name):
+                self._collaborators.versions.changed(name)
             case ConnectorRemoved(name):
+                self._collaborators.versions.removed(name)
                 self._collaborators.connectors.forget(name)
                 self._collaborators.histories.forget(name)
                 self._collaborators.scrapes.forget(name)

@@ -13,6 +13,7 @@ from worker.herder.offsets.sources import SourceOffsets
 from worker.metrics.measurements import Owners
 from worker.stores.config.store import ConfigStore
 from worker.stores.status.store import StatusStore
+from worker.stores.versions.service import VersionService
 from worker.supervisor.lease import Lease
 
 __all__ = ["ClusterSettings", "HerderCallbacks", "Stores", "WorkerSettings"]
@@ -20,11 +21,12 @@ __all__ = ["ClusterSettings", "HerderCallbacks", "Stores", "WorkerSettings"]
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of a worker, or of its cluster."""
+    """The stores of a worker, or of its cluster. Without ``versions`` there is no history of configurations."""
 
     configs: ConfigStore
     statuses: StatusStore
     source_offsets: SourceOffsets
+    versions: VersionService | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from connect.chain.source import SourceChain
 from connect.chain.steps import Step, Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
 from connect.config import Config, ConfigType
-from connect.connector import Connector
+from connect.connector import Connector, Task
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
 from connect.plugins import PluginKind, PluginRegistry, class_name
 from connect.providers import ConfigProvider, resolve_references
-from connect.source import SourceConnector
+from connect.sink import SinkTask
+from connect.source import SourceConnector, SourceTask
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
@@ -33,6 +34,8 @@ __all__ = ["Assembly"]
 
 # Where plugins come from: what a connector's configuration says of it counts for nothing, wherever it runs.
 _OF_THE_WORKER: Final = ("plugin.path", "plugin.import.allowlist")
+
+_SPARK: Final = "spark"
 
 B = TypeVar("B", SourceBatch, SinkBatch)
 R = TypeVar("R", SourceRecord, SinkRecord)
@@ -80,6 +83,17 @@ class Assembly:
         for refused in refused_schema_file(self.worker_props, class_name(self.connector_class), resolved):
             raise refused
         return config_class.parse(self.with_worker_keys(config_class, resolved))
+
+    def engine_config(self, props: Mapping[str, str]) -> Config:
+        """The configuration of the engine's task, which runs tasks of the connector with ``props``.
+
+        Its originals are those properties as a task of the connector is to read them, references resolved. What
+        is wrong with them is said here, before anything runs.
+        """
+        assert self.engine_class is not None
+        config_class = self.engine_class.config_class
+        own = {key: value for key, value in self.task_config(props).originals.items() if value is not None}
+        return config_class.parse(self.with_worker_keys(config_class, own))
 
     def with_worker_keys(self, config_class: type[Config], props: Mapping[str, str]) -> Mapping[str, str]:
         """The properties of a plugin, with the worker's value of each internal key of it that is a key of the worker.
@@ -130,6 +144,20 @@ class Assembly:
         """The class that ``connector.class`` names."""
         loaded: type[Connector[Any]] = self.registry.load(PluginKind.CONNECTOR, self.props["connector.class"])
         self.redaction.add(_passwords(loaded.config_class, self.props))
+        return loaded
+
+    @cached_property
+    def engine_class(self) -> type[Task[Any]] | None:
+        """The task that runs the connector's tasks by an engine (``engine``); ``None`` if they run in this process.
+
+        A connector whose own task is neither a source's nor a sink's has an engine of its own.
+        """
+        engine = self.props.get("engine", "").strip()
+        own = getattr(self.connector_class, "task_class", Task)
+        if engine != _SPARK or not issubclass(own, SinkTask | SourceTask):
+            return None
+        role = "Source" if self.is_source else "Sink"
+        loaded: type[Task[Any]] = self.registry.load(PluginKind.ENGINE, f"{engine.capitalize()}{role}")
         return loaded
 
     def hide_secrets(self) -> None:

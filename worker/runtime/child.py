@@ -7,6 +7,8 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
+from connect.bulk_source import BulkSourceTask
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
 from connect.connector import Task
@@ -21,6 +23,8 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
 from worker.runtime.bulk.loads import Loads
 from worker.runtime.bulk.loop import BulkLoop, BulkTaskRuntimeContext
+from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
+from worker.runtime.bulk.source_loop import BulkSourceLoop
 from worker.runtime.clients import Clients
 from worker.runtime.connector import run_connector
 from worker.runtime.control import Control, Link
@@ -30,7 +34,6 @@ from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
-from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
@@ -110,7 +113,8 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     log = LogReporter(command.connector, command.task, assembly.config, counts)
     reporters: list[Reporter] = [log] if queue is None else [log, queue]
     tolerance = Tolerance(assembly.config.error_policy, reporters, control.wait_unless_stopped, counts=counts)
-    config = assembly.task_config(command.config)
+    in_engine = assembly.engine_class is not None
+    config = assembly.engine_config(command.config) if in_engine else assembly.task_config(command.config)
     try:
         task, loop = _task_and_loop(assembly, control, clients, tolerance, config, command.task, queue)
     except StopRequested:
@@ -143,7 +147,7 @@ def _dead_letters(
     headers: ErrorHeaders | None = None
     if config.errors_deadletterqueue_context_headers_enable:
         headers = ErrorHeaders(command.connector, command.task, assembly.redaction)
-    if issubclass(assembly.connector_class.task_class, BulkSinkTask):
+    if issubclass(_task_class(assembly), BulkSinkTask):
         return LoadDeadLetters(clients, topic, headers, command.connector, control.is_stopping, counts)
     return DeadLetterQueue(clients.dlq_producer(), topic, headers, counts)
 
@@ -158,7 +162,7 @@ def _task_and_loop(
     queue: Reporter | None,
 ) -> tuple[Task[Any], Loop]:
     """The task, made but not started, and the loop of its kind around it."""
-    task_class = assembly.connector_class.task_class
+    task_class = _task_class(assembly)
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
@@ -171,20 +175,38 @@ def _task_and_loop(
         left_out = LeftOut(tolerance, queue if isinstance(queue, LoadDeadLetters) else None, tells=tells)
         bulk = task_class(config, BulkTaskRuntimeContext(control, assembly, clients, loads, left_out))
         return bulk, BulkLoop(assembly, control, clients, bulk, loads, metrics)
+    if issubclass(task_class, BulkSourceTask):
+        return _bulk_source(assembly, control, clients, tolerance, task_class, config, number)
     if issubclass(task_class, SinkTask):
-        context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
+        context = SinkContext(tolerance, name, Publisher(clients), control.wait, reports=assembly.config.reports_errors)
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
-        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask and "
-        "BulkSinkTask; make it a subclass of one."
+        f"{name}, the task_class of {class_name(assembly.connector_class)}, is none of SourceTask, SinkTask, "
+        "BulkSourceTask and BulkSinkTask; make it a subclass of one."
     )
 
 
-def _reports(assembly: Assembly) -> bool:
-    """Whether records that a sink reports go anywhere; else it is given no reporter and fails by itself (KIP-610)."""
-    config = assembly.config
-    return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
+def _task_class(assembly: Assembly) -> type[Task[Any]]:
+    """The class of the task that runs here: the engine's, or the connector's."""
+    return assembly.engine_class or assembly.connector_class.task_class
+
+
+def _bulk_source(
+    assembly: Assembly,
+    control: Control,
+    clients: Clients,
+    tolerance: Tolerance,
+    task_class: type[BulkSourceTask[Any]],
+    config: Config,
+    number: int,
+) -> tuple[Task[Any], Loop]:
+    metrics = TaskMetrics(control.send, tolerance.counts)
+    loads = Loads(control.send, assembly.redaction.told, metrics)
+    context = BulkSourceTaskRuntimeContext(assembly, control, clients, tolerance, loads, metrics, number)
+    task = task_class(config, context)
+    until_drained = assembly.config.runs_until_drained
+    return task, BulkSourceLoop(control, task, context, loads, metrics, until_drained=until_drained)
 
 
 def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:

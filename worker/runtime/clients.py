@@ -16,27 +16,34 @@ from worker.kafka.clients import librdkafka, roles
 from worker.kafka.clients.librdkafka import fail_without_login
 from worker.kafka.clients.statistics import TakeStatistics
 from worker.kafka.settings.keys import CLIENT_KEYS
-from worker.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
 from worker.kafka.topics.admin import Creation, TopicCreator, create, describe, forbidden
 from worker.kafka.topics.batch_limits import BatchLimits
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 from worker.runtime.assembly import Assembly
 from worker.supervisor.messages import messages
 
-__all__ = ["Clients", "client_timestamp"]
+__all__ = ["Clients"]
 
 logger = logging.getLogger(__name__)
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _BATCH_SIZE: Final = 1_000_000
-_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - {
-    "config.providers",
-    "interceptor.classes",
-    "key.deserializer",
-    "metric.reporters",
-    "sasl.oauthbearer.jwt.validator.class",
-    "security.providers",
-    "value.deserializer",
-}
+_OF_THE_JVM: Final = frozenset(
+    {
+        "config.providers",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "metric.reporters",
+        "partitioner.class",
+        "sasl.oauthbearer.jwt.validator.class",
+        "security.providers",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.CONSUMER].keys() - _OF_THE_JVM
+_PRODUCER_JAVA_KEYS: Final = CLIENT_KEYS[ClientKind.PRODUCER].keys() - _OF_THE_JVM
 _RESETS: Final = {
     "beginning": "earliest",
     "smallest": "earliest",
@@ -44,8 +51,6 @@ _RESETS: Final = {
     "largest": "latest",
     "error": "none",
 }
-_NO_TIMESTAMP: Final = -1
-_NOW: Final = 0
 
 
 class Clients:
@@ -141,6 +146,25 @@ class Clients:
         """Most records of one ``put``."""
         return int(self._sink_consumer_properties.runtime.get("max.poll.records", "500"))
 
+    def source_producer_java_properties(self) -> dict[str, str]:
+        """The settings of a source's producer by their Java names, for a client that is not ours."""
+        self._source_producer_properties  # noqa: B018 - making them is the check
+        overrides = _below("producer.override.", self._props)
+        return {
+            "bootstrap.servers": self._worker["bootstrap.servers"],
+            **_below("producer.", self._worker),
+            **{key: value for key, value in overrides.items() if key in _PRODUCER_JAVA_KEYS},
+            "acks": "all",
+        }
+
+    def source_producer_settings(self) -> dict[str, PropertyValue]:
+        """The settings of a source's producer by librdkafka's names, for one that is made in another process."""
+        return dict(_told(self._source_producer_properties).properties)
+
+    @cached_property
+    def _source_producer_properties(self) -> ClientProperties:
+        return roles.source_producer_properties(self._worker, self._props, self._task)
+
     def sink_consumer_java_properties(self) -> dict[str, str]:
         """The settings of the sink's consumer by their Java names, for a client that is not ours.
 
@@ -163,16 +187,6 @@ class Clients:
 
 def _telling(tell: Callable[[messages.ClientMetrics], None]) -> TakeStatistics:
     return lambda seen: tell(messages.ClientMetrics(seen.kind, seen.client_id, seen.values, seen.lags))
-
-
-def client_timestamp(timestamp: int | None) -> int:
-    """The timestamp of a record as the client is given it, for whom 0 is now.
-
-    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
-    """
-    if timestamp is None or timestamp == _NO_TIMESTAMP:
-        return _NOW
-    return timestamp or 1
 
 
 def _below(prefix: str, config: Mapping[str, str]) -> dict[str, str]:

@@ -118,7 +118,8 @@ def _task_configs(
     assembly: Assembly,
     written: Mapping[str, str],
 ) -> list[dict[str, str]]:
-    most = assembly.config.tasks_max
+    # An engine divides the work of one task by itself.
+    most = assembly.config.tasks_max if assembly.engine_class is None else 1
     configs = checked_task_configs(assembly.config.name, connector.task_configs(most))
     if len(configs) > most and assembly.config.tasks_max_enforce:
         raise ConnectError(

@@ -6,6 +6,7 @@ import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { Fields } from "./fields.js";
 import { FORMS } from "./forms.js";
+import { localTime } from "./times.js";
 
 const DELAY = 400;
 const LOOK = 4000;
@@ -26,6 +27,7 @@ let secrets = new Set();
 let timer = 0;
 let checking = false;
 let again = false;
+let told = "";
 
 const fields = new Fields(document.getElementById("fields"), isNew, (key, value) => {
   if (value === "" || value === null) delete config[key];
@@ -160,9 +162,23 @@ async function look() {
   try {
     const answer = await fetch(api("connectors", name, "config"), { method: "HEAD", cache: "no-store" });
     if (answer.status === 404) tellConflict("This connector has been deleted meanwhile.", false);
-    else if (answer.ok && answer.headers.get("ETag") !== `"${revision}"`) tellConflict("Somebody else has changed this configuration since you have opened it. ", true);
+    else if (answer.ok && answer.headers.get("ETag") !== `"${revision}"` && told !== answer.headers.get("ETag")) {
+      told = answer.headers.get("ETag");
+      tellConflict(`${await who()} has changed this configuration since you have opened it. `, true);
+    }
   } catch {
     // The worker does not answer: the next look, or saving, tells.
+  }
+}
+
+// Who has changed it last, if that is known.
+async function who() {
+  try {
+    const { document: found } = await call("GET", api("connectors", name, "config", "history"));
+    const last = found.versions[0];
+    return last?.author ? `${last.author} (${localTime(last.at)})` : "Somebody else";
+  } catch {
+    return "Somebody else";
   }
 }
 

@@ -58,7 +58,7 @@ PLACES: Final[Mapping[str, Phase]] = {
     "worker.runtime.source.loop:SourceLoop._send": Phase.PRODUCE,
     "worker.runtime.sink.loop:SinkLoop._put": Phase.PUT,
     "connectors.spark.loader:Loader.load": Phase.PUT,
-    "worker.runtime.source.delivery:Delivery.flush": Phase.FLUSH,
+    "connect.delivery.delivery:Delivery.flush": Phase.FLUSH,
     "worker.runtime.source.exactly_once:ExactlyOnce._write_offsets": Phase.FLUSH,
     "connect.chain.tolerance:Tolerance.flush": Phase.FLUSH,
     "worker.runtime.sink.loop:SinkLoop._commit": Phase.FLUSH,

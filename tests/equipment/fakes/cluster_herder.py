@@ -43,7 +43,7 @@ class ClusterHerder:
         self.restarted: list[tuple[str, int]] = []
         self.connectors = _Connectors(self)
         self.plugins = _NoPlugins()
-        self.offsets = self.dead_letters = self.previews = self.histories = self.cluster = None
+        self.offsets = self.dead_letters = self.previews = self.histories = self.versions = self.cluster = None
         self.peers = _Peers(self)
         self.loggers = _Loggers(self)
 
@@ -81,7 +81,11 @@ class _Connectors:
         return answered(ConnectorEntry(self._herder.connectors_by_name[name], revision=1))
 
     def create(
-        self, name: str, config: Mapping[str, str | None], target: TargetState | None = None
+        self,
+        name: str,
+        config: Mapping[str, str | None],
+        target: TargetState | None = None,
+        author: str | None = None,
     ) -> Request[dict[str, Any]]:
         if self._herder.hangs:
             return Request()
@@ -92,7 +96,7 @@ class _Connectors:
         self._herder.connectors_by_name[name] = {key: value for key, value in config.items() if value is not None}
         return answered({"name": name, "config": self._herder.connectors_by_name[name], "tasks": [], "type": "source"})
 
-    def delete(self, name: str) -> Request[None]:
+    def delete(self, name: str, author: str | None = None) -> Request[None]:
         if not self._herder.is_leader:
             return self._herder.not_leader()
         return (

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry
+from equipment.stores.versions import MemoryVersionStore
 from rest.access.access import Access, AllowedHosts
 from rest.access.guards import Guards
 from rest.access.inventory import Inventory
@@ -22,6 +23,7 @@ from worker.security.permissions import Roles
 from worker.security.watched_file import WatchedFile
 from worker.stores.config.store import MemoryConfigStore
 from worker.stores.status.store import MemoryStatusStore
+from worker.stores.versions.service import VersionService
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
@@ -71,7 +73,7 @@ def small_herder() -> Iterator[Herder]:
     ]
     herder = Herder(
         WorkerSettings({}, "host:8083"),
-        Stores(MemoryConfigStore(), MemoryStatusStore(), _NoOffsets()),
+        Stores(MemoryConfigStore(), MemoryStatusStore(), _NoOffsets(), VersionService(MemoryVersionStore())),
         Inbox(),
         SoloMembership(),
         lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),

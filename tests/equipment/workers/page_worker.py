@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from connect.plugins import PluginRegistry
+from equipment.stores.versions import MemoryVersionStore
 from rest.access.guards import NO_GUARDS, Guards
 from rest.app import create_app
 from rest.client import RestClient
@@ -31,6 +32,7 @@ from worker.runtime.inquiries.inquiries import answer
 from worker.security.redaction import Redaction
 from worker.stores.config.store import MemoryConfigStore, TargetState
 from worker.stores.status.store import MemoryStatusStore
+from worker.stores.versions.service import VersionService
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import OffsetPairs, Report, decode, encode
 from worker.supervisor.process import ThreadLauncher
@@ -109,7 +111,7 @@ class PageWorker:
         self._server = RestServer([f"http://127.0.0.1:{port}"])
         self.herder = Herder(
             WorkerSettings(_WORKER, f"127.0.0.1:{self._server.port}"),
-            Stores(configs, self.statuses, _Offsets()),
+            Stores(configs, self.statuses, _Offsets(), VersionService(MemoryVersionStore())),
             Inbox(),
             SoloMembership(),
             lambda notify: Supervisor(ThreadLauncher(_child), notify, lambda *_: None, 5.0),

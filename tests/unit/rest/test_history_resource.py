@@ -19,7 +19,9 @@ from worker.metrics.history import History, Part, Point, Recorded, Series
 class Herder:
     """What REST asks of a herder for histories; another worker knows of one more task."""
 
-    connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = None
+    connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = versions = (
+        None
+    )
 
     def __init__(self) -> None:
         self.histories = self

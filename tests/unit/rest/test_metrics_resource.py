@@ -25,7 +25,7 @@ class Herder:
 
     connectors = offsets = dead_letters = plugins = previews = cluster = loggers = peers = ping = unready = (
         histories
-    ) = None
+    ) = versions = None
 
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = Snapshot(

@@ -57,6 +57,7 @@ class Leadership:
         self._inbox = inbox
         self._rotation = rotation
         self._on_ready = on_ready
+        self._when_taken: list[Action] = []
         self._when_lost: list[Action] = []
         self._lease = lease
         self._ready = False
@@ -95,6 +96,10 @@ class Leadership:
             request.enter("taking over the lead of the cluster")
             self._waiting.append((request, action))
 
+    def when_taken(self, action: Action) -> None:
+        """Call ``action`` each time this worker may write from now on."""
+        self._when_taken.append(action)
+
     def when_lost(self, action: Action) -> None:
         """Call ``action`` each time this worker has led and may not write any more."""
         self._when_lost.append(action)
@@ -124,6 +129,8 @@ class Leadership:
 
     def _begin(self) -> None:
         self._taking, self._ready = False, True
+        for taken in self._when_taken:
+            taken()
         self._renew_key()
         waiting, self._waiting = self._waiting, []
         for request, action in waiting:

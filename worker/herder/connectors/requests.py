@@ -30,27 +30,33 @@ class ConnectorRequests:
         self._writes = writes
         self._restarts = restarts
 
-    def create(self, name: str, config: GivenConfig, target: TargetState | None = None) -> Request[Document]:
-        """Check a configuration and create a connector with it; its info.
+    def create(
+        self, name: str, config: GivenConfig, target: TargetState | None = None, author: str | None = None
+    ) -> Request[Document]:
+        """Check a configuration and create a connector with it; its info. ``author`` is who asks, if they signed in.
 
         Fails with :class:`~connect.errors.AlreadyExistsError` if a connector of this name exists or is being created.
         """
-        return self._requests.begin(lambda request: self._writes.create(request, name, config, target))
+        return self._requests.begin(lambda request: self._writes.create(request, name, config, target, author))
 
-    def put_config(self, name: str, config: GivenConfig, revision: int | None = None) -> Request[tuple[bool, Document]]:
+    def put_config(
+        self, name: str, config: GivenConfig, revision: int | None = None, author: str | None = None
+    ) -> Request[tuple[bool, Document]]:
         """Check a configuration and give it to a connector, new or not; whether it is new, and its info.
 
         With a ``revision`` this fails with :class:`~worker.errors.ChangedMeanwhileError` if it is another now.
         """
-        return self._requests.begin(lambda request: self._writes.put(request, name, config, revision))
+        return self._requests.begin(lambda request: self._writes.put(request, name, config, revision, author))
 
-    def patch_config(self, name: str, patch: GivenConfig, revision: int | None = None) -> Request[Document]:
+    def patch_config(
+        self, name: str, patch: GivenConfig, revision: int | None = None, author: str | None = None
+    ) -> Request[Document]:
         """Change some keys of a connector's configuration; its info. Null removes a key. ``revision`` as above."""
-        return self._requests.begin(lambda request: self._writes.patch(request, name, patch, revision))
+        return self._requests.begin(lambda request: self._writes.patch(request, name, patch, revision, author))
 
-    def delete(self, name: str) -> Request[None]:
+    def delete(self, name: str, author: str | None = None) -> Request[None]:
         """Stop a connector and forget it. Its offsets stay, for another of its name."""
-        return self._requests.begin(lambda request: self._writes.delete(request, name))
+        return self._requests.begin(lambda request: self._writes.delete(request, name, author))
 
     def set_target_state(self, name: str, target: TargetState) -> Request[None]:
         """Pause, resume or stop a connector; the answer does not wait until its tasks have done so."""

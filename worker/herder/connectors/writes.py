@@ -116,8 +116,15 @@ class _Checked:
     type: str
 
 
+def _tell_nobody(_name: str, _author: str | None) -> None:
+    """Do nothing: nobody asks who has removed a connector."""
+
+
 class Writes:
-    """Writes configurations. Each write takes a turn of its connector, so that it sees what the one before it wrote."""
+    """Writes configurations. Each write takes a turn of its connector, so that it sees what the one before it wrote.
+
+    An ``author`` is who asked for a change, if they have signed in. ``removes`` is told who removes a connector.
+    """
 
     def __init__(
         self,
@@ -129,6 +136,7 @@ class Writes:
         inquiries: Inquiries,
         inbox: Inbox,
         turns: Turns,
+        removes: Callable[[str, str | None], None] = _tell_nobody,
     ) -> None:
         self._worker_props = dict(worker_props)
         self._configs = configs
@@ -139,11 +147,19 @@ class Writes:
         self._inbox = inbox
         self._requests = Requests(inbox)
         self._turns = turns
+        self._removes = removes
         self._overtaken = Turns(leadership, inbox.post)
         self._creating: set[str] = set()
         self._publications = Publications()
 
-    def create(self, request: Request[Document], name: str, config: GivenConfig, target: TargetState | None) -> None:
+    def create(
+        self,
+        request: Request[Document],
+        name: str,
+        config: GivenConfig,
+        target: TargetState | None,
+        author: str | None = None,
+    ) -> None:
         """Check a configuration and create a connector with it."""
 
         def begin() -> None:
@@ -155,7 +171,7 @@ class Writes:
 
         def write(checked: _Checked) -> Future[None]:
             self._check_new(name)
-            return self._put(name, checked, target)
+            return self._put(name, checked, author, target)
 
         def go_on(checked: _Checked) -> None:
             self._configure(request, name, lambda: write(checked), lambda: self._connectors.info(name))
@@ -163,7 +179,12 @@ class Writes:
         self._leadership.as_leader(request, begin)
 
     def put(
-        self, request: Request[tuple[bool, Document]], name: str, config: GivenConfig, revision: int | None = None
+        self,
+        request: Request[tuple[bool, Document]],
+        name: str,
+        config: GivenConfig,
+        revision: int | None = None,
+        author: str | None = None,
     ) -> None:
         """Check a configuration and give it to a connector, new or not; with a ``revision`` only to that one."""
         is_new = False
@@ -172,7 +193,7 @@ class Writes:
             nonlocal is_new
             self._check_revision(name, revision)
             is_new = not self._connectors.exists(name)
-            return self._put(name, checked)
+            return self._put(name, checked, author)
 
         def go_on(checked: _Checked) -> None:
             self._configure(request, name, lambda: write(checked), lambda: (is_new, self._connectors.info(name)))
@@ -183,15 +204,29 @@ class Writes:
 
         self._leadership.as_leader(request, begin)
 
-    def patch(self, request: Request[Document], name: str, patch: GivenConfig, revision: int | None = None) -> None:
+    def patch(
+        self,
+        request: Request[Document],
+        name: str,
+        patch: GivenConfig,
+        revision: int | None = None,
+        author: str | None = None,
+    ) -> None:
         """Change some keys of a connector's configuration, whatever else changes while that is checked.
 
         With a ``revision`` it is changed only if it still is that one.
         """
-        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, revision, again=False))
+        self._leadership.as_leader(request, lambda: self._patch(request, name, patch, revision, author, again=False))
 
     def _patch(
-        self, request: Request[Document], name: str, patch: GivenConfig, revision: int | None, *, again: bool
+        self,
+        request: Request[Document],
+        name: str,
+        patch: GivenConfig,
+        revision: int | None,
+        author: str | None,
+        *,
+        again: bool,
     ) -> None:
         """Check what the patch makes of the configuration, and write it if that is still what it makes of it.
 
@@ -202,7 +237,7 @@ class Writes:
         config = self._patched(name, patch, revision)
 
         def retry() -> None:
-            self._patch(request, name, patch, revision, again=True)
+            self._patch(request, name, patch, revision, author, again=True)
 
         def checked(config_checked: _Checked) -> None:
             attempt: Request[None] = Request()
@@ -210,7 +245,8 @@ class Writes:
             def write() -> None:
                 if self._patched(name, patch, revision) == config:
                     attempt.enter(f"writing the configuration of connector {name}")
-                    self._requests.answer_when_written(attempt, self._put(name, config_checked), answer)
+                    written = self._put(name, config_checked, author)
+                    self._requests.answer_when_written(attempt, written, answer)
                     return
                 attempt.set_result(None)
                 if again:
@@ -230,7 +266,7 @@ class Writes:
         self._check_revision(name, revision)
         return named(name, merged(self._connectors.entry(name).config, patch))
 
-    def delete(self, request: Request[None], name: str) -> None:
+    def delete(self, request: Request[None], name: str, author: str | None = None) -> None:
         """Forget a connector."""
 
         def begin() -> None:
@@ -239,6 +275,7 @@ class Writes:
 
         def write() -> Future[None]:
             self._connectors.entry(name)
+            self._removes(name, author)
             return self._configs.remove_connector(name)
 
         self._leadership.as_leader(request, begin)
@@ -303,12 +340,12 @@ class Writes:
     ) -> None:
         self._change(request, name, f"writing the configuration of connector {name}", write, result)
 
-    def _put(self, name: str, checked: _Checked, target: TargetState | None = None) -> Future[None]:
+    def _put(self, name: str, checked: _Checked, author: str | None, target: TargetState | None = None) -> Future[None]:
         drained = None
         if target is None and checked.config.get("schedule") and not self._connectors.exists(name):
             # It runs when its time has come, and not because it was made.
             target, drained = TargetState.STOPPED, time.time_ns() // 1_000_000
-        return self._configs.put_connector(name, checked.config, target, drained, checked.type)
+        return self._configs.put_connector(name, checked.config, target, drained, checked.type, author)
 
     def _change(
         self,

@@ -1,4 +1,4 @@
-"""The load of a bulk sink task that is under way, and the last ones: for the status, the metrics and the log.
+"""The load of a bulk task that is under way, and the last ones: for the status, the metrics and the log.
 
 While a load runs, a thread of its own tells once a second how far it is. Nothing of this is stored: a kill loses only
 what is shown.
@@ -47,6 +47,16 @@ class _Load:
     def seconds(self) -> float:
         return (time.monotonic() if self.ended is None else self.ended) - self.begun
 
+    @property
+    def records(self) -> int:
+        """How many records it is about: of a source that is known only as far as it has come."""
+        return self.plan.records if self.plan.ranges else self.progress.records
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether a source had nothing to load."""
+        return not (self.plan.ranges or self.progress.records or self.error)
+
     def document(self) -> dict[str, Any]:
         """The load as it is shown. Of many ranges only the first are."""
         plan, seconds = self.plan, self.seconds
@@ -57,7 +67,7 @@ class _Load:
             "reason": plan.reason,
             "topics": len({item.topic for item in plan.ranges}),
             "partitions": len(plan.ranges),
-            "records": plan.records,
+            "records": self.records,
             "ranges": [
                 {"topic": item.topic, "partition": item.partition, "first": item.first, "end": item.end}
                 for item in plan.ranges[:_RANGES]
@@ -70,16 +80,19 @@ class _Load:
     def line(self) -> str:
         """How far it is, for the log."""
         told = self.progress
-        of = f"{told.records:,} of {self.plan.records:,} records" if told.records else f"{self.plan.records:,} records"
+        of = f"{self.records:,} records"
+        if told.records and self.plan.ranges:
+            of = f"{told.records:,} of {of}"
         return f"Loading for {self.seconds:,.0f} s: {told.stage}, {of}{_written(told)}"
 
     def last_line(self) -> str:
         """What became of it, for the log."""
         plan, told, seconds = self.plan, self.progress, self.seconds
         rate = f" ({told.rows / max(seconds, 0.001):,.0f} a second)" if told.rows else ""
+        count = len(plan.ranges)
+        of = f" of {count:,} partition{'s' * (count > 1)}" if count else ""
         return (
-            f"Loaded {plan.records:,} records of {len(plan.ranges):,} partition{'s' * (len(plan.ranges) > 1)} "
-            f"in {seconds:,.1f} s{rate}"
+            f"Loaded {self.records:,} records{of} in {seconds:,.1f} s{rate}"
             f"{_written(told)}. It was due by {plan.reason}."
         )
 
@@ -121,7 +134,8 @@ class Loads:
         load = _Load(self._number, plan)
         with self._lock:
             self._current, self._retry = load, None
-        self._report()
+        if plan.ranges:
+            self._report()
         over = threading.Event()
         teller = threading.Thread(target=self._tell_on, args=(load, over), name="load", daemon=True)
         teller.start()
@@ -148,8 +162,12 @@ class Loads:
         load.ended = time.monotonic()
         with self._lock:
             self._current = None
-            self._last.append(load)
-        if load.error is None:
+            if not load.found_nothing:
+                self._last.append(load)
+        if load.found_nothing:
+            self._failures = 0
+            self._number -= 1
+        elif load.error is None:
             self._failures = 0
             self._count(load)
             logger.info("%s", load.last_line())

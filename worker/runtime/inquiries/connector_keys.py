@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from connect.chain.specs import PredicateSpec, TransformationSpec, predicate_specs, transformation_specs
-from connect.config import HIGH, MEDIUM, ConfigKey, ConfigType, Recommender, Width, embed
+from connect.config import HIGH, MEDIUM, Config, ConfigKey, ConfigType, Recommender, Width, embed
 from connect.connector import Connector
 from connect.errors import ConnectError
 from connect.plugins import PluginKind
@@ -15,7 +15,7 @@ from connect.source import SourceConnector
 from worker.config.connector import ConnectorConfig, SinkConnectorConfig, SourceConnectorConfig
 from worker.runtime.assembly import Assembly
 
-__all__ = ["chain_groups", "chain_keys", "connector_keys", "framework_of", "known_keys"]
+__all__ = ["chain_groups", "chain_keys", "connector_keys", "engine_config_of", "framework_of", "known_keys"]
 
 _CONVERTERS: Final = {
     "key.converter": PluginKind.CONVERTER,
@@ -40,6 +40,11 @@ def connector_keys(connector: type[Connector[Any]], assembly: Assembly) -> Itera
             yield key
 
 
+def engine_config_of(assembly: Assembly) -> type[Config]:
+    """The configuration class of the engine that runs the connector; one without keys if none does."""
+    return Config if assembly.engine_class is None else assembly.engine_class.config_class
+
+
 def chain_groups(assembly: Assembly) -> list[str]:
     """The groups of the transformations and predicates that the configuration lists, in order."""
     return [_group(spec) for spec in _chain(assembly)]
@@ -54,7 +59,8 @@ def chain_keys(assembly: Assembly) -> Iterator[ConfigKey]:
 def known_keys(assembly: Assembly) -> set[str]:
     """The names of all keys that the framework and the plugins of this configuration have."""
     own = assembly.connector_class.config_class.definitions()
-    keys = (*connector_keys(assembly.connector_class, assembly), *own, *chain_keys(assembly))
+    engine = engine_config_of(assembly).definitions()
+    keys = (*connector_keys(assembly.connector_class, assembly), *engine, *own, *chain_keys(assembly))
     return {key.name for key in keys} | set(_converter_names(assembly))
 
 

@@ -20,7 +20,14 @@ from worker.kafka.clients import roles
 from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.runtime.assembly import Assembly
-from worker.runtime.inquiries.connector_keys import chain_groups, chain_keys, connector_keys, framework_of, known_keys
+from worker.runtime.inquiries.connector_keys import (
+    chain_groups,
+    chain_keys,
+    connector_keys,
+    engine_config_of,
+    framework_of,
+    known_keys,
+)
 from worker.runtime.inquiries.preflight import exactly_once_errors
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
@@ -41,11 +48,12 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     connector_class = assembly.connector_class
     assembly.hide_secrets()
     framework, own = framework_of(connector_class), connector_class.config_class
-    keys = list(connector_keys(connector_class, assembly))
+    keys, engine = list(connector_keys(connector_class, assembly)), engine_config_of(assembly)
     embedded = list(chain_keys(assembly))
     pairs = _merged(
         _pairs(keys, _with_worker_converters(framework.validate(assembly.props), keys)),
         _pairs(embedded, validate_keys(embedded, assembly.props)),
+        _pairs(engine.definitions(), engine.validate(assembly.with_worker_keys(engine, assembly.props))),
         _pairs(own.definitions(), own.validate(assembly.with_worker_keys(own, assembly.props))),
         _converter_pairs(assembly),
     )
@@ -62,7 +70,7 @@ def validate(command: messages.ValidateConfig, redaction: Redaction) -> messages
     infos = {
         "name": command.config["connector.class"],
         "error_count": sum(len(value.errors) for _, value in shown),
-        "groups": [*_groups(keys), *chain_groups(assembly)],
+        "groups": [*_groups([*keys, *engine.definitions()]), *chain_groups(assembly)],
         "configs": [
             config_info(definition, _as_written(value, given, assembly, redaction)) for definition, value in shown
         ],

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from connect.data import Offset
+from connect.delivery.submitted import Submission, SubmittedRecords
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
-from worker.runtime.source.submitted import Submission, SubmittedRecords
 from worker.runtime.timings import Timings
 from worker.supervisor.messages import messages
 

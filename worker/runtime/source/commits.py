@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError
 
 from connect.data import SourceRecord
+from connect.delivery.delivery import Delivery
+from connect.delivery.submitted import Submission, SubmittedRecords
 from connect.errors import ConnectError
 from connect.source import SourceTask
 from worker.kafka.auth.rights import PRODUCER, explained, on_topics
 from worker.runtime.offsets.offsets import OffsetCommitter
-from worker.runtime.source.delivery import Delivery
-from worker.runtime.source.submitted import Submission, SubmittedRecords
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch
 from worker.stores.offset.store import check_offset, offset_key

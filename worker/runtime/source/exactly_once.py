@@ -30,15 +30,15 @@ from confluent_kafka import KafkaError
 
 from connect.chain.tolerance import StopRequested
 from connect.crash import crash_point
+from connect.delivery.delivery import Delivery
+from connect.delivery.submitted import Submission
 from connect.errors import ConnectError, RetriableError
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.offsets.offsets import Written, offset_pairs
 from worker.runtime.offsets.topic import TopicOffsetWriter
 from worker.runtime.source.commits import ToldTask, tell_records
-from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.producer import TransactionalProducer
-from worker.runtime.source.submitted import Submission
 from worker.runtime.source.transactions import Boundary, Ending
 from worker.runtime.timings import Timings
 from worker.stores.offset.store import check_offset, offset_key

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from connect.delivery.delivery import Delivery
+from connect.delivery.submitted import SubmittedRecords
 from connect.source import TransactionContext
 from worker.kafka.clients import librdkafka, roles
 from worker.kafka.topics.admin import ensure_compacted
@@ -23,11 +25,9 @@ from worker.runtime.offsets.offsets import (
 )
 from worker.runtime.offsets.topic import MergedOffsetReader, OffsetReader, TopicOffsetReader, TopicOffsetWriter
 from worker.runtime.source.commits import AtLeastOnce, ToldTask
-from worker.runtime.source.delivery import Delivery
 from worker.runtime.source.exactly_once import ExactlyOnce, TransactionOffsets, TransactionSizes
 from worker.runtime.source.ownership import confirm_ownership
 from worker.runtime.source.producer import TransactionalProducer
-from worker.runtime.source.submitted import SubmittedRecords
 from worker.runtime.source.transactions import (
     Boundary,
     ConnectorBoundary,

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
-from connect.data import Constant, SourceBatch, SourceRecord
+from connect.data import SourceBatch, SourceRecord
+from connect.delivery.delivery import Delivery, Refusal
+from connect.delivery.submitted import SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
 from connect.plugins import class_name
 from connect.source import SourceTask
@@ -34,10 +36,8 @@ from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics, remaining_gauges
 from worker.runtime.source.commits import SourceCommits, ToldTask
-from worker.runtime.source.delivery import Delivery, Refusal
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
-from worker.runtime.source.submitted import SentRecords, Submission
 from worker.runtime.source.transactions import Ending, portions
 from worker.runtime.watch import CHAIN
 from worker.supervisor.messages import messages
@@ -49,20 +49,6 @@ _IDLE: Final = 0.01
 _RETRY: Final = 1.0
 _SLICE: Final = 0.5
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
-_OF_THE_RECORD: Final = frozenset(
-    {
-        KafkaError._BAD_MSG,
-        KafkaError._INVALID_ARG,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_MSG_SIZE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TIMESTAMP,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.POLICY_VIOLATION,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-    }
-)
 
 
 class SourceTaskRuntimeContext:
@@ -261,7 +247,7 @@ class SourceLoop:
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = explained(error, PRODUCER, on_topic(record.topic, "Write"))
         failure = ConnectError(f"Kafka did not take a record for topic {record.topic}: {told}.{remedy}")
-        of_record = not error.fatal() and error.code() in _OF_THE_RECORD
+        of_record = refusal.is_of_record
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise failure from KafkaException(error)
         if (fatal := self._commits.refusal(error, sent=refusal.sent, of_record=of_record)) is not None:
@@ -314,19 +300,8 @@ class SourceLoop:
 def _ended(batches: Sequence[SourceBatch], ending: Ending | None) -> list[tuple[SourceBatch, Ending | None]]:
     """The batches by source partition; the transaction ends so after the last."""
     runs: list[tuple[SourceBatch, Ending | None]] = [
-        (run, None) for batch in batches if len(batch) for run in _by_source_partition(batch)
+        (run, None) for batch in batches if len(batch) for run in by_source_partition(batch)
     ]
     if runs:
         runs[-1] = runs[-1][0], ending
     return runs
-
-
-def _by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:
-    if isinstance(batch.source_partitions, Constant):
-        yield batch
-        return
-    start = 0
-    for _, run in groupby(batch.source_partitions):
-        stop = start + sum(1 for _ in run)
-        yield batch.slice(start, stop)
-        start = stop

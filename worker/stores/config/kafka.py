@@ -141,9 +141,10 @@ class KafkaConfigStore(ConfigStore):
         target: TargetState | None,
         drained: int | None = None,
         plugin_type: str | None = None,
+        author: str | None = None,
     ) -> Future[None]:
         first = [] if target is None else [records.target_state_record(name, target, drained)]
-        return self._write_as_leader([*first, records.connector_record(name, config, plugin_type)])
+        return self._write_as_leader([*first, records.connector_record(name, config, plugin_type, author)])
 
     def remove_connector(self, name: str) -> Future[None]:
         return self._write_as_leader(records.removal_records(name))
@@ -236,7 +237,7 @@ class KafkaConfigStore(ConfigStore):
             key = (record.key or b"").decode("utf-8", "replace")
             logger.warning("Ignoring record %s of the config topic at offset %d: %s", key, record.offset, error)
             return
-        change = self._state.apply(parsed, record.offset)
+        change = self._state.apply(parsed, record.offset, record.timestamp)
         if change is not None and self._listener is not None:
             self._listener(change)
 

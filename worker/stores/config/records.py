@@ -46,6 +46,7 @@ _LOGGER: Final = "logger-cluster-"
 
 _DRAINED: Final = "drained"
 _TYPE: Final = "type"
+_AUTHOR: Final = "author"
 _TYPES: Final = ("source", "sink")
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
@@ -53,11 +54,12 @@ KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class ConnectorRecord:
-    """A connector's configuration (``None`` removes the connector), and its type as in ``ConnectorEntry``."""
+    """A connector's configuration (``None`` removes the connector), its type and author as in ``ConnectorEntry``."""
 
     name: str
     config: Mapping[str, str] | None
     type: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,12 @@ def claim_record() -> KeyAndValue:
     return _pair(_TARGET_STATE, None)
 
 
-def connector_record(name: str, config: Mapping[str, str], plugin_type: str | None = None) -> KeyAndValue:
-    """Make the record of a connector's configuration. Java skips ``type``."""
-    found = {} if plugin_type is None else {_TYPE: plugin_type}
-    return _pair(_CONNECTOR + name, {"properties": dict(config), **found})
+def connector_record(
+    name: str, config: Mapping[str, str], plugin_type: str | None = None, author: str | None = None
+) -> KeyAndValue:
+    """Make the record of a connector's configuration. Java skips ``type`` and ``author``."""
+    more = {key: value for key, value in ((_TYPE, plugin_type), (_AUTHOR, author)) if value is not None}
+    return _pair(_CONNECTOR + name, {"properties": dict(config), **more})
 
 
 def removal_records(name: str) -> list[KeyAndValue]:
@@ -178,8 +182,10 @@ def _read_target_state(name: str, value: bytes | None) -> ConfigRecord:
 def _read_connector(name: str, value: bytes | None) -> ConfigRecord:
     if value is None:
         return ConnectorRecord(name, None)
-    found = load_object(value).get(_TYPE)
-    return ConnectorRecord(name, _properties(value), found if found in _TYPES else None)
+    document = load_object(value)
+    found, author = document.get(_TYPE), document.get(_AUTHOR)
+    known = author if isinstance(author, str) else None
+    return ConnectorRecord(name, _properties(value), found if found in _TYPES else None, known)
 
 
 def _read_task(name: str, value: bytes | None) -> ConfigRecord:

@@ -46,6 +46,7 @@ class ConfigState:
         self._inconsistent: set[str] = set()
         self._session_key: SessionKey | None = None
         self._offset = 0
+        self._timestamp = 0
 
     @property
     def connectors(self) -> Mapping[str, ConnectorEntry]:
@@ -75,9 +76,12 @@ class ConfigState:
         """Whether a connector's task configs are newer than its last fencing record."""
         return name in self._pending_fencing
 
-    def apply(self, record: ConfigRecord, offset: int = 0) -> ConfigChange | None:
-        """Apply the record at an offset, and return the change that it makes; ``None`` if there is none to notice."""
-        self._offset = offset
+    def apply(self, record: ConfigRecord, offset: int = 0, timestamp: int = 0) -> ConfigChange | None:
+        """Apply the record at an offset, and return the change that it makes; ``None`` if there is none to notice.
+
+        ``timestamp`` is when it was written, in milliseconds since 1970.
+        """
+        self._offset, self._timestamp = offset, timestamp
         match record:
             case ConnectorRecord():
                 return self._connector(record)
@@ -106,13 +110,15 @@ class ConfigState:
         if record.config is None:
             return self._remove(record.name)
         entry = self._connectors.get(record.name)
-        if entry is None:
-            made = ConnectorEntry(record.config, type=record.type, revision=self._offset)
-            self._connectors[record.name] = self._with_target(record.name, made)
-        else:
-            self._connectors[record.name] = replace(
-                entry, config=record.config, type=record.type, revision=self._offset
-            )
+        made = replace(
+            entry or ConnectorEntry(record.config),
+            config=record.config,
+            type=record.type,
+            revision=self._offset,
+            changed=self._timestamp,
+            author=record.author,
+        )
+        self._connectors[record.name] = made if entry is not None else self._with_target(record.name, made)
         return ConnectorChanged(record.name)
 
     def _remove(self, name: str) -> ConfigChange | None:

@@ -48,7 +48,8 @@ class ConnectorEntry:
     change reaches them only once, with the task configs that result from it. ``drained`` is set for a connector that
     was stopped because it was drained, and not by a user: since when, in milliseconds since 1970. ``type`` is
     ``source`` or ``sink``, as found by the leader; a leader of Kafka Connect keeps none. ``revision`` grows whenever
-    the configuration is written, and is the same at every worker.
+    the configuration is written, and is the same at every worker. ``changed`` is when it was written last, in
+    milliseconds since 1970, and ``author`` who did, if they had signed in.
     """
 
     config: Mapping[str, str]
@@ -58,6 +59,8 @@ class ConnectorEntry:
     drained: int | None = None
     type: str | None = None
     revision: int = field(default=0, compare=False)
+    changed: int = field(default=0, compare=False)
+    author: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +203,11 @@ class ConfigStore(ABC):
         target: TargetState | None,
         drained: int | None = None,
         plugin_type: str | None = None,
+        author: str | None = None,
     ) -> Future[None]:
         """Create a connector or change its configuration, and before that its target state if one is given.
 
-        ``plugin_type`` is the ``type`` of :class:`ConnectorEntry`.
+        ``plugin_type`` is the ``type`` of :class:`ConnectorEntry`, and ``author`` its ``author``.
         """
 
     @abstractmethod
@@ -286,24 +290,27 @@ class MemoryConfigStore(ConfigStore):
         target: TargetState | None,
         drained: int | None = None,
         plugin_type: str | None = None,
+        author: str | None = None,
     ) -> Future[None]:
         entry = self._connectors.get(name)
         self._revision += 1
         if entry is None:
-            begin = target or TargetState.STARTED
-            self._connectors[name] = ConnectorEntry(
-                dict(config), begin, drained=drained, type=plugin_type, revision=self._revision
-            )
-            return self._done(ConnectorChanged(name))
-        if target is not None:
+            entry = ConnectorEntry({}, target or TargetState.STARTED, drained=drained)
+        elif target is not None:
             self._connectors[name] = replace(entry, target=target, drained=drained)
             self._listener(TargetStateChanged(name))
         self._connectors[name] = replace(
-            self._connectors[name], config=dict(config), type=plugin_type, revision=self._revision
+            self._connectors.get(name, entry),
+            config=dict(config),
+            type=plugin_type,
+            revision=self._revision,
+            changed=time.time_ns() // 1_000_000,
+            author=author,
         )
         return self._done(ConnectorChanged(name))
 
     def remove_connector(self, name: str) -> Future[None]:
+        self._revision += 1
         self._connectors.pop(name, None)
         return self._done(ConnectorRemoved(name))
 

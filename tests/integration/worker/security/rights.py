@@ -48,6 +48,7 @@ def names_of(group: str, **more: str) -> dict[str, str]:
         "CONFIGS": f"{group}-config",
         "OFFSETS": f"{group}-offset",
         "STATUSES": f"{group}-status",
+        "HISTORY": f"{group}-config-history",
         "SOURCE": f"source-{unique}",
         "SINK": f"sink-{unique}",
         "TOPIC": f"topic-{unique}",

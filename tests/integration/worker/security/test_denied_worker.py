@@ -23,6 +23,8 @@ from worker.membership.events import Event, Refused
 from worker.membership.group import GroupMember
 from worker.stores.config.kafka import KafkaConfigStore
 from worker.stores.config.store import ConfigSnapshot, TargetState
+from worker.stores.versions.kafka import KafkaVersionStore
+from worker.stores.versions.version import Seen, Version
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -67,6 +69,20 @@ def test_a_topic_of_the_worker_that_it_has_no_right_to(secured: SecuredBroker, a
         use(props, prefix, topic)
     assert f"Topic '{topic}'" in str(caught.value)
     assert f"the right {acl.operation} on topic {topic}: kafka-acls.sh" in str(caught.value)
+
+
+@pytest.mark.parametrize("acl", RIGHTS["The history of configurations"], ids=str)
+def test_a_right_that_the_history_of_configurations_lacks(secured: SecuredBroker, acl: Acl) -> None:
+    user, group = secured.new_user(), f"group-{uuid4().hex[:12]}"
+    names = names_of(group, WORKER=user.name)
+    secured.allow(item for item in named(names, "The history of configurations") if item != acl.named(names))
+    props = {**worker_props(secured, names), **user.login}
+    store = KafkaVersionStore(DistributedConfig.parse(props), props)
+    with pytest.raises(ConnectError) as caught:
+        store.append([Version(1, Seen("c", 1, 0, None, {}))], [])
+        store.versions("c")
+    store.close()
+    assert f"the right {acl.operation} on topic {names['HISTORY']}: kafka-acls.sh" in str(caught.value)
 
 
 def use(props: Mapping[str, str], prefix: str, topic: str) -> None:

@@ -278,3 +278,32 @@ def test_a_check_cannot_tell_a_secret() -> None:
         LeakyConfig.parse({"password": " abc ", "text": "abcd"}, secret_keys={"text"})
     assert "abc" not in str(refused.value)
     assert refused.value.keys == ("password", "text")
+
+
+class Pacing(Config):
+    flush_size: int = option(default=5, importance=LOW, validator=at_least(1), doc="Most records.")
+    flush_bytes: int = option(name="flush.b", default=9, importance=LOW, dependents=["flush.size"], doc="Most bytes.")
+
+
+class BelowPrefix(Pacing, key_prefix="engine."):
+    width: int = option(default=1, importance=LOW, doc="More.")
+
+
+class FurtherBelow(BelowPrefix):
+    depth: int = option(default=2, importance=LOW, doc="Most.")
+
+
+def test_the_options_of_a_class_below_a_prefix() -> None:
+    assert [key.name for key in FurtherBelow.definitions()] == [
+        "engine.flush.size",
+        "engine.flush.b",
+        "engine.width",
+        "engine.depth",
+    ]
+    config = FurtherBelow.parse({"engine.flush.size": "7", "flush.size": "8", "engine.depth": "3"})
+    assert (config.flush_size, config.flush_bytes, config.depth) == (7, 9, 3)
+    key = FurtherBelow.definitions()[1]
+    assert (key.display_name, key.dependents) == ("engine.flush.b", ("engine.flush.size",))
+    with pytest.raises(ConfigError, match=r"for configuration engine\.flush\.size: Value must be at least 1"):
+        FurtherBelow.parse({"engine.flush.size": "0"})
+    assert [key.name for key in Pacing.definitions()] == ["flush.size", "flush.b"]

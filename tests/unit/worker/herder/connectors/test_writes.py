@@ -43,8 +43,10 @@ class SlowStore(MemoryConfigStore):
         target: TargetState | None,
         drained: int | None = None,
         plugin_type: str | None = None,
+        author: str | None = None,
     ) -> Future[None]:
-        return self._later(lambda: super(SlowStore, self).put_connector(name, config, target, drained, plugin_type))
+        put = super().put_connector
+        return self._later(lambda: put(name, config, target, drained, plugin_type, author))
 
     def remove_connector(self, name: str) -> Future[None]:
         return self._later(lambda: super(SlowStore, self).remove_connector(name))

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from connect.data import SourceRecord
-from worker.stores.offset.store import Offset
+from connect.data import Offset, SourceRecord
 
 __all__ = ["SentRecords", "Submission", "SubmittedRecords"]
 

@@ -10,18 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.chain.records import EncodedBatch, RawHeaders, RawRecord
 from connect.chain.tolerance import StopRequested
 from connect.data import Constant, TimestampType
-from worker.kafka.topics.batch_limits import BatchLimits
-from worker.runtime.clients import client_timestamp
-from worker.runtime.source.submitted import SentRecords, Submission
+from connect.delivery.submitted import SentRecords, Submission
 
-__all__ = ["Delivery", "ProduceFailure", "Refusal"]
+__all__ = ["Delivery", "ProduceFailure", "Refusal", "TopicLimits", "client_timestamp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,21 @@ class Refusal:
     record: RawRecord
     error: KafkaError
     sent: bool
+
+    @property
+    def is_of_record(self) -> bool:
+        """Whether this record alone is at fault, and not the topic, the producer or its rights."""
+        return not self.error.fatal() and self.error.code() in _OF_THE_RECORD
+
+
+class TopicLimits(Protocol):
+    """Knows the largest batch that topics take."""
+
+    def of(self, topic: str) -> int | None:
+        """The most bytes of a batch for a topic; ``None`` if the producer makes none that large, or it is unknown."""
+
+    def forget(self, topic: str) -> None:
+        """Note that what was known of a topic does not hold any more."""
 
 
 ProduceFailure: TypeAlias = Callable[[Refusal], None]
@@ -45,6 +58,21 @@ _SERVE: Final = 0.1
 _ANY_PARTITION: Final = -1
 _NO_OFFSET: Final = -1
 _NO_TIMESTAMP: Final = -1
+_NOW: Final = 0
+_OF_THE_RECORD: Final = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._INVALID_ARG,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+    }
+)
 _BATCH_BYTES: Final = 64
 _RECORD_BYTES: Final = 36
 _HEADER_BYTES: Final = 10
@@ -65,7 +93,7 @@ class Delivery:
         producer: Producer,
         on_failure: ProduceFailure,
         is_stopping: Callable[[], bool],
-        limits: BatchLimits,
+        limits: TopicLimits,
         sent: SentRecords,
         *,
         resends: bool = True,
@@ -201,6 +229,16 @@ class Delivery:
         while self._producer.flush(_SERVE):
             if self._is_stopping():
                 raise StopRequested
+
+
+def client_timestamp(timestamp: int | None) -> int:
+    """The timestamp of a record as the client is given it, for whom 0 is now.
+
+    As in Java, -1 is no timestamp. The first millisecond of 1970 cannot be said, so that it becomes the second.
+    """
+    if timestamp is None or timestamp == _NO_TIMESTAMP:
+        return _NOW
+    return timestamp or 1
 
 
 def _arguments(batch: EncodedBatch, callback: _Callbacks) -> Iterator[tuple[Any, ...]]:

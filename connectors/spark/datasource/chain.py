@@ -1,0 +1,72 @@
+"""The transformations of a connector, and the log of what they and others leave out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from connect.chain.steps import Step, Steps
+from connect.chain.tolerance import ErrorPolicy, Failure, StageError, Tolerance
+from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connectors.spark.datasource.contexts import sleep
+
+__all__ = ["RecordChain", "logging_tolerance"]
+
+_log = logging.getLogger(__name__)
+
+R = TypeVar("R", SourceRecord, SinkRecord)
+B = TypeVar("B", SourceBatch, SinkBatch)
+
+
+class RecordChain(Generic[B, R]):
+    """The transformations, by column, and record by record where that fails; there is no converter in it."""
+
+    def __init__(self, steps: Sequence[Step], tolerance: Tolerance) -> None:
+        self._steps: Steps[B, R] = Steps(steps, tolerance)
+        self._tolerance = tolerance
+
+    def process(self, batch: B) -> list[B]:
+        """The batch after all of them; records that are dropped or given up are not in it."""
+        try:
+            return self._steps.apply_batches([batch])
+        except Exception:
+            return self._by_row(batch)
+
+    def close(self) -> None:
+        """Release what the plugins hold."""
+        self._steps.close()
+
+    def _by_row(self, batch: B) -> list[B]:
+        rows: list[Any] = []
+        apply: Callable[[Any], Any] = self._steps.apply
+        for record in batch:
+            try:
+                new: Any = apply(record)
+                if new is not None:
+                    rows.append(new)
+            except StageError as error:
+                self._tolerance.give_up(Failure(error.stage, error.executing, error.cause, record=record))
+        return type(batch).from_records(rows)
+
+
+class _Logged:
+    """Tells the log of the records that are given up."""
+
+    def __init__(self, policy: ErrorPolicy) -> None:
+        self._policy = policy
+
+    def report(self, failure: Failure) -> None:
+        """Tell of a record, unless the error that follows does."""
+        if self._policy.tolerates_errors:
+            topic = failure.record.topic if failure.record is not None else "?"
+            stage, executing = failure.stage.value, failure.executing
+            _log.warning("A record of %s is left out (%s by %s): %s", topic, stage, executing, failure.error)
+
+    def flush(self) -> None:
+        """Do nothing: a line of the log is kept at once."""
+
+
+def logging_tolerance(policy: ErrorPolicy) -> Tolerance:
+    """The error handling that a policy asks for, which tells the log of the records that it leaves out."""
+    return Tolerance(policy, [_Logged(policy)], sleep)

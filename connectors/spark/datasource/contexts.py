@@ -1,0 +1,133 @@
+"""What connectors and tasks are given in place of a worker."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from connect.chain.sink_context import SinkContext
+from connect.chain.tolerance import Failure, Stage, Tolerance
+from connect.data import Offset, SourceRecord, TopicPartition
+from connect.errors import ConnectError
+
+__all__ = ["KnownOffsets", "NoTopics", "PlacelessContext", "PlainConnectorContext", "SourceContext", "sleep"]
+
+
+class KnownOffsets:
+    """The source offsets to begin with; see :class:`connect.source.OffsetStorageReader`."""
+
+    def __init__(self, offsets: Iterable[tuple[Offset, Offset]] = ()) -> None:
+        self._offsets = {_text(partition): dict(offset) for partition, offset in offsets}
+
+    def offset(self, partition: Offset) -> Offset | None:
+        """The offset of one source partition."""
+        return self._offsets.get(_text(partition))
+
+    def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
+        """The offset of each source partition."""
+        return [self.offset(partition) for partition in partitions]
+
+
+class _Waiting:
+    """Waits that end when :meth:`end` is called, from any thread."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless it is the end."""
+        return not self._ended.wait(seconds)
+
+    def end(self) -> None:
+        """Let every wait end."""
+        self._ended.set()
+
+
+class PlainConnectorContext(_Waiting):
+    """The context of a connector: it notes what the connector asks for."""
+
+    def __init__(self, offsets: KnownOffsets | None = None) -> None:
+        super().__init__()
+        self.offset_storage_reader = offsets or KnownOffsets()
+        self.reconfigures = False
+        """Whether the connector has asked for new task configs."""
+        self._error: Exception | None = None
+
+    def request_task_reconfiguration(self) -> None:
+        """Note that task configs are to be made again."""
+        self.reconfigures = True
+
+    def raise_error(self, error: Exception) -> None:
+        """Keep an error for :meth:`check`."""
+        self._error = error
+
+    def check(self) -> None:
+        """Raise what the connector has failed with."""
+        if self._error is not None:
+            raise self._error
+
+
+class SourceContext(_Waiting):
+    """The context of a source task."""
+
+    transaction_context: Any = None
+
+    def __init__(self, offsets: KnownOffsets, tolerance: Tolerance, task_class: str) -> None:
+        super().__init__()
+        self.offset_storage_reader = offsets
+        self.errant_record_reporter = self
+        self._tolerance = tolerance
+        self._task_class = task_class
+
+    def report(self, record: SourceRecord, error: Exception) -> None:
+        """Give up on data that cannot be parsed."""
+        self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
+
+
+class PlacelessContext:
+    """The context of a sink task whose records are rows: it has what a runtime has, but for places to continue from."""
+
+    def __init__(self, context: SinkContext, task_class: str) -> None:
+        self._context = context
+        self._task_class = task_class
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Refuse to leave rows out: the rows of a DataFrame have no place that a target can keep."""
+        if any(offset > 0 for offset in offsets.values()):
+            raise ConnectError(
+                f"{self._task_class} continues from offsets that it keeps in its target, and the rows of a DataFrame "
+                "have none: write to a target that no other run has written to, or with a sink that keeps no offsets."
+            )
+
+
+class NoTopics:
+    """Publishes nothing: there is no Kafka."""
+
+    def __init__(self, task_class: str) -> None:
+        self._task_class = task_class
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:  # noqa: ARG002
+        """Refuse to."""
+        raise ConnectError(
+            f"{self._task_class} publishes records of its own to topic {topic}, for which there is no Kafka here: "
+            "switch that off in its options, or run the connector in a worker."
+        )
+
+    def flush(self) -> None:
+        """Do nothing, for there is nothing."""
+
+
+def sleep(seconds: float) -> bool:
+    """Wait: Spark ends the process of a task that is to stop."""
+    time.sleep(seconds)
+    return True
+
+
+def _text(partition: Offset) -> str:
+    return json.dumps(dict(partition), sort_keys=True)

@@ -1,0 +1,181 @@
+"""A connector as options describe it: its class, its configuration, and the transformations beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect.bulk import BulkSinkTask
+from connect.bulk_source import BulkSourceTask
+from connect.chain.specs import transformation_specs
+from connect.chain.steps import Step, transformation_steps
+from connect.config import Config, ConfigRuleError, ConfigType
+from connect.config.errors import InvalidConfigError, keys_of, missing_value
+from connect.connector import Connector, Task
+from connect.errors import ConfigError, ConnectError
+from connect.plugins import PluginKind, PluginRegistry, class_name
+from connect.providers import restore_references
+from connect.sink import SinkConnector
+from connect.source import SourceConnector
+from connectors.spark.datasource.config import DataSourceConfig
+from connectors.spark.datasource.names import alias_names, written_names
+from connectors.spark.datasource.references import resolved_options
+
+__all__ = ["Deployment"]
+
+_NAME = "sluice"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A checked configuration, in the process that is to use it. What is in ``props`` may be secret."""
+
+    config: DataSourceConfig
+    registry: PluginRegistry
+    connector_class: type[Connector[Any]]
+    written: Mapping[str, str]
+    """The options under Connect's names, references to config providers as they were written."""
+    props: Mapping[str, str] = field(repr=False)
+    secret_keys: frozenset[str]
+
+    @classmethod
+    def of_source(cls, options: Mapping[str, str]) -> Deployment:
+        """The source that ``options`` describe; a :class:`~connect.errors.ConfigError` lists what is wrong."""
+        made = cls._of(options)
+        if not issubclass(made.connector_class, SourceConnector):
+            reason = "It is a sink, which nothing can be read from: use df.write or df.writeStream, or name a source."
+            raise ConfigError("connector.class", made.config.connector_class, reason)
+        if issubclass(made.connector_class.task_class, BulkSourceTask):
+            reason = "It publishes to topics by itself, by Spark: read what it reads with Spark's own formats."
+            raise ConfigError("connector.class", made.config.connector_class, reason)
+        return made
+
+    @classmethod
+    def of_sink(cls, options: Mapping[str, str]) -> Deployment:
+        """The sink that ``options`` describe; a :class:`~connect.errors.ConfigError` lists what is wrong."""
+        made = cls._of(options)
+        if not issubclass(made.connector_class, SinkConnector):
+            reason = "It is a source, which nothing can be written to: use spark.read, or name a sink."
+            raise ConfigError("connector.class", made.config.connector_class, reason)
+        if issubclass(made.connector_class.task_class, BulkSinkTask):
+            reason = "It loads topics by itself, and DataFrames are no topics: write them with Spark's own formats."
+            raise ConfigError("connector.class", made.config.connector_class, reason)
+        if len(made.config.topics) != 1:
+            reason = "Name one topic: the sink takes the rows for records of it."
+            raise ConfigError("topics", ",".join(made.config.topics) or None, reason)
+        return made
+
+    @classmethod
+    def _of(cls, options: Mapping[str, str]) -> Deployment:
+        given = {"name": _NAME, **alias_names(options)}
+        registry = PluginRegistry.discover(_listed(given, "plugin.path"), _listed(given, "plugin.import.allowlist"))
+        resolved = resolved_options(given, registry)
+        config = DataSourceConfig.parse(resolved.values, secret_keys=resolved.secret_keys)
+        connector_class = registry.load(PluginKind.CONNECTOR, config.connector_class)
+        known = written_names({name: name for name in given}, _known_keys(registry, connector_class, given))
+        names = {name: key for key, name in known.items()}
+        written = {names[name]: value for name, value in given.items()}
+        props = {names[name]: value for name, value in resolved.values.items() if value is not None}
+        secret_keys = frozenset(names[name] for name in resolved.secret_keys)
+        made = cls(config, registry, connector_class, written, props, secret_keys)
+        made._check()
+        return made
+
+    def connector(self, context: Any) -> Connector[Any]:
+        """The connector, not started."""
+        return self.connector_class(self._parsed(self.connector_class.config_class, self.props), context)
+
+    def storable(self, task_config: Mapping[str, str | None]) -> dict[str, str]:
+        """A task config that may leave the process: with references in place of what they stand for."""
+        stored = restore_references(task_config, self.written)
+        return {key: value for key, value in stored.items() if value is not None}
+
+    def task(self, task_config: Mapping[str, str], context: Any) -> Task[Any]:
+        """A task with such a config, not started; its references are looked up here."""
+        resolved = resolved_options(task_config, self.registry)
+        task_class: Any = self.connector_class.task_class
+        parsed = task_class.config_class.parse(resolved.values, secret_keys=resolved.secret_keys | self.secret_keys)
+        made: Task[Any] = task_class(parsed, context)
+        return made
+
+    def steps(self) -> list[Step]:
+        """The transformations, in order."""
+        return transformation_steps(self.registry, transformation_specs(self.props))
+
+    @property
+    def task_class(self) -> str:
+        """The dotted path of the class of the tasks."""
+        return class_name(self.connector_class.task_class)
+
+    def secrets(self) -> frozenset[str]:
+        """What must not be in a text that is shown: values of passwords, and of config providers."""
+        keys = self.connector_class.config_class.definitions()
+        passwords = {key.name for key in keys if key.type is ConfigType.PASSWORD}
+        return frozenset(text for key in passwords | self.secret_keys if (text := (self.props.get(key) or "").strip()))
+
+    def _parsed(self, config_class: type[Config], props: Mapping[str, str]) -> Config:
+        return config_class.parse(props, secret_keys=self.secret_keys)
+
+    def _check(self) -> None:
+        """Raise all that is wrong with the keys of the connector and of the transformations, at once."""
+        errors = [*_mistakes(lambda: self._parsed(self.connector_class.config_class, self.props))]
+        for spec in transformation_specs(self.props):
+            errors += _plugin_mistakes(self.registry, PluginKind.TRANSFORMATION, spec.prefix, spec.type, spec.props)
+            if (chosen := spec.predicate) is not None:
+                kind = PluginKind.PREDICATE
+                errors += _plugin_mistakes(self.registry, kind, chosen.prefix, chosen.type, chosen.props)
+        if len(errors) > 1:
+            raise InvalidConfigError(errors)
+        if errors:
+            raise errors[0]
+
+
+def _mistakes(parse: Callable[[], object]) -> Sequence[ConfigError]:
+    try:
+        parse()
+    except InvalidConfigError as several:
+        return several.errors
+    except ConfigError as error:
+        return [error]
+    return []
+
+
+def _plugin_mistakes(
+    registry: PluginRegistry, kind: PluginKind, prefix: str, name: str, props: Mapping[str, str]
+) -> Iterator[ConfigError]:
+    """What is wrong with a transformation or a predicate, under the keys as they are written."""
+    if not name:
+        yield missing_value(f"{prefix}type")
+        return
+    try:
+        plugin = registry.load(kind, name)
+    except ConnectError as error:
+        yield ConfigError(f"{prefix}type", name, str(error))
+        return
+    for mistake in _mistakes(lambda: plugin.configured(props)):
+        if isinstance(mistake, ConfigRuleError):
+            yield ConfigRuleError(f"{prefix}*: {mistake}", *(prefix + key for key in keys_of(mistake)))
+        else:
+            yield ConfigError(prefix + mistake.key, mistake.value, mistake.reason)
+
+
+def _known_keys(
+    registry: PluginRegistry, connector_class: type[Connector[Any]], options: Mapping[str, str]
+) -> Iterator[str]:
+    """The keys of the connector and its plugins, as their authors write them."""
+    yield from (key.name for key in connector_class.config_class.definitions())
+    for spec in transformation_specs(options):
+        plugins = [(PluginKind.TRANSFORMATION, spec.prefix, spec.type)]
+        if spec.predicate is not None:
+            plugins.append((PluginKind.PREDICATE, spec.predicate.prefix, spec.predicate.type))
+        for kind, prefix, name in plugins:
+            try:
+                plugin = registry.load(kind, name)
+            except ConnectError:
+                continue  # which is said when everything is checked
+            yield from (prefix + key.name for key in plugin.config_class.definitions())
+
+
+def _listed(options: Mapping[str, str], key: str) -> list[str]:
+    return [item.strip() for item in options.get(key, "").split(",") if item.strip()]

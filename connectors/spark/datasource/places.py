@@ -1,0 +1,125 @@
+"""The places of a stream: what Spark keeps in its checkpoint, and what of a batch lies between two of them.
+
+A place has, for each source partition as JSON, its source offset and how many of its records came before it. A batch
+that Spark asks for again is found by both: up to the record with that offset, or, where a source's offsets tell more
+than the place (such as how often it was started), up to that many records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from connect.chain.source import by_source_partition
+from connect.data import Offset, SourceBatch
+from connect.errors import ConnectError
+
+__all__ = ["Place", "Replay", "advanced", "known_offsets"]
+
+Place: TypeAlias = dict[str, Any]
+"""A place as Spark keeps it."""
+
+_FURTHER: Final = 2
+"""A record that is looked for by its offset is looked for among so many times the records there were."""
+
+
+def known_offsets(place: Mapping[str, Any]) -> list[tuple[Offset, Offset]]:
+    """The source partitions of a place with their source offsets."""
+    return [(json.loads(partition), kept["offset"]) for partition, kept in place.items()]
+
+
+def advanced(place: Mapping[str, Any], batches: Iterable[SourceBatch]) -> Place:
+    """The place after these records; a :class:`~connect.errors.ConnectError` if they have none."""
+    after = dict(place)
+    for batch in batches:
+        for partition, part in _by_partition(batch):
+            if partition == "{}":
+                raise ConnectError(
+                    f"The records of {batch.topic} have no source partition, so that a stream could not continue after "
+                    "them: read what there is with spark.read, or let the connector give its records a place."
+                )
+            count = after.get(partition, {}).get("records", 0) + len(part)
+            after[partition] = {"offset": dict(part.source_offsets[-1]), "records": count}
+    return after
+
+
+class Replay:
+    """Finds the records between two places again, among those that the source gives after the first."""
+
+    def __init__(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> None:
+        self._wanted = {
+            partition: _Cut(kept["offset"], kept["records"] - start.get(partition, {}).get("records", 0))
+            for partition, kept in end.items()
+            if kept != start.get(partition)
+        }
+
+    @property
+    def done(self) -> bool:
+        """Whether all of them are found."""
+        return all(cut.done for cut in self._wanted.values())
+
+    def take(self, batches: Iterable[SourceBatch]) -> None:
+        """Look at what the source gives next."""
+        for batch in batches:
+            for partition, part in _by_partition(batch):
+                if (cut := self._wanted.get(partition)) is not None:
+                    cut.take(part)
+
+    def records(self) -> Iterator[SourceBatch]:
+        """The records, when all are found or the source has no more.
+
+        Raises :class:`~connect.errors.ConnectError` if it does not have all of them any more.
+        """
+        for partition, cut in self._wanted.items():
+            yield from cut.records(partition)
+
+
+class _Cut:
+    """The records of one source partition up to a place."""
+
+    def __init__(self, offset: Offset, count: int) -> None:
+        self.done = False
+        self._offset = dict(offset)
+        self._count = count
+        self._held: list[SourceBatch] = []
+        self._seen = 0
+        self._found: int | None = None
+        """How many records there are up to the one with the offset."""
+
+    def take(self, batch: SourceBatch) -> None:
+        if self.done:
+            return
+        self._held.append(batch)
+        for offset in batch.source_offsets:
+            if dict(offset) == self._offset:
+                self._found = self._seen + 1
+            elif self._found is not None:
+                self.done = True
+                return
+            self._seen += 1
+            if self._seen >= (self._count if self._found is not None else _FURTHER * self._count):
+                self.done = True
+                return
+
+    def records(self, partition: str) -> Iterator[SourceBatch]:
+        if self._found is None and self._seen < self._count:
+            raise ConnectError(
+                f"The source does not have all records any more that the stream has begun to process: "
+                f"{self._count - self._seen} of source partition {partition} are missing. Bring them back, or begin "
+                "with another checkpoint location, which reads everything again."
+            )
+        left = self._count if self._found is None else self._found
+        for batch in self._held:
+            if left:
+                yield batch if len(batch) <= left else batch.slice(0, left)
+            left = max(0, left - len(batch))
+
+
+def _by_partition(batch: SourceBatch) -> Iterator[tuple[str, SourceBatch]]:
+    """The parts of a batch that have one source partition, with it as JSON."""
+    return ((_text(part.source_partitions[0]), part) for part in by_source_partition(batch) if len(part))
+
+
+def _text(partition: Offset) -> str:
+    return json.dumps(dict(partition), sort_keys=True)

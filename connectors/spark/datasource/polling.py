@@ -1,0 +1,108 @@
+"""The polls of source tasks, to their end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from connect.chain.tolerance import Tolerance
+from connect.data import SourceBatch, SourceRecord
+from connect.errors import ConnectError, RetriableError
+from connect.plugins import class_name
+from connect.source import SourceConnector, SourceTask
+from connectors.spark.datasource.contexts import KnownOffsets, PlainConnectorContext, SourceContext
+from connectors.spark.datasource.deployment import Deployment
+
+__all__ = ["PATIENCE", "connector_started", "poll_once", "polled_to_the_end", "task_started"]
+
+_log = logging.getLogger(__name__)
+
+PATIENCE: Final = 60.0
+"""Seconds for which a source may give nothing without saying that it is at its end, or fail in a way that may pass."""
+
+_IDLE: Final = 0.01
+_RETRY: Final = 1.0
+
+
+@contextmanager
+def connector_started(deployment: Deployment, context: PlainConnectorContext) -> Iterator[SourceConnector[Any]]:
+    """The connector for a ``with`` block, at the end of which it is stopped."""
+    connector: Any = deployment.connector(context)
+    try:
+        connector.start()
+        yield connector
+    finally:
+        context.end()
+        connector.stop()
+
+
+@contextmanager
+def task_started(
+    deployment: Deployment, task_config: Mapping[str, str], offsets: KnownOffsets, tolerance: Tolerance
+) -> Iterator[SourceTask[Any]]:
+    """A source task that continues from ``offsets``, for a ``with`` block."""
+    context = SourceContext(offsets, tolerance, deployment.task_class)
+    task: Any = deployment.task(task_config, context)
+    try:
+        task.start()
+        yield task
+    finally:
+        context.end()
+        task.stop()
+
+
+def poll_once(task: SourceTask[Any]) -> list[SourceBatch]:
+    """What one poll gives, as batches; what a poll gave before it asked to be tried again counts.
+
+    Raises :class:`~connect.errors.RetriableError` if it has asked for that and given nothing.
+    """
+    records: list[SourceRecord] = []
+    try:
+        polled = task.poll()
+        if isinstance(polled, SourceBatch):
+            return [polled] if len(polled) else []
+        for record in polled or ():
+            if not isinstance(record, SourceRecord):
+                raise ConnectError(f"poll of {class_name(task)} gave a {type(record).__name__}; let it give records.")
+            records.append(record)
+    except RetriableError:
+        if not records:
+            raise
+    return SourceBatch.from_records(records)
+
+
+def polled_to_the_end(
+    task: SourceTask[Any], *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic
+) -> Iterator[SourceBatch]:
+    """The records of a task until it is drained.
+
+    Raises :class:`~connect.errors.ConnectError` if a source that never says so has given nothing for so many seconds,
+    and the :class:`~connect.errors.RetriableError` of one that has failed for so long.
+    """
+    quiet_since = clock()
+    says_its_end = type(task).drained is not SourceTask.drained
+    while True:
+        try:
+            batches = poll_once(task)
+        except RetriableError as error:
+            if clock() - quiet_since > patience:
+                raise
+            _log.warning("The source asks to be polled again later: %s", error)
+            task.context.wait(error.retry_after or _RETRY)
+            continue
+        if batches:
+            yield from batches
+            quiet_since = clock()
+        elif task.drained():
+            return
+        elif not says_its_end and clock() - quiet_since > patience:
+            raise ConnectError(
+                f"{class_name(task)} has given nothing for {patience:g} seconds and does not say whether it is at its "
+                "end: read it as a stream (readStream), take as many rows as you need (limit), or let the task answer "
+                "drained()."
+            )
+        else:
+            task.context.wait(_IDLE)

@@ -1,0 +1,92 @@
+"""References to config providers in options, looked up in the process that reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from connect.config.password import HIDDEN
+from connect.errors import ConfigError, ConnectError
+from connect.plugins import PluginKind, PluginRegistry
+from connect.providers import (
+    ConfigProvider,
+    DirectoryConfigProvider,
+    EnvVarConfigProvider,
+    FileConfigProvider,
+    ResolvedConfig,
+    resolve_references,
+)
+from connectors.spark.datasource.names import aliases
+
+__all__ = ["resolved_options", "secrets_hidden"]
+
+_KEY: Final = "config.providers"
+_SHORTEST: Final = 4
+"""A shorter secret is not looked for in texts: there is hardly a text without it."""
+
+
+def resolved_options(options: Mapping[str, str], registry: PluginRegistry) -> ResolvedConfig:
+    """The options with their references replaced: those to ``env``, ``file`` and ``dir``, and to providers of theirs.
+
+    Raises :class:`~connect.errors.ConfigError` if a provider is not made as the options say, and
+    :class:`~connect.errors.ConnectError` if it cannot look up what is asked of it.
+    """
+    providers = {
+        "env": _configured(EnvVarConfigProvider(), {}),
+        "file": _configured(FileConfigProvider(), {}),
+        "dir": _configured(DirectoryConfigProvider(), {}),
+    }
+    providers |= {alias: _provider(alias, options, registry) for alias in aliases(options, _KEY)}
+    try:
+        return resolve_references(options, providers)
+    finally:
+        for provider in providers.values():
+            provider.close()
+
+
+@contextmanager
+def secrets_hidden(secrets: Collection[str]) -> Iterator[None]:
+    """Hide ``secrets`` in the text of an error that passes, and in those of the errors behind it (invariant I8)."""
+    try:
+        yield
+    except Exception as error:
+        if not any(_has_secret(link, secrets) for link in _links(error)):
+            raise
+        text = str(error)
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        told = ConnectError(text or f"{type(error).__name__}, whose cause has a secret in its text")
+    else:
+        return
+    # Outside of the except clause: the error that is hidden is not to be the context of this one.
+    raise told
+
+
+def _has_secret(error: BaseException, secrets: Collection[str]) -> bool:
+    text = str(error)
+    return any(secret in text for secret in secrets if len(secret) >= _SHORTEST)
+
+
+def _links(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _provider(alias: str, options: Mapping[str, str], registry: PluginRegistry) -> ConfigProvider:
+    key = f"{_KEY}.{alias}.class"
+    if not (name := options.get(key)):
+        raise ConfigError(key, None, f"{_KEY} lists {alias}, so its class must be named here")
+    prefix = f"{_KEY}.{alias}.param."
+    own = {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
+    provider: ConfigProvider = registry.load(PluginKind.CONFIG_PROVIDER, name)()
+    return _configured(provider, own)
+
+
+def _configured(provider: ConfigProvider, props: Mapping[str, str]) -> ConfigProvider:
+    provider.configure(props)
+    return provider

@@ -1,0 +1,63 @@
+"""The data source ``sluice`` of PySpark: any connector, by its ``connector.class``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    SimpleDataSourceStreamReader,
+)
+
+from connectors.spark.datasource.deployment import Deployment
+from connectors.spark.datasource.reader import SourceReader, first_shape
+from connectors.spark.datasource.rows import RowShape
+from connectors.spark.datasource.stream import SourceStream
+from connectors.spark.datasource.writer import SinkStreamWriter, SinkWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["SluiceDataSource"]
+
+
+class SluiceDataSource(DataSource):
+    """Reads any source connector and writes any sink connector: ``spark.read.format("sluice")``.
+
+    Spark makes one in each of its planning processes, from the options of the query.
+    """
+
+    _seen: RowShape | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "sluice"
+
+    def schema(self) -> StructType:
+        """The columns of the first records that there are; not asked for if the user says what they are."""
+        self._seen = first_shape(self.options)
+        return self._seen.spark_schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads the records that there are now."""
+        return SourceReader(self.options, self._shape(schema))
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802 - Spark's name
+        """What reads on and on, and continues where the checkpoint says."""
+        return SourceStream(self.options, self._shape(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """What writes the rows of a DataFrame; only appends."""
+        return SinkWriter(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - as above
+        """What writes the rows of each micro-batch; only appends."""
+        return SinkStreamWriter(self.options, schema, overwrite=overwrite)
+
+    def _shape(self, schema: StructType) -> RowShape:
+        # Spark keeps this object, pickled, from the call of schema() on.
+        return self._seen or RowShape.declared(schema, Deployment.of_source(self.options).config)

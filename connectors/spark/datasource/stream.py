@@ -1,0 +1,113 @@
+"""``spark.readStream``: the records of a source in micro-batches, from place to place.
+
+The tasks run in one process beside Spark's driver, which Spark starts for each query, because only reading tells
+which source offsets come next. What was read goes to Spark with the batch that it plans, and Spark keeps the place
+after it in its checkpoint before the batch is processed; a batch that was not is read again, to the same place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import SimpleDataSourceStreamReader
+
+from connect.chain.tolerance import Tolerance
+from connect.data import SourceBatch, SourceRecord
+from connectors.spark.datasource.chain import RecordChain, logging_tolerance
+from connectors.spark.datasource.contexts import KnownOffsets
+from connectors.spark.datasource.deployment import Deployment
+from connectors.spark.datasource.places import Place, Replay, advanced, known_offsets
+from connectors.spark.datasource.pollers import Pollers
+from connectors.spark.datasource.polling import PATIENCE
+from connectors.spark.datasource.reader import joined
+from connectors.spark.datasource.references import secrets_hidden
+from connectors.spark.datasource.rows import RowShape
+
+__all__ = ["SourceStream"]
+
+
+class SourceStream(SimpleDataSourceStreamReader):
+    """Reads a source from place to place; the tasks are kept from one micro-batch to the next."""
+
+    def __init__(self, options: Mapping[str, str], shape: RowShape) -> None:
+        self._options = dict(options)
+        self._shape = shape
+        self._reading: _Reading | None = None
+
+    def initialOffset(self) -> Place:  # noqa: N802 - Spark's name
+        """The place before everything."""
+        return {}
+
+    def read(self, start: Place) -> tuple[Iterator[Any], Place]:
+        """The next rows after a place, and the place after them."""
+        if self._reading is None or not self._reading.continues(start):
+            self.stop()
+            self._reading = _Reading(self._options, self._shape, start)
+            # Spark ends the process without a word to this object.
+            atexit.register(self.stop)
+        return self._reading.next()
+
+    def readBetweenOffsets(self, start: Place, end: Place) -> Iterator[Any]:  # noqa: N802 - as above
+        """The rows between two places once more."""
+        reading = _Reading(self._options, self._shape, start)
+        try:
+            yield from reading.replay(start, end)
+        finally:
+            reading.close()
+
+    def stop(self) -> None:
+        """Stop the tasks, if there are any."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            atexit.unregister(self.stop)
+            reading.close()
+
+
+class _Reading:
+    """The started tasks, and the place that they have come to."""
+
+    def __init__(self, options: Mapping[str, str], shape: RowShape, start: Place) -> None:
+        self._deployment = Deployment.of_source(options)
+        self._shape = shape
+        self._place = dict(start)
+        self._tolerance: Tolerance = logging_tolerance(self._deployment.config.policy)
+        with secrets_hidden(self._deployment.secrets()):
+            self._chain: RecordChain[SourceBatch, SourceRecord] = RecordChain(self._deployment.steps(), self._tolerance)
+            self._pollers = Pollers(self._deployment, KnownOffsets(known_offsets(start)))
+
+    def continues(self, start: Place) -> bool:
+        """Whether this is where it is, with the tasks that the connector wants."""
+        return self._place == start and self._pollers.is_current
+
+    def next(self) -> tuple[Iterator[pa.RecordBatch], Place]:
+        """The next rows, and the place after them."""
+        with secrets_hidden(self._deployment.secrets()):
+            found = self._pollers.gather(self._deployment.config.max_records_per_trigger)
+            self._place = advanced(self._place, found)
+            # A list, which Spark looks at more than once.
+            return iter(list(self._rows(found))), dict(self._place)
+
+    def replay(self, start: Place, end: Place) -> Iterator[pa.RecordBatch]:
+        """The rows between two places."""
+        with secrets_hidden(self._deployment.secrets()):
+            replay = Replay(start, end)
+            until = time.monotonic() + PATIENCE
+            while not replay.done and not self._pollers.at_end and time.monotonic() < until:
+                if found := self._pollers.gather(self._deployment.config.max_records_per_trigger):
+                    replay.take(found)
+                    until = time.monotonic() + PATIENCE
+            yield from self._rows(replay.records())
+
+    def close(self) -> None:
+        """Stop the tasks."""
+        self._pollers.close()
+        self._chain.close()
+
+    def _rows(self, batches: Iterable[SourceBatch]) -> Iterator[pa.RecordBatch]:
+        transformed = (part for batch in batches for part in self._chain.process(batch))
+        rows = (self._shape.rows(part, self._tolerance, self._deployment.task_class) for part in transformed)
+        return joined(batch for batch in rows if batch.num_rows)

@@ -1,0 +1,338 @@
+"""The schemas of the bodies that the API takes and gives, for its description."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["FLAG", "SCHEMAS", "TEXT", "Schema", "array", "reference"]
+
+Schema = dict[str, Any]
+
+TEXT: Final[Schema] = {"type": "string"}
+_NUMBER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+FLAG: Final[Schema] = {"type": "string", "enum": ["true", "false"]}
+_CONFIG: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
+_GIVEN_CONFIG: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+}
+_ANY_OBJECT: Final[Schema] = {"type": "object"}
+
+
+def array(items: Schema) -> Schema:
+    """A list of these."""
+    return {"type": "array", "items": items}
+
+
+def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+def reference(name: str) -> Schema:
+    """One of ``SCHEMAS``, by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
+_STATE: Final = {"state": {"type": "string", "enum": _STATES}, "worker_id": TEXT}
+_HANGING: Final = _object(dict.fromkeys(("method", "since", "line", "trace"), TEXT))
+_STATE_MORE: Final = {"trace": TEXT, "version": TEXT, "hanging": _HANGING, "changed_at": TEXT, "started_at": TEXT}
+_KIND: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
+_OFFSETS: Final = _object(
+    {"offsets": array({"type": "object", "properties": {"partition": {}, "offset": {"type": ["object", "null"]}}})}
+)
+_OFFSET_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
+_AMOUNTS: Final[Schema] = {"type": ["object", "null"], "additionalProperties": _NUMBER}
+_TASK_LAG: Final[dict[str, Schema]] = {
+    "lag": _OFFSET_OR_NULL,
+    "remaining": _AMOUNTS,
+    "records_per_second": {"type": ["number", "null"]},
+}
+_PLACE: Final = {"partition": _NUMBER, "offset": _NUMBER}
+_BYTES: Final[Schema] = {"type": ["object", "null"], "properties": {"text": TEXT, "base64": TEXT}}
+_SELECTION: Final[Schema] = {
+    "anyOf": [
+        {"type": "string", "enum": ["all"]},
+        array({"anyOf": [_object(_PLACE), _object({"partition": _NUMBER, "from": _NUMBER, "to": _NUMBER})]}),
+    ]
+}
+
+_TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_RANGE: Final = _object({"topic": TEXT, "partition": _NUMBER, "first": _NUMBER, "end": _NUMBER})
+_PROGRESS: Final = _object(
+    {"stage": TEXT, **dict.fromkeys(("records", "rows", "bytes", "files"), _NUMBER), "ui": _TEXT_OR_NULL}
+)
+_LOAD: Final = _object(
+    {
+        "number": _NUMBER,
+        "begun_at": TEXT,
+        "seconds": {"type": "number"},
+        "reason": TEXT,
+        **dict.fromkeys(("topics", "partitions", "records", "rows_per_second"), _NUMBER),
+        "ranges": array(_RANGE),
+        "progress": _PROGRESS,
+        "error": _TEXT_OR_NULL,
+    }
+)
+_RETRY: Final = _object({"at": TEXT, "attempts": _NUMBER, "error": _TEXT_OR_NULL})
+_PREVIEWED_STEP: Final = _object(
+    {"step": TEXT},
+    {
+        **dict.fromkeys(("plugin", "predicate", "error", "outcome", "note"), TEXT),
+        **dict.fromkeys(("negate", "chosen", "dropped"), _BOOLEAN),
+        "record": _object({"topic": TEXT, "partition": _OFFSET_OR_NULL, "key": {}, "value": {}}),
+    },
+)
+_PREVIEWED_RECORD: Final = _object(
+    {"task": _OFFSET_OR_NULL, "origin": {"type": ["object", "null"]}, "steps": array(_PREVIEWED_STEP)},
+    {"cut": {"type": "boolean"}},
+)
+_PREVIEWED_TABLE: Final = _object(
+    {
+        "table": TEXT,
+        "place": TEXT,
+        "folders": array(TEXT),
+        "columns": array(_object({"name": TEXT, "type": TEXT})),
+        "rows": array(_ANY_OBJECT),
+    },
+    {"cut": {"type": "boolean"}},
+)
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Error": _object({"error_code": _NUMBER, "message": TEXT}),
+    "Message": _object({"message": TEXT}),
+    "Probe": _object({"status": TEXT, "reasons": array(TEXT)}),
+    "ConnectorInfo": _object(
+        {
+            "name": TEXT,
+            "config": _CONFIG,
+            "tasks": array(_object({"connector": TEXT, "task": _NUMBER})),
+            "type": _KIND,
+        }
+    ),
+    "TaskState": _object({"id": _NUMBER, **_STATE}, {**_STATE_MORE, "metrics": _ANY_OBJECT}),
+    "ConnectorStatus": _object(
+        {"name": TEXT, "connector": _object(_STATE, _STATE_MORE), "tasks": array(reference("TaskState")), "type": _KIND}
+    ),
+    "NewConnector": {
+        **_object(
+            {"config": _GIVEN_CONFIG},
+            {"name": TEXT, "initial_state": {"type": "string", "enum": ["RUNNING", "PAUSED", "STOPPED"]}},
+        ),
+        "additionalProperties": False,
+    },
+    "Config": _CONFIG,
+    "GivenConfig": _GIVEN_CONFIG,
+    "ConfigHistory": _object(
+        {
+            "name": TEXT,
+            "revision": _OFFSET_OR_NULL,
+            "versions": array(
+                _object(
+                    {
+                        "version": _NUMBER,
+                        "at": TEXT,
+                        "author": _TEXT_OR_NULL,
+                        "config": {"anyOf": [_CONFIG, {"type": "null"}]},
+                        "changes": array(_object({"key": TEXT, "before": _TEXT_OR_NULL, "after": _TEXT_OR_NULL})),
+                    }
+                )
+            ),
+        }
+    ),
+    "Tasks": array(_object({"id": _object({"connector": TEXT, "task": _NUMBER}), "config": _CONFIG})),
+    "Offsets": _OFFSETS,
+    "GivenOffsets": {**_OFFSETS, "additionalProperties": False},
+    "Reset": {
+        **_object(
+            {},
+            {
+                "to": {"type": "string", "enum": ["earliest", "latest", "current"]},
+                "to_offset": {"type": "integer", "minimum": 0},
+                "shift_by": _NUMBER,
+                "to_datetime": TEXT,
+                "by_duration": TEXT,
+                "topics": {
+                    "anyOf": [array(TEXT), {"type": "object", "additionalProperties": array(_NUMBER)}],
+                },
+            },
+        ),
+        "additionalProperties": False,
+    },
+    "OffsetChanges": array(_object({"topic": TEXT, "partition": _NUMBER, "before": _OFFSET_OR_NULL, "after": _NUMBER})),
+    "Lag": _object(
+        {"name": TEXT, "type": _KIND, "tasks": array(_object({"id": _NUMBER}, _TASK_LAG))},
+        {
+            "lag": _OFFSET_OR_NULL,
+            "partitions": array(
+                _object(
+                    {
+                        "topic": TEXT,
+                        "partition": _NUMBER,
+                        "offset": _OFFSET_OR_NULL,
+                        "end_offset": _NUMBER,
+                        "lag": _NUMBER,
+                    }
+                )
+            ),
+            "remaining": _AMOUNTS,
+        },
+    ),
+    "Loads": _object(
+        {
+            "name": TEXT,
+            "tasks": array(
+                _object(
+                    {
+                        "id": _NUMBER,
+                        "worker_id": TEXT,
+                        "current": {"anyOf": [_LOAD, {"type": "null"}]},
+                        "last": array(_LOAD),
+                        "retry": {"anyOf": [_RETRY, {"type": "null"}]},
+                    }
+                )
+            ),
+        }
+    ),
+    "Histories": _object(
+        {
+            "end": _NUMBER,
+            "step": _NUMBER,
+            "connectors": {
+                "type": "object",
+                "additionalProperties": _object(
+                    {
+                        "unit": _TEXT_OR_NULL,
+                        "rate": array({"type": ["number", "null"]}),
+                        "lag": array(_OFFSET_OR_NULL),
+                    }
+                ),
+            },
+        }
+    ),
+    "LoggedLines": _object({"worker_id": TEXT, "lines": array(TEXT), "next": _NUMBER}),
+    "DeadLetters": _object(
+        {
+            "topic": TEXT,
+            "records": array(
+                _object(
+                    {
+                        **_PLACE,
+                        "timestamp": _OFFSET_OR_NULL,
+                        "key": _BYTES,
+                        "value": _BYTES,
+                        "headers": array(_object({"key": TEXT, "value": _BYTES})),
+                        "error": {"type": ["object", "null"]},
+                    }
+                )
+            ),
+            "next": {"type": ["string", "null"]},
+            "replayed": {"type": "object", "additionalProperties": _NUMBER},
+        }
+    ),
+    "Replay": {
+        **_object(
+            {"to": {"type": "string", "enum": ["topic", "task"]}, "selection": _SELECTION},
+            {"dry_run": {"type": "boolean"}, "until": {"type": "object", "additionalProperties": _NUMBER}},
+        ),
+        "additionalProperties": False,
+    },
+    "Replayed": _object(
+        {
+            "topic": TEXT,
+            "to": TEXT,
+            "dry_run": {"type": "boolean"},
+            "replayed": array(_object({**_PLACE, "topic": TEXT})),
+            "failed": array(_object({**_PLACE, "error": TEXT})),
+            "next": {"type": ["object", "null"]},
+        }
+    ),
+    "Preview": _object(
+        {
+            "name": TEXT,
+            "records": array(_PREVIEWED_RECORD),
+            "tables": array(_PREVIEWED_TABLE),
+            "end": TEXT,
+            "failed": {"type": "boolean"},
+            "trace": _TEXT_OR_NULL,
+        }
+    ),
+    "Plugins": array(_object({"class": TEXT, "type": TEXT}, {"version": TEXT})),
+    "ConfigKeys": array(_object({"name": TEXT, "type": TEXT, "required": {"type": "boolean"}})),
+    "ConfigInfos": _object(
+        {
+            "name": TEXT,
+            "error_count": _NUMBER,
+            "groups": array(TEXT),
+            "configs": array(_object({"definition": {"type": ["object", "null"]}, "value": _ANY_OBJECT})),
+        }
+    ),
+    "Cluster": _object(
+        {
+            "worker_id": TEXT,
+            "mode": {"type": "string", "enum": ["distributed", "standalone"]},
+            "leader_url": _TEXT_OR_NULL,
+            "is_leader": {"type": "boolean"},
+            "generation": _OFFSET_OR_NULL,
+            "workers": array(
+                _object(
+                    {
+                        "worker_id": TEXT,
+                        "url": _TEXT_OR_NULL,
+                        "leads": {"type": "boolean"},
+                        "draining": {"type": "boolean"},
+                        "connectors": array(TEXT),
+                        "tasks": array(_object({"connector": TEXT, "task": _NUMBER})),
+                        "failed": _NUMBER,
+                    }
+                )
+            ),
+            "complete": {"type": "boolean"},
+            "processes": array(
+                _object(
+                    {
+                        "pid": _NUMBER,
+                        "connector": _TEXT_OR_NULL,
+                        "task": _OFFSET_OR_NULL,
+                        "resident_bytes": _NUMBER,
+                        "cpu_seconds": {"type": "number"},
+                        "open_files": _NUMBER,
+                    }
+                )
+            ),
+            "rebalances": array(
+                _object(
+                    {
+                        "at": TEXT,
+                        "generation": _OFFSET_OR_NULL,
+                        "leader_url": _TEXT_OR_NULL,
+                        "kept": _NUMBER,
+                        "given_up": _NUMBER,
+                    }
+                )
+            ),
+        }
+    ),
+    "WhoAmI": _object(
+        {
+            "principal": {
+                "anyOf": [
+                    _object({"name": TEXT, "mechanism": TEXT, "groups": array(TEXT)}),
+                    {"type": "null"},
+                ]
+            },
+            "session": {"type": "boolean"},
+            "rights": array(TEXT),
+            "connectors": {"type": "object", "additionalProperties": array(TEXT)},
+        }
+    ),
+    "Credentials": {
+        **_object({}, {"user": TEXT, "password": TEXT, "token": TEXT}),
+        "additionalProperties": False,
+    },
+    "LoggerLevel": _object({"level": TEXT, "last_modified": {"type": ["integer", "null"]}}),
+    "NewLevel": _object({"level": TEXT}),
+    "Names": array(TEXT),
+    "Object": _ANY_OBJECT,
+}

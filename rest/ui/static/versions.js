@@ -1,0 +1,32 @@
+// Going back to an earlier version of a configuration, with what that would change.
+
+import { api, call, page } from "./api.js";
+import { confirm } from "./dialog.js";
+import { element, table } from "./elements.js";
+
+const versions = document.getElementById("versions");
+
+versions?.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-restore]");
+  if (!button) return;
+  const { name, revision } = versions.dataset;
+  const version = button.dataset.restore;
+  const rows = JSON.parse(button.nextElementSibling.textContent);
+  confirm({
+    title: `Go back to version ${version} of ${name}?`,
+    steps: [{
+      name,
+      says: "is restarted once, with the configuration of that version",
+      run: async (waiting) => {
+        await call("POST", api("connectors", name, "config", "history", version, "restore"), undefined, { headers: { "If-Match": `"${revision}"` }, waiting });
+      },
+    }],
+    button: "Restore",
+    done: (failures) => { if (!failures) location.assign(page("connectors", name, "versions")); },
+  });
+  document.querySelector("#dialog ul").before(table("What changes", ["Key", "Now", "Then"], rows.map(({ key, before, after }) => [
+    key,
+    before === null ? "" : element("del", {}, before),
+    after === null ? element("i", {}, "removed") : element("ins", {}, before === after ? `${after}, another value` : after),
+  ])));
+});

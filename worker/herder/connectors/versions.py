@@ -1,0 +1,122 @@
+"""The versions of configurations: each change is noted with who has made it, and may be taken back.
+
+In the herder's thread alone, save for the requests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from connect.errors import ConnectError, NotFoundError
+from worker.herder.cluster.leadership import Leadership
+from worker.herder.inbox import Request, Requests
+from worker.stores.config.store import ConfigStore, ConnectorEntry
+from worker.stores.versions.service import VersionService
+from worker.stores.versions.version import Seen, Version
+
+__all__ = ["ConfigHistory", "VersionRequests", "Versions"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigHistory:
+    """The versions of a connector's configuration, the oldest first, and the present one, if it exists."""
+
+    versions: tuple[Version, ...]
+    present: ConnectorEntry | None
+
+    def config(self, number: int) -> Mapping[str, str]:
+        """Return the configuration of a version. Raises :class:`~connect.errors.NotFoundError` if there is none."""
+        for version in self.versions:
+            if version.number == number and version.seen.config is not None:
+                return version.seen.config
+        raise NotFoundError(f"There is no configuration of version {number}: versions that are kept can be restored.")
+
+
+class Versions:
+    """Tells the history of each change. Where configurations are kept for a run only, they are not ``complete``.
+
+    Without a ``service`` no history is kept.
+    """
+
+    def __init__(
+        self, configs: ConfigStore, leadership: Leadership, service: VersionService | None, *, complete: bool
+    ) -> None:
+        self._configs = configs
+        self._service = service
+        self._complete = complete
+        self._known: dict[str, int] = {}
+        self._removers: dict[str, str | None] = {}
+        leadership.when_taken(self._lead)
+        if service is not None:
+            leadership.when_lost(service.follow)
+
+    def changed(self, name: str) -> None:
+        """Note the configuration that a connector has now."""
+        entry = self._configs.connectors().get(name)
+        if entry is not None:
+            self._known[name] = entry.revision
+            self._saw(_seen(name, entry))
+
+    def removes(self, name: str, author: str | None) -> None:
+        """Remember who removes a connector, until it is gone."""
+        self._removers[name] = author
+
+    def removed(self, name: str) -> None:
+        """Note that a connector is gone."""
+        author = self._removers.pop(name, None)
+        revision = self._known.pop(name, None)
+        if revision is not None:
+            self._saw(Seen(name, revision + 1, _now(), author, None))
+
+    def read(self, request: Request[ConfigHistory], name: str) -> None:
+        """Read the versions of a connector, which may have been deleted."""
+        if self._service is None:
+            raise ConnectError("This worker keeps no history of configurations.")
+        request.enter(f"reading the history of connector {name}")
+        present = self._configs.connectors().get(name)
+
+        def done(outcome: Future[list[Version]]) -> None:
+            if (error := outcome.exception()) is not None:
+                request.set_exception(error)
+            elif not outcome.result() and present is None:
+                request.set_exception(NotFoundError(f"Connector {name} not found"))
+            else:
+                request.set_result(ConfigHistory(tuple(outcome.result()), present))
+
+        self._service.versions(name).add_done_callback(done)
+
+    def _lead(self) -> None:
+        present = [_seen(name, entry) for name, entry in self._configs.connectors().items()]
+        self._known = {item.connector: item.revision for item in present}
+        if self._service is not None:
+            self._service.lead(present, complete=self._complete)
+
+    def _saw(self, seen: Seen) -> None:
+        if self._service is not None:
+            self._service.saw(seen)
+
+
+class VersionRequests:
+    """Requests for versions. Any thread may make them."""
+
+    def __init__(self, requests: Requests, versions: Versions) -> None:
+        self._requests = requests
+        self._versions = versions
+
+    def read(self, name: str) -> Request[ConfigHistory]:
+        """The versions of a connector's configuration, also of one that was deleted.
+
+        Fails with :class:`~connect.errors.NotFoundError` if nothing is known of such a connector.
+        """
+        return self._requests.begin(lambda request: self._versions.read(request, name))
+
+
+def _seen(name: str, entry: ConnectorEntry) -> Seen:
+    return Seen(name, entry.revision, entry.changed, entry.author, entry.config)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,150 @@
+"""What a bulk source task has of the runtime: its offsets, its topics, and the account of what it publishes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from connect.bulk import Progress
+from connect.bulk_source import KafkaSettings, ReachedOffsets
+from connect.chain.tolerance import ErrorPolicy, Failure, Tolerance
+from connect.crash import crash_point
+from connect.errors import RetriableError
+from worker.runtime.assembly import Assembly
+from worker.runtime.bulk.loads import Loads
+from worker.runtime.clients import Clients
+from worker.runtime.control import Control
+from worker.runtime.metrics import ActiveTopics, TaskMetrics
+from worker.runtime.offsets.offsets import OffsetWriter, WorkerOffsetCopy, WorkerOffsetWriter
+from worker.runtime.offsets.topic import TopicOffsetWriter
+from worker.runtime.source.guarantee import offset_reader
+from worker.stores.offset.store import check_offset
+from worker.supervisor.messages import messages
+
+__all__ = ["BulkSourceTaskRuntimeContext"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 1.0
+
+
+class BulkSourceTaskRuntimeContext:
+    """Gives a bulk source task its part of the runtime; see :class:`connect.bulk_source.BulkSourceTaskContext`.
+
+    Crash point: offsets are stored after Kafka has acknowledged the records, and a kill between the two has those
+    records published again (invariants I1 and I3).
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        control: Control,
+        clients: Clients,
+        tolerance: Tolerance,
+        loads: Loads,
+        metrics: TaskMetrics,
+        task: int,
+    ) -> None:
+        self._control = control
+        self._tolerance = tolerance
+        self._loads = loads
+        self._metrics = metrics
+        self._topics = clients.topic_creator()
+        self._limits = clients.batch_limits()
+        self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
+        self._writer = _offset_writer(assembly, control, clients)
+        self._patience = assembly.worker.offset_flush_timeout_ms / 1000
+        self.connector_name = assembly.config.name
+        self.connector_properties: Mapping[str, str] = assembly.effective_props()
+        self.producer_settings = KafkaSettings(
+            clients.source_producer_java_properties(), clients.source_producer_settings()
+        )
+        self.error_policy: ErrorPolicy = assembly.config.error_policy
+        self.offset_storage_reader = offset_reader(assembly, control, task)
+
+    def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
+        """Create the topics that are missing, and tell the largest batch that each takes."""
+        limits: dict[str, int | None] = {}
+        for topic in topics:
+            self._ensure(topic)
+            limits[topic] = self._limits.of(topic)
+        return limits
+
+    def _ensure(self, topic: str) -> None:
+        while True:
+            try:
+                self._topics.ensure(topic)
+            except RetriableError as error:
+                logger.warning("Topic %s cannot be looked up yet; trying again: %s", topic, error)
+                if not self._control.wait(error.retry_after or _RETRY):
+                    raise
+            else:
+                return
+
+    def published(self, read: int, written: Mapping[str, int]) -> None:
+        """Count what was read and what was written."""
+        self._metrics.count("source-record-poll-total", read)
+        self._metrics.count("source-record-write-total", sum(written.values()))
+        self._active.see(written)
+
+    def give_up(self, failures: Iterable[Failure]) -> None:
+        """Report records that are left out, one by one."""
+        for failure in failures:
+            self._tolerance.give_up(failure)
+
+    def commit(self, offsets: ReachedOffsets) -> None:
+        """Make reports durable, then have the offsets stored, and wait for it."""
+        pairs: messages.OffsetPairs = [(dict(partition), dict(offset)) for partition, offset in offsets]
+        for partition, offset in offsets:
+            check_offset(partition)
+            check_offset(offset)
+        self._tolerance.flush()
+        if not pairs:
+            return
+        crash_point("before-offset-commit")
+        begun, timings = time.monotonic(), self._metrics.timings
+        self._writer.begin(pairs)
+        error = self._outcome(begun + self._patience)
+        if error is not None:
+            timings.not_committed()
+            raise RetriableError(f"The source offsets were not stored: {error}")
+        timings.committed(time.monotonic() - begun)
+
+    def _outcome(self, deadline: float) -> str | None:
+        """Why the offsets are not stored, if they are not."""
+        while (written := self._writer.outcome()) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return f"nothing was heard of them within {self._patience:g} s"
+            self._writer.wait(left)
+        return written.error
+
+    def progress(self, progress: Progress) -> None:
+        """Take in how far the load is."""
+        self._loads.tell(progress)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, unless the task is stopped or paused first."""
+        return self._control.wait(seconds)
+
+    def stopping(self) -> bool:
+        """Whether the task is to stop or pause."""
+        return not self._control.poll()
+
+    def forget_topics(self) -> None:
+        """Tell of every topic again that is written to from now on."""
+        self._active.forget()
+
+    def close(self) -> None:
+        """Release what offsets are read with."""
+        self.offset_storage_reader.close()
+
+
+def _offset_writer(assembly: Assembly, control: Control, clients: Clients) -> OffsetWriter:
+    """Writes where the connector's offsets are read: with the worker, or in a topic on the cluster of the records."""
+    name, own = assembly.config.name, assembly.dedicated_offsets_topic
+    if own is None and not assembly.supports_exactly_once:
+        return WorkerOffsetWriter(control)
+    copy: Callable[[messages.OffsetPairs], None] = WorkerOffsetCopy(control).keep if own else lambda _: None
+    return TopicOffsetWriter(own or assembly.transaction_offsets_topic, name, clients.source_producer(), copy)

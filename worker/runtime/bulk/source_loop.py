@@ -1,0 +1,116 @@
+"""The loop of a bulk source task: have it publish what there is, again and again.
+
+==================================================  =============================================================
+kill -9 here                                        then
+==================================================  =============================================================
+while records are published                         they are read again, from the stored offsets: nothing is lost
+after Kafka's acknowledgement, before the commit    they are read and published again: doubled
+after the commit                                    reading continues after them
+==================================================  =============================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Final
+
+from connect.bulk_source import BulkSourceTask
+from connect.errors import RetriableError
+from worker.metrics.buckets import POLL
+from worker.runtime.bulk.loads import Loads
+from worker.runtime.bulk.plan import Plan
+from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
+from worker.runtime.control import Control
+from worker.runtime.metrics import TaskMetrics
+from worker.supervisor.messages import messages
+
+__all__ = ["BulkSourceLoop"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 5.0
+_PATIENCE: Final = 10
+_NEW: Final = "new input"
+
+
+class BulkSourceLoop:
+    """Runs one bulk source task until it is told to stop. Everything happens in the thread that calls :meth:`run`."""
+
+    def __init__(
+        self,
+        control: Control,
+        task: BulkSourceTask[Any],
+        context: BulkSourceTaskRuntimeContext,
+        loads: Loads,
+        metrics: TaskMetrics,
+        *,
+        until_drained: bool,
+    ) -> None:
+        self._control = control
+        self._task = task
+        self._context = context
+        self._loads = loads
+        self._metrics = metrics
+        self._until_drained = until_drained
+
+    def run(self) -> None:
+        """Have the task load until the worker says stop."""
+        self._report()
+        while not self._control.stopping:
+            if not self._control.poll():
+                self._pause()
+                continue
+            found = self._load()
+            self._report()
+            if found is False:
+                if self._until_drained and self._drained():
+                    self._await_stop()
+                    return
+                self._control.wait(self._task.poll_seconds)
+
+    def close(self) -> None:
+        """Release what the context holds."""
+        self._context.close()
+
+    def _load(self) -> bool | None:
+        """Whether there was anything to publish; ``None`` if that is to be tried again."""
+        begun = time.monotonic()
+        try:
+            # An engine may work on it for long: that alone is no reason to report it.
+            with self._loads.under_way(Plan((), _NEW)), self._control.watch.call("load", _PATIENCE):
+                found = self._task.load()
+        except RetriableError as error:
+            if not self._control.poll():
+                logger.info("The load was ended early: %s", error)
+                return None
+            seconds = error.retry_after or _RETRY
+            logger.warning("The load will be tried again in %g s: %s", seconds, error)
+            self._loads.retried_in(seconds)
+            self._control.wait(seconds)
+            return None
+        if found:
+            self._metrics.timings.took(POLL, time.monotonic() - begun)
+        # What a load has found before it was to end is not all there is.
+        return found if self._control.poll() else None
+
+    def _drained(self) -> bool:
+        with self._control.watch.call("drained"):
+            return self._task.drained()
+
+    def _await_stop(self) -> None:
+        self._control.send(messages.Drained())
+        while not self._control.stopping:
+            self._control.wait_for_command()
+
+    def _pause(self) -> None:
+        if self._control.stopping:
+            return
+        self._control.send(messages.Paused())
+        while self._control.paused and not self._control.stopping:
+            self._control.wait_for_command()
+        if not self._control.stopping:
+            self._control.send(messages.Resumed())
+
+    def _report(self) -> None:
+        self._context.forget_topics()
+        self._metrics.report()
