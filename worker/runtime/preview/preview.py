@@ -33,8 +33,8 @@ from worker.supervisor.messages import messages
 __all__ = ["preview"]
 
 _PUBLISHES: Final = (
-    "the source publishes by itself as it reads, so that there is nothing to be seen before: run it with another "
-    "topic to try it"
+    "the source publishes by itself, as it reads: there is nothing to be seen before. Run it with another topic to try "
+    "it"
 )
 _GRACE: Final = 3.0
 """How long a call of the plugin may last when the time is up."""
