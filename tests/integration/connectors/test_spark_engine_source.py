@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from equipment.scripts.tasks import RunningTask
 from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
-pytest.importorskip("pyspark.sql")
+SparkContext = pytest.importorskip("pyspark").SparkContext
 
 pytestmark = [
     pytest.mark.integration,
@@ -236,6 +237,43 @@ def test_a_kill_before_the_commit_has_the_split_published_again(folder: Folder, 
     await_end(task)
     counts = Counter(value.partition(" ")[0] for value in folder.values())
     assert counts == {done[0]: 50, "a" if done[0] == "b" else "b": 100}
+
+
+def test_a_large_table_is_read_by_ranges_though_java_is_killed(
+    bootstrap: str, topic: str, start: Start, tmp_path: Path
+) -> None:
+    rows = 120_000
+    with sqlite3.connect(tmp_path / "rows.db") as connection:
+        connection.execute(f'CREATE TABLE "{topic}" (id INTEGER PRIMARY KEY AUTOINCREMENT)')
+        connection.executemany(f'INSERT INTO "{topic}" (id) VALUES (?)', [(n,) for n in range(1, rows + 1)])
+    props = {
+        "name": topic,
+        "connector.class": "JdbcSource",
+        "connection.url": f"jdbc:sqlite:{tmp_path / 'rows.db'}",
+        "mode": "incrementing",
+        "batch.max.rows": "5000",
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "engine": "spark",
+        "engine.poll.interval.ms": "50",
+        "spark.master": "local[1]",
+        "spark.driver.memory": "512m",
+        "tasks.max": "2",
+        "topic.creation.default.replication.factor": "1",
+        "topic.creation.default.partitions": "1",
+        "run.until": "drained",
+    }
+    task = start(props)
+    wait_until("a range is committed", lambda: task.offsets, seconds=180)
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.proc.kill()  # type: ignore[attr-defined]
+    await_end(task)
+    counts = Counter(json.loads(message.value())["id"] for message in read_topic(bootstrap, topic))
+    assert (len(counts), min(counts), max(counts)) == (rows, 1, rows)
+    assert max(counts.values()) <= 2
+    assert task.metric("load-failure-total") == 1
+    assert [offset["incrementing"] for offset in task.offsets.values() if offset] == [rows]
 
 
 def test_a_source_without_splits_is_refused(folder: Folder, start: Start) -> None:
