@@ -203,6 +203,11 @@ _PATHS: Final[dict[str, Schema]] = {
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
     "/cluster": _item(get=_operation("Workers, what they run, the last rebalances, processes.", {200: "Cluster"})),
+    "/cluster/workers/{worker}/drain": _item(
+        ("worker",),
+        put=_operation("Have a worker give its work to the others, and take no more.", {202: None}),
+        delete=_operation("Have a worker take work again.", {202: None}),
+    ),
     f"{_CONNECTOR}/preview": _item(
         _NAME,
         post=_operation(

@@ -37,7 +37,7 @@ def reference(name: str) -> Schema:
 _STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED"]
 _STATE: Final = {"state": {"type": "string", "enum": _STATES}, "worker_id": TEXT}
 _HANGING: Final = _object(dict.fromkeys(("method", "since", "line", "trace"), TEXT))
-_STATE_MORE: Final = {"trace": TEXT, "version": TEXT, "hanging": _HANGING}
+_STATE_MORE: Final = {"trace": TEXT, "version": TEXT, "hanging": _HANGING, "changed_at": TEXT, "started_at": TEXT}
 _KIND: Final[Schema] = {"type": "string", "enum": ["source", "sink", "unknown"]}
 _OFFSETS: Final = _object(
     {"offsets": array({"type": "object", "properties": {"partition": {}, "offset": {"type": ["object", "null"]}}})}
@@ -281,6 +281,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                         "worker_id": TEXT,
                         "url": _TEXT_OR_NULL,
                         "leads": {"type": "boolean"},
+                        "draining": {"type": "boolean"},
                         "connectors": array(TEXT),
                         "tasks": array(_object({"connector": TEXT, "task": _NUMBER})),
                         "failed": _NUMBER,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["missing_right", "root_cause"]
+from connect.errors import ConnectError
+
+__all__ = ["is_lasting", "load_error", "missing_right", "root_cause"]
 
 _DENIED: Final = re.compile(
     r"(Topic|Group)AuthorizationException: Not authorized to access (?:topics|group): \[?([^]\s]+)"
@@ -28,3 +30,26 @@ def missing_right(cause: str) -> str | None:
     resource, name = denied[1].lower(), denied[2].rstrip(",")
     command = f"kafka-acls.sh --add --allow-principal User:NAME --operation Read --{resource} {name}"
     return f"Give the consumer's user the right Read on {resource} {name}: {command}"
+
+
+def load_error(error: Exception) -> ConnectError:
+    """What to say of an error of Spark in a load."""
+    if _tells_of_loss(error):
+        return ConnectError(
+            "Kafka no longer has all of the records that were to be loaded: retention has removed some, or the "
+            "topic was deleted and made again. Set the connector's offsets to where it is to go on "
+            f"({root_cause(error)})."
+        )
+    cause = root_cause(error)
+    if (remedy := missing_right(cause)) is not None:
+        cause = f"{cause}. {remedy}"
+    return ConnectError(f"Spark failed to load the records: {cause}")
+
+
+def is_lasting(error: Exception) -> bool:
+    """Whether a load that is made again would fail again, as far as the error of Spark tells."""
+    return _tells_of_loss(error) or missing_right(root_cause(error)) is not None
+
+
+def _tells_of_loss(error: Exception) -> bool:
+    return "failOnDataLoss" in str(error) or "data may have been lost" in str(error)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.bulk import BulkSinkTaskContext, Progress
-from connect.bulk_source import BulkSourceTaskContext
+from connect.bulk import BulkTaskContext, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,11 +25,13 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext | BulkSourceTaskContext) -> None:
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True) -> None:
+        """``rows`` says whether what the executors give out are rows of tables."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
+        self._chain = _CHAIN if rows else None
         self._due = 0.0
         self.begin()
 
@@ -86,7 +87,7 @@ class LoadProgress:
                 for node in (nodes.apply(number) for number in range(nodes.size())):
                     if node.name().startswith(_SCAN):
                         records += _value(node, values)
-                    elif node.name() == _CHAIN:
+                    elif node.name() == self._chain:
                         rows += _value(node, values)
         return records, rows
 

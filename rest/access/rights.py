@@ -45,6 +45,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     "/openapi.json": {"GET": Who.SIGNED_IN},
     "/metrics": {"GET": Right.METRICS},
     "/cluster": {"GET": Right.CLUSTER},
+    "/cluster/workers/{worker}/drain": {"PUT": Right.ADMIN, "DELETE": Right.ADMIN},
     "/whoami": {"GET": Who.SIGNED_IN},
     "/session": {"POST": Who.ANYBODY, "DELETE": Who.ANYBODY},
     "/connectors": {"GET": Who.SIGNED_IN, "POST": InBody(Right.EDIT)},

@@ -1,4 +1,7 @@
-"""``/cluster``: the workers, who leads, who runs what, the last rebalances, and the processes of this worker."""
+"""``/cluster``: the workers, who leads, who runs what, the last rebalances, and the processes of this worker.
+
+``/cluster/workers/ID/drain`` has a worker give its work to the others.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,16 @@ def cluster(herder: Herder, patience: Patience) -> Blueprint:
     @blueprint.get("/cluster")
     def view() -> Response:
         return jsonify(visible_cluster(herder, patience))
+
+    @blueprint.put("/cluster/workers/<name:worker>/drain")
+    def drain(worker: str) -> tuple[str, int]:
+        patience.wait(herder.cluster.drain(worker, draining=True))
+        return "", 202
+
+    @blueprint.delete("/cluster/workers/<name:worker>/drain")
+    def take_work_again(worker: str) -> tuple[str, int]:
+        patience.wait(herder.cluster.drain(worker, draining=False))
+        return "", 202
 
     return blueprint
 

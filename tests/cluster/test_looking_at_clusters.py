@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import requests
+from click.testing import CliRunner
 
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
+from worker.cli.main import main
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration]
 
@@ -52,3 +55,41 @@ def test_every_worker_tells_of_the_cluster(cluster: Callable[..., Cluster], topi
     assert requests.patch(url, json={"tasks.max": "1"}, headers=tag, timeout=60).status_code == 200, "by the leader"
     refused = requests.patch(url, json={"tasks.max": "2"}, headers=tag, timeout=60)
     assert (refused.status_code, refused.json()["error_code"]) == (412, 412)
+
+
+def test_a_worker_is_drained_before_it_is_restarted(
+    cluster: Callable[..., Cluster], topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "said"
+    file.touch()
+    pair = cluster(2, scheduled_rebalance_max_delay_ms="300000").start()
+    pair.create("talk", "Talkative", tasks=2, talkative_file=str(file), topic=topic)
+    pair.wait_until_balanced()
+    leader, (follower,) = pair.leader(), pair.followers()
+    drain = f"cluster/workers/{follower.address}/drain"
+    assert pair.request("PUT", drain, worker=leader).status_code == 202, "by the worker itself, whoever is asked"
+    tasks = {"talk-0", "talk-1"}
+    wait_until("the leader runs everything", lambda: pair.placed() == {leader: tasks, follower: set()}, 90)
+    drained = {worker["worker_id"]: worker["draining"] for worker in view(leader)["workers"]}
+    assert drained == {leader.address: False, follower.address: True}
+    page = requests.get(f"{leader.url()}ui/cluster", timeout=30).text
+    assert (page.count("Take work again"), page.count(">Drain<")) == (1, 1)
+    history = f"{follower.url()}connectors/talk/config/history"
+    kept = wait_until("the change is in the history", lambda: requests.get(history, timeout=30).json()["versions"])
+    assert (len(kept), kept[0]["author"], kept[0]["config"]["topic"]) == (1, None, topic)
+    starts = pair.starts()
+    assert follower.terminate() == 0
+    pair.wait_until_all_run()
+    assert pair.starts() == starts, "nobody noticed"
+    pair.start()
+    pair.wait_until_balanced()
+    there = ["--url", leader.url().rstrip("/")]
+    done = CliRunner().invoke(main, ["workers", "drain", follower.address, *there])
+    assert (done.exit_code, done.output) == (0, f"{follower.address} runs nothing any more.\n")
+    done = CliRunner().invoke(main, ["workers", "list", *there])
+    assert re.search(rf"{follower.address} +follows, is drained +0 +0 +0", done.output)
+    done = CliRunner().invoke(main, ["workers", "undrain", follower.address, *there])
+    assert (done.exit_code, done.output) == (0, f"{follower.address} takes work again.\n")
+    pair.wait_until_balanced()
+    done = CliRunner().invoke(main, ["workers", "drain", "nobody:1", "--url", follower.url().rstrip("/")])
+    assert (done.exit_code, leader.address in done.output) == (1, True)

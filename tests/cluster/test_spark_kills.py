@@ -241,10 +241,11 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
     moments = seeded()
     target = Target(bootstrap, topic, lake, 12_000)
     phases: Counter[str] = Counter()
-    with watched(target.look, target.lake.pause):
+    with watched(target.look, target.lake.pause), spark_java_for(target.props) as java:
         for number in range(kills_at_random()):
             kind = VICTIMS[number % len(VICTIMS)]
-            with target.driver() as process:
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with target.driver(java=java if kind == "driver" else None) as process:
                 loads = target.number() + moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: target.number() >= at, seconds=PATIENCE)
                 time.sleep(moments.uniform(0, 0.9))

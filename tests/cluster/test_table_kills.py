@@ -343,10 +343,11 @@ def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path
     moments = seeded()
     lake = lake_of(kind, bootstrap, topic, tmp_path, 40_000)
     phases: Counter[str] = Counter()
-    with watched(lake.look) as reader:
+    with watched(lake.look) as reader, spark_java_for(lake.loading.props) as java:
         for number in range(KILLS):
             kind = VICTIMS[number % len(VICTIMS)]
-            with lake.loading.driver(FLUSH) as process:
+            # What a killed driver has told Java to do, one that survives it goes on with.
+            with lake.loading.driver(FLUSH, java=java if kind == "driver" else None) as process:
                 loads = lake.loaded() + PARTITIONS * FLUSH * moments.choice((0, 1, 1, 2))
                 wait_until("loads are committed", lambda at=loads: lake.loaded() >= at, seconds=PATIENCE)
                 time.sleep(moments.uniform(0, 2.5))

@@ -21,6 +21,8 @@ from equipment.waiting import wait_until
 
 __all__ = ["JAVA", "Answer", "Call", "Replay", "calls", "prepare"]
 
+_SKIPPED = ("version", "metrics", "changed_at", "started_at")
+
 RECORDED: Final = Path(__file__).parent / "data" / "rest"
 JAVA: Final = "org.apache.kafka."
 NOT_REPEATABLE: Final = ("parallel_8_creates", "cleanup", "rb_status_immediately")
@@ -198,9 +200,7 @@ class Replay:
                     "configs": shown,
                 }
             case {"state": str(), "worker_id": _}:
-                return {
-                    key: self._state(key, value) for key, value in body.items() if key not in ("version", "metrics")
-                }
+                return {key: self._state(key, value) for key, value in body.items() if key not in _SKIPPED}
             case {"kafka_cluster_id": _}:
                 return dict.fromkeys(body, "any")
             case {"offsets": list(offsets)}:

@@ -33,6 +33,7 @@ _ELSEWHERE: Final = {
     "status": "worker.cli.status",
     "token": "worker.cli.token",
     "validate": "worker.cli.validate",
+    "workers": "worker.cli.workers",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -72,7 +73,8 @@ class UnitStatuses:
         if version is None and before is not None:
             version = before.version
         generation = self._membership.generation
-        self._statuses.put(unit, Status(state, self._worker_id, generation, trace, version, drained, restarts, hanging))
+        status = Status(state, self._worker_id, generation, trace, version, drained, restarts, hanging)
+        self._statuses.put(unit, status.after(before, time.time_ns() // 1_000_000))
 
     def remove(self, unit: Unit) -> None:
         """Remove the status of a unit that has ended and is not wanted any more."""

@@ -3,7 +3,8 @@
 :func:`assign` is the incremental cooperative assignor (KIP-415, KIP-726): a worker keeps its units, except for any
 above its fair share, and units that nobody holds are given out. The units of a worker that has gone wait up to
 ``scheduled.rebalance.max.delay.ms`` for its return. A unit is given away only in a round in which its former holder no
-longer reports it, so none is run twice. :func:`round_robin` is the eager assignor.
+longer reports it, so none is run twice. A worker that is drained gives up all it holds, at once, and is given nothing,
+as long as another one stays. :func:`round_robin` is the eager assignor.
 
 A leader that dies takes its state along: the next one starts from the members' reports, and treats a unit that none of
 them reports as new, assigned at once.
@@ -12,7 +13,7 @@ them reports as new, assigned at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import Final
@@ -65,9 +66,10 @@ class Round:
 
 @dataclass(slots=True)
 class _Plan:
-    """A round in the making."""
+    """A round in the making. ``takers`` are the workers that may be given units."""
 
     loads: dict[str, set[Unit]]
+    takers: frozenset[str]
     revoked: dict[str, set[Unit]] = field(default_factory=dict)
 
     def revoke(self, worker: str, units: Iterable[Unit]) -> None:
@@ -78,7 +80,7 @@ class _Plan:
     def give(self, units: Iterable[Unit]) -> None:
         """Give each unit to the worker that has the fewest of its kind."""
         for unit in sorted(units, key=lambda unit: (unit.is_task, unit)):
-            least = min(self.loads, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
+            least = min(self.takers, key=lambda worker: (_count(self.loads[worker], tasks=unit.is_task), worker))
             self.loads[least].add(unit)
 
     def all_revoked(self) -> frozenset[Unit]:
@@ -108,9 +110,11 @@ def assign(
     max_delay: int,
     generation: int,
     last_generation: int,
+    draining: Set[str] = frozenset(),
 ) -> Round:
     """Carry out one round: from the units that each worker reports to its changes. Times in ms.
 
+    The workers that are ``draining`` are rid of their units, unless all are.
     ``last_generation`` is the one this worker last completed. If it is not that of ``state``, other rounds came in
     between, and the state is dropped.
     """
@@ -121,8 +125,10 @@ def assign(
     previous = active if state.revoked & active else state.previous
     deleted = (previous | active) - configured
     lost = previous - active - deleted
-    plan = _Plan({worker: set(units) for worker, units in held.items()})
+    takers = frozenset(held) - draining or frozenset(held)
+    plan = _Plan({worker: set(units) for worker, units in held.items()}, takers)
     _revoke_unwanted(plan, deleted | _held_twice(held))
+    _revoke_drained(plan)
     state, reassigned, delay = _handle_lost(replace(state, revoked=_NOTHING), plan, lost, now, max_delay)
     if delay == 0:
         state, delay = _balance(state, plan, configured, now, max_delay)
@@ -166,6 +172,12 @@ def _revoke_unwanted(plan: _Plan, unwanted: frozenset[Unit]) -> None:
             plan.revoke(worker, unwanted)
 
 
+def _revoke_drained(plan: _Plan) -> None:
+    for worker, units in list(plan.loads.items()):
+        if units and worker not in plan.takers:
+            plan.revoke(worker, frozenset(units))
+
+
 def _handle_lost(
     state: AssignorState, plan: _Plan, lost: frozenset[Unit], now: int, max_delay: int
 ) -> tuple[AssignorState, frozenset[Unit], int]:
@@ -180,14 +192,14 @@ def _handle_lost(
         # The wait is over, and with it the pause between revocations.
         remaining = _give_to_candidates(plan, state.candidates, lost)
         return replace(at_rest, revoked_before=False), remaining, 0
-    candidates = state.candidates | {worker for worker, units in plan.loads.items() if not units}
+    candidates = state.candidates | {worker for worker in plan.takers if not plan.loads[worker]}
     delay = max_delay if state.scheduled is None else state.scheduled - now
     return replace(state, candidates=frozenset(candidates), scheduled=now + delay), _NOTHING, delay
 
 
 def _give_to_candidates(plan: _Plan, candidates: frozenset[str], lost: frozenset[Unit]) -> frozenset[Unit]:
     """Deal the lost units to the candidates that still hold nothing; return them if there are no such candidates."""
-    workers = [worker for worker in sorted(candidates) if worker in plan.loads and not plan.loads[worker]]
+    workers = [worker for worker in sorted(candidates & plan.takers) if not plan.loads[worker]]
     if not workers:
         return lost
     for tasks in (False, True):
@@ -220,7 +232,7 @@ def _excess(plan: _Plan, configured: frozenset[Unit]) -> dict[str, set[Unit]]:
         return excess
     for tasks in (False, True):
         total = _count(configured, tasks=tasks)
-        loads = {w: sorted(unit for unit in units if unit.is_task is tasks) for w, units in plan.loads.items()}
+        loads = {w: sorted(unit for unit in plan.loads[w] if unit.is_task is tasks) for w in plan.takers}
         for worker, units in _excess_of_kind(loads, total).items():
             excess.setdefault(worker, set()).update(units)
     return excess

@@ -43,12 +43,14 @@ class Division:
     """The work of a group as its leader has divided it.
 
     ``owners`` has the URL of the worker that runs each unit, ``reported`` the units that members still held when the
-    round began. ``members`` are the URLs of all workers, those that run nothing too.
+    round began. ``members`` are the URLs of all workers, those that run nothing too, and ``draining`` of those that are
+    to be rid of their work.
     """
 
     owners: Mapping[Unit, str]
     reported: frozenset[Unit]
     members: frozenset[str] = frozenset()
+    draining: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class GroupMember:
         self._join_at: float | None = None
         self._leaving: float | None = None
         self._away = False
+        self._draining = False
         self._failures = 0
 
     # -- for every thread --------------------------------------------------------------------------------------------
@@ -139,6 +140,10 @@ class GroupMember:
     def leave(self, for_seconds: float | None) -> None:
         """Drop all units, leave the group, and join again after ``for_seconds``; with ``None`` stay away."""
         self._post(lambda: self._asked_to_leave(for_seconds))
+
+    def drain(self, *, draining: bool) -> None:
+        """Ask the leader to give this worker's units to others, and no more to it; or take units again."""
+        self._post(lambda: self._asked_to_drain(draining=draining))
 
     def close(self) -> None:
         """Leave the group and end. All units must have stopped before. :meth:`join` waits for the end."""
@@ -252,6 +257,10 @@ class GroupMember:
         if self._has_to_join():
             logger.info("Joining the group %s again: %s", self._config.group_id, reason)
 
+    def _asked_to_drain(self, *, draining: bool) -> None:
+        if self._draining != draining:
+            self._draining, self._wanted = draining, True
+
     def _asked_to_leave(self, for_seconds: float | None) -> None:
         self._leaving = float("inf") if for_seconds is None else for_seconds
 
@@ -264,7 +273,7 @@ class GroupMember:
         if self._version == EAGER and self._joined:
             self._drop("the eager protocol starts each round with nothing", self._session_left())
             return
-        metadata = MemberMetadata(self._url, await self._offset(coordinator), self._reported())
+        metadata = MemberMetadata(self._url, await self._offset(coordinator), self._reported(), self._draining)
         if self._lost is not None or self._ended:
             return
         self._wanted, self._away, self._join_at = False, False, None
@@ -354,7 +363,8 @@ class GroupMember:
         )
 
     def _division(self) -> Division:
-        return Division(self._leader.owners, self._leader.reported, self._leader.members)
+        leader = self._leader
+        return Division(leader.owners, leader.reported, leader.members, leader.draining)
 
     # -- losing and leaving ------------------------------------------------------------------------------------------
 

@@ -38,7 +38,8 @@ class Leader:
     """Assigns work to the members while this worker leads.
 
     ``owners`` maps each unit to the URL of the worker that runs it, as of the last round; ``reported`` are the units
-    that members said they held when that round began, ``members`` the URLs of all of them.
+    that members said they held when that round began, ``members`` the URLs of all of them, and ``draining`` of those
+    that are to be rid of their work.
     """
 
     def __init__(self, config: DistributedConfig, snapshot: Callable[[int], Future[ConfigSnapshot]]) -> None:
@@ -51,6 +52,7 @@ class Leader:
         self.owners: Mapping[Unit, str] = {}
         self.reported: frozenset[Unit] = _NOTHING
         self.members: frozenset[str] = frozenset()
+        self.draining: frozenset[str] = frozenset()
 
     def completed(self, generation: int) -> None:
         """Note that this worker got its share of a generation, no matter which worker led it."""
@@ -64,6 +66,7 @@ class Leader:
         metadata = {member.member_id: decode_metadata(member.metadata) for member in members}
         self.reported = _NOTHING.union(*(_held(item) for item in metadata.values()))
         self.members = frozenset(item.url for item in metadata.values())
+        self.draining = frozenset(item.url for item in metadata.values() if item.draining)
         newest = max(item.config_offset for item in metadata.values())
         snapshot = self._read(newest)
         blank = Assignment(leader, metadata[leader].url, newest)
@@ -122,6 +125,7 @@ class Leader:
             max_delay=self._max_delay,
             generation=generation,
             last_generation=self._last_generation,
+            draining={member for member, item in metadata.items() if item.draining},
         )
         self._state = outcome.state
         self.owners = {unit: metadata[member].url for unit, member in outcome.owners.items()}

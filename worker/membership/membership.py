@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, Protocol, TypeAlias
 
+from worker.errors import BadRequestError
 from worker.membership.counts import GroupCounts
 from worker.membership.events import Event, Joined, Lost, Refused
+from worker.membership.protocol import EAGER
 from worker.stores.config.store import ConfigSnapshot
 from worker.unit import Unit
 
@@ -53,6 +55,10 @@ class Membership(Protocol):
         """The URLs of all workers of the cluster. Only the leader knows; for others there are none."""
 
     @property
+    def draining(self) -> frozenset[str]:
+        """The URLs of the workers that are to be rid of their work; whoever does not lead knows of itself alone."""
+
+    @property
     def rebalancing(self) -> bool:
         """Whether this worker waits for its place in the cluster, or for another round."""
 
@@ -78,6 +84,12 @@ class Membership(Protocol):
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
         """Have the work divided anew. Without an offset this also says that the revoked units are gone."""
 
+    def drain(self, *, draining: bool) -> None:
+        """Have the leader give this worker's work to others, and no more to it; or take work again.
+
+        Raises :class:`~worker.errors.BadRequestError` where work cannot be given away so.
+        """
+
     def leave(self, for_seconds: float | None) -> None:
         """Leave the cluster, and join it again after ``for_seconds``; with ``None`` stay away."""
 
@@ -97,6 +109,9 @@ class Member(Protocol):
 
     def rejoin(self, reason: str, config_offset: int | None = None) -> None:
         """Take part in another round."""
+
+    def drain(self, *, draining: bool) -> None:
+        """Give units away, or take units again."""
 
     def leave(self, for_seconds: float | None) -> None:
         """Leave the group for ``for_seconds``."""
@@ -118,6 +133,7 @@ class GroupMembership:
         self._joined: Joined | None = None
         self._generation = -1
         self._asked_offset = -1
+        self._draining = False
 
     def start(self, tell: Tell, snapshot: Snapshot) -> None:
         """Begin to join the group."""
@@ -136,6 +152,17 @@ class GroupMembership:
             self._asked_offset = max(self._asked_offset, config_offset)
         if self._member is not None:
             self._member.rejoin(reason, config_offset)
+
+    def drain(self, *, draining: bool) -> None:
+        """Have this worker's work given to others, or take work again."""
+        if self._joined is not None and self._joined.protocol_version == EAGER:
+            raise BadRequestError(
+                "A worker can be drained only where work moves without stopping everything: set connect.protocol to "
+                "sessioned or compatible on every worker."
+            )
+        self._draining = draining
+        if self._member is not None:
+            self._member.drain(draining=draining)
 
     def leave(self, for_seconds: float | None) -> None:
         """Leave the group for ``for_seconds``."""
@@ -168,6 +195,13 @@ class GroupMembership:
         """The URLs of all members of the last round, if this worker leads."""
         division = self._joined.division if self._joined is not None else None
         return division.members if division is not None else frozenset()
+
+    @property
+    def draining(self) -> frozenset[str]:
+        """The URLs of the workers that are to be rid of their work, as far as this one knows."""
+        division = self._joined.division if self._joined is not None else None
+        others = division.draining - {self._url} if division is not None else frozenset()
+        return others | {self._url} if self._draining else others
 
     @property
     def rebalancing(self) -> bool:
@@ -212,6 +246,7 @@ class SoloMembership:
     leader_url = None
     rebalancing = False
     members: frozenset[str] = frozenset()
+    draining: frozenset[str] = frozenset()
     counts = None
 
     def assigned(self, units: Iterable[Unit]) -> frozenset[Unit]:
@@ -234,6 +269,11 @@ class SoloMembership:
 
     def rejoin(self, _reason: str, _config_offset: int | None = None) -> None:
         """Do nothing: there is nobody to divide the work with."""
+
+    def drain(self, *, draining: bool) -> None:
+        """Refuse: there is nobody who could take the work."""
+        if draining:
+            raise BadRequestError("This worker is alone: there is no other that could take its work.")
 
     def leave(self, _for_seconds: float | None) -> None:
         """Do nothing: there is no group to leave."""

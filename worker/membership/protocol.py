@@ -1,7 +1,8 @@
 """The bytes of the ``connect`` group protocol: the metadata of members, and the assignments of the leader.
 
 Versions 0 (``default``, eager), 1 (``compatible``, KIP-415) and 2 (``sessioned``, KIP-507) share one layout; only the
-later ones carry the assignment held, revocations and the delay. Byte for byte as Apache Kafka Connect's.
+later ones carry the assignment held, revocations and the delay. Byte for byte as Apache Kafka Connect's, but for one
+byte after the metadata of a worker that is drained, which Kafka Connect does not read.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ CONFIG_MISMATCH: Final = 1
 VERSIONS: Final[Mapping[str, int]] = MappingProxyType({"default": 0, "compatible": 1, "sessioned": 2})
 """The version of each protocol, by the name under which members offer it to the broker."""
 
+_DRAINING: Final = b"\x01"
+
 _OFFERED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "eager": ("default",),
@@ -66,11 +69,15 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberMetadata:
-    """The metadata that a member joins with. ``held`` is ``None`` if it holds nothing, and always in version 0."""
+    """The metadata that a member joins with. ``held`` is ``None`` if it holds nothing, and always in version 0.
+
+    A member that is ``draining`` is to be given nothing, and to be rid of what it holds; not in version 0.
+    """
 
     url: str
     config_offset: int
     held: Assignment | None = None
+    draining: bool = False
 
 
 def offered(connect_protocol: str) -> tuple[str, ...]:
@@ -83,10 +90,11 @@ def encode_metadata(metadata: MemberMetadata, version: int) -> bytes:
     head = struct.pack(">h", version) + _string(metadata.url) + struct.pack(">q", metadata.config_offset)
     if version == EAGER:
         return head
+    tail = _DRAINING if metadata.draining else b""
     if metadata.held is None:
-        return head + struct.pack(">i", -1)
+        return head + struct.pack(">i", -1) + tail
     held = encode_assignment(metadata.held, version)
-    return head + struct.pack(">i", len(held)) + held
+    return head + struct.pack(">i", len(held)) + held + tail
 
 
 def decode_metadata(data: bytes) -> MemberMetadata:
@@ -95,8 +103,9 @@ def decode_metadata(data: bytes) -> MemberMetadata:
     version = reader.version()
     url, offset = reader.string(), reader.number(">q")
     held = reader.nullable_bytes() if version != EAGER else None
+    draining = version != EAGER and reader.mark(_DRAINING)
     reader.end()
-    return MemberMetadata(url, offset, decode_assignment(held) if held else None)
+    return MemberMetadata(url, offset, decode_assignment(held) if held else None, draining)
 
 
 def encode_assignment(assignment: Assignment, version: int) -> bytes:
@@ -174,6 +183,11 @@ class _Reader:
             connector = self.string()
             units.update(Unit(connector, self.number(">i")) for _ in range(self.number(">i")))
         return frozenset(units)
+
+    def mark(self, mark: bytes) -> bool:
+        is_there = self._data[self._at :] == mark
+        self._at += len(mark) if is_there else 0
+        return is_there
 
     def end(self) -> None:
         if self._at != len(self._data):

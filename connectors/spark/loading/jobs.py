@@ -16,17 +16,15 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from connect.bulk import BulkSinkTaskContext
-from connect.bulk_source import BulkSourceTaskContext
+from connect.bulk import BulkTaskContext
 from connect.errors import RetriableError
-from connectors.spark.progress import LoadProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "Jobs", "Work", "width_for"]
+__all__ = ["Job", "Jobs", "Looking", "Work", "width_for"]
 
 T = TypeVar("T")
 
@@ -44,16 +42,17 @@ def width_for(cores: int) -> int:
     return min(_MOST, _A_CORE * max(1, cores))
 
 
+class Looking(Protocol):
+    """Tells how far the works are."""
+
+    def look(self) -> None:
+        """Tell what there is to tell; called again and again while jobs run."""
+
+
 class Jobs:
     """Runs the jobs of works, of ``width`` works at once."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        context: BulkSinkTaskContext | BulkSourceTaskContext,
-        progress: LoadProgress,
-        width: int,
-    ) -> None:
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, progress: Looking, width: int) -> None:
         self._spark = spark
         self._context = context
         self._progress = progress

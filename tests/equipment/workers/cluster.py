@@ -18,7 +18,7 @@ import requests
 
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import descendants, runs
+from equipment.workers.processes import descendants, runs
 from worker.embedded.ports import HOST, any_port
 
 __all__ = ["Cluster", "ClusterWorker"]

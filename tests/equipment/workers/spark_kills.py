@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import confluent_kafka
@@ -19,8 +18,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect.crash import CRASH_POINT_VARIABLE
+from equipment.workers.processes import command_line, descendants
 from equipment.workers.small_spark import DRIVER
-from equipment.workers.standalone import descendants
 
 __all__ = ["CONNECTOR", "PARTITIONS", "PATIENCE", "VICTIMS", "Loading", "Reader", "fill", "seeded", "victim", "watched"]
 
@@ -139,14 +138,7 @@ def victim(driver: int, kind: str) -> int | None:
     if kind == "driver":
         return driver
     mark = "org.apache.spark.deploy.SparkSubmit" if kind == "jvm" else "pyspark.daemon"
-    return max((pid for pid in descendants(driver) if mark in _command(pid)), default=None)
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
+    return max((pid for pid in descendants(driver) if mark in command_line(pid)), default=None)
 
 
 def seeded() -> random.Random:

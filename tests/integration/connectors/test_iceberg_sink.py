@@ -177,6 +177,14 @@ UPSERT = {
 }
 
 
+def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: Lake) -> None:
+    records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
+    records[-1] = {"id": 19_999, "delay": 0.5}
+    lake.produce(records)
+    lake.drain(lake.task())
+    assert lake.rows() == [{**record, "delay": float(record["delay"])} for record in records]
+
+
 def test_a_table_is_what_a_stream_of_changes_says(lake: Lake) -> None:
     seed = int(os.environ.get("SLUICE_TEST_SEED", random.randrange(2**32)))
     print(f"SLUICE_TEST_SEED={seed}")

@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from equipment.servers.s3 import S3Server
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
 from equipment.workers.bulk_context import BulkContext
+from equipment.workers.processes import command_line, descendants
 from equipment.workers.small_spark import sink_props
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -176,14 +176,6 @@ def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) ->
     secret = sink.server.props["aws.secret.access.key"]
     spark = SparkSession.getActiveSession()
     assert secret not in str(spark.sparkContext.getConf().getAll())
-    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_ours(path)]
-    assert any(b"SparkSubmit" in command for command in commands)
-    assert not any(secret.encode() in command for command in commands)
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        stat = (path.parent / "stat").read_text().rpartition(")")[2].split()
-        return int(stat[1]) == os.getpid()
-    except OSError:
-        return False
+    commands = list(map(command_line, descendants(os.getpid())))
+    assert any("SparkSubmit" in command for command in commands)
+    assert not any(secret in command for command in commands)

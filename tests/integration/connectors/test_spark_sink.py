@@ -144,6 +144,15 @@ def test_json_without_schemas_becomes_a_table_that_grows(sink: Sink) -> None:
     assert by_id(sink.rows())[40] == {"id": 40, "gate": None, "tags": None, "origin": None, "delay": None, "at": None}
 
 
+def test_what_the_first_records_of_a_large_load_do_not_show_is_found(sink: Sink) -> None:
+    records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
+    records[-1] = {"id": 19_999, "delay": 0.5, "gate": "B1"}
+    sink.produce(records)
+    sink.drain(sink.task(JSON))
+    rows = by_id(sink.rows())
+    assert rows == [{"gate": None, **record, "delay": float(record["delay"])} for record in records]
+
+
 def test_file_names_carry_topic_partition_and_offsets(sink: Sink) -> None:
     sink.produce([{"id": n} for n in range(10)])
     sink.drain(sink.task({**JSON, "parquet.codec": "zstd", "filename.offset.zero.pad.width": "4"}))

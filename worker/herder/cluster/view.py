@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from connect.errors import NotFoundError
+from worker.errors import NotAssignedError, NotLeaderError
 from worker.herder.cluster.rebalancing import Rebalancing, Round
 from worker.herder.inbox import Request, Requests
 from worker.membership.membership import Membership
@@ -42,6 +44,27 @@ class ClusterRequests:
         """The cluster as this worker knows it now."""
         return self._requests.ask(self._view)
 
+    def drain(self, worker_id: str, *, draining: bool) -> Request[None]:
+        """Have a worker give its work to the others, and take no more; or have it take work again.
+
+        That lasts until the worker is started again. Fails with :class:`~worker.errors.NotAssignedError` or
+        :class:`~worker.errors.NotLeaderError` at another worker, and with :class:`~connect.errors.NotFoundError` if
+        there is no such worker.
+        """
+        return self._requests.ask(lambda: self._drain(worker_id, draining=draining))
+
+    def _drain(self, worker_id: str, *, draining: bool) -> None:
+        if worker_id == self._worker_id:
+            self._membership.drain(draining=draining)
+            return
+        if not self._membership.is_leader:
+            raise NotLeaderError("Only the leader of the cluster knows every worker.", self._membership.leader_url)
+        urls = {urlsplit(url).netloc: url for url in self._membership.members}
+        if worker_id not in urls:
+            known = ", ".join(sorted({self._worker_id, *urls}))
+            raise NotFoundError(f"There is no worker {worker_id!r} in this cluster: it has {known}.")
+        raise NotAssignedError("Each worker is drained by itself.", urls[worker_id])
+
     def _view(self) -> Document:
         members = self._membership.members
         return {
@@ -51,7 +74,11 @@ class ClusterRequests:
             "is_leader": self._membership.is_leader,
             "generation": self._membership.generation if self._distributed else None,
             "workers": cluster_document(
-                self._worker_id, self._membership.leader_url, members, self._statuses.statuses()
+                self._worker_id,
+                self._membership.leader_url,
+                members,
+                self._statuses.statuses(),
+                self._membership.draining,
             ),
             "complete": bool(members) or not self._distributed,
             "rebalances": [_round(item) for item in self._rebalancing.rounds],
@@ -59,24 +86,35 @@ class ClusterRequests:
 
 
 def cluster_document(
-    worker_id: str, leader_url: str | None, members: Iterable[str], statuses: Mapping[Unit, Status]
+    worker_id: str,
+    leader_url: str | None,
+    members: Iterable[str],
+    statuses: Mapping[Unit, Status],
+    draining: Iterable[str] = (),
 ) -> list[Document]:
-    """Every worker that is known, by this worker, by the leader's last round or by what it runs, and what that is."""
+    """Every worker that is known, by this worker, by the leader's last round or by what it runs, and what that is.
+
+    ``draining`` are the URLs of those that are to be rid of it.
+    """
+    drained = {urlsplit(url).netloc for url in draining}
     urls = {urlsplit(url).netloc: url for url in members}
     if leader_url is not None:
         urls.setdefault(urlsplit(leader_url).netloc, leader_url)
     running = {unit: status for unit, status in statuses.items() if status.worker_id and _is_there(status)}
     names = {worker_id, *urls, *(status.worker_id for status in running.values())}
     leader = urlsplit(leader_url).netloc if leader_url is not None else None
-    return [_worker(name, urls.get(name), running, leads=name == leader) for name in sorted(names)]
+    return [
+        _worker(name, urls.get(name), running, leads=name == leader, draining=name in drained) for name in sorted(names)
+    ]
 
 
-def _worker(name: str, url: str | None, running: Mapping[Unit, Status], *, leads: bool) -> Document:
+def _worker(name: str, url: str | None, running: Mapping[Unit, Status], *, leads: bool, draining: bool) -> Document:
     units = sorted(unit for unit, status in running.items() if status.worker_id == name)
     return {
         "worker_id": name,
         "url": url,
         "leads": leads,
+        "draining": draining,
         "connectors": [unit.connector for unit in units if not unit.is_task],
         "tasks": [{"connector": unit.connector, "task": unit.task} for unit in units if unit.is_task],
         "failed": sum(running[unit].state is State.FAILED for unit in units),

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from connect.errors import NotFoundError
 from worker.stores.config.store import ConnectorEntry
 from worker.stores.status.store import Status
+from worker.texts import utc_text
 from worker.unit import Unit
 
 __all__ = ["KeptViews", "Views", "by_connector", "connector_info", "connector_status", "task_configs", "task_status"]
@@ -73,6 +74,8 @@ def _state(status: Status) -> dict[str, Any]:
         state["restarts"] = status.restarts
     if status.hanging is not None:
         state["hanging"] = asdict(status.hanging)
+    times = (("changed_at", status.changed), ("started_at", status.started))
+    state |= {name: utc_text(time / 1000) for name, time in times if time is not None}
     return state
 
 

@@ -65,6 +65,8 @@ def status_value(status: Status) -> bytes:
         document["restarts"] = status.restarts
     if status.hanging is not None:
         document["hanging"] = asdict(status.hanging)
+    times = (("changed", status.changed), ("started", status.started))
+    document |= {name: time for name, time in times if time is not None}
     return dump(document)
 
 
@@ -116,6 +118,8 @@ def _status(value: bytes | None) -> Status | None:
         document.get("drained") is True,
         whole(document, "restarts") if "restarts" in document else 0,
         _hang(document.get("hanging")),
+        whole(document, "changed") if "changed" in document else None,
+        whole(document, "started") if "started" in document else None,
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from worker.unit import Unit
 
@@ -21,6 +22,9 @@ class State(enum.Enum):
     FAILED = "FAILED"
     RESTARTING = "RESTARTING"
     STOPPED = "STOPPED"
+
+
+_UP: Final = (State.RUNNING, State.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Status:
 
     ``drained`` says that it has delivered all it had to (``run.until=drained``); ``restarts`` is how often
     ``restart.policy`` has restarted it since it last ran for long; ``hanging`` is the call that it is stuck in.
+    ``changed`` is since when it is in this state, and ``started`` since when it runs, or had run until it failed: in
+    milliseconds since 1970, or ``None`` where a worker of Kafka Connect has written the status.
     """
 
     state: State
@@ -49,6 +55,22 @@ class Status:
     drained: bool = False
     restarts: int = 0
     hanging: Hang | None = None
+    changed: int | None = field(default=None, compare=False)
+    started: int | None = field(default=None, compare=False)
+
+    def after(self, before: Status | None, now: int) -> Status:
+        """Return this status with its times, as it follows another of the unit at a time."""
+        if before is None or before.worker_id != self.worker_id:
+            return replace(self, changed=now, started=now if self.state in _UP else None)
+        changed = before.changed if before.state is self.state else None
+        started = before.started if before.state in _UP else None
+        if self.state not in (*_UP, State.FAILED):
+            started = None
+        elif self.state in _UP and started is None:
+            started = now
+        elif before.state is State.FAILED:
+            started = before.started
+        return replace(self, changed=now if changed is None else changed, started=started)
 
 
 class StatusStore(ABC):

@@ -6,7 +6,7 @@ from worker.herder.cluster.view import cluster_document
 from worker.stores.status.store import State, Status
 from worker.unit import Unit
 
-LEADER = "http://a:8083/"
+LEADER, IDLE = "http://a:8083/", "http://idle:8083/"
 
 
 def status(worker: str, state: State = State.RUNNING) -> Status:
@@ -24,12 +24,13 @@ STATUSES = {
 
 
 def test_the_leader_knows_workers_that_run_nothing() -> None:
-    found = cluster_document("a:8083", LEADER, [LEADER, "http://b:8083/", "http://idle:8083/"], STATUSES)
+    found = cluster_document("a:8083", LEADER, [LEADER, "http://b:8083/", IDLE], STATUSES, {IDLE})
     assert found == [
         {
             "worker_id": "a:8083",
             "url": LEADER,
             "leads": True,
+            "draining": False,
             "connectors": ["x"],
             "tasks": [{"connector": "x", "task": 1}],
             "failed": 1,
@@ -38,14 +39,16 @@ def test_the_leader_knows_workers_that_run_nothing() -> None:
             "worker_id": "b:8083",
             "url": "http://b:8083/",
             "leads": False,
+            "draining": False,
             "connectors": [],
             "tasks": [{"connector": "x", "task": 0}],
             "failed": 0,
         },
         {
             "worker_id": "idle:8083",
-            "url": "http://idle:8083/",
+            "url": IDLE,
             "leads": False,
+            "draining": True,
             "connectors": [],
             "tasks": [],
             "failed": 0,

@@ -150,7 +150,9 @@ def test_a_connector_runs_with_the_tasks_it_asks_for(herder: Herder) -> None:
     create(herder, "source", tasks="3")
     status = wait_for_status(herder, "source", lambda status: states(status) == ["RUNNING"] * 4)
     assert status["type"] == "source"
+    times = {name: status["connector"].pop(name) for name in ("changed_at", "started_at")}
     assert status["connector"] == {"state": "RUNNING", "worker_id": "host:8083", "version": "2.0"}
+    assert times["changed_at"] == times["started_at"] <= status["tasks"][0]["started_at"]
     assert [task["id"] for task in status["tasks"]] == [0, 1, 2]
     assert herder.connectors.names().result(DEADLINE) == ["source"]
 

@@ -22,6 +22,8 @@ STEPS = st.lists(
         st.tuples(st.just("configure"), NAMES, st.integers(0, 7)),
         st.tuples(st.just("delete"), NAMES),
         st.tuples(st.just("wait"), st.integers(0, 4000)),
+        st.tuples(st.just("drain"), WORKERS),
+        st.tuples(st.just("undrain"), WORKERS),
         st.tuples(st.just("unsynced")),
         st.tuples(st.just("round")),
     ),
@@ -41,6 +43,7 @@ class Cluster:
         self.state = AssignorState()
         self.tasks: dict[str, int] = {}
         self.held: dict[str, frozenset[Unit]] = {"w0": frozenset()}
+        self.draining: set[str] = set()
 
     def do(self, what: str, *arguments: Any) -> None:
         match what, arguments:
@@ -48,6 +51,11 @@ class Cluster:
                 self.held.setdefault(worker, frozenset())
             case "leave", (worker,):
                 self.held.pop(worker, None)
+                self.draining.discard(worker)
+            case "drain", (worker,) if worker in self.held:
+                self.draining.add(worker)
+            case "undrain", (worker,):
+                self.draining.discard(worker)
             case "forget", (worker,) if worker in self.held:
                 self.held[worker] = frozenset()
             case "elect", ():
@@ -74,6 +82,7 @@ class Cluster:
             max_delay=self.max_delay,
             generation=self.generation,
             last_generation=self.completed,
+            draining=self.draining,
         )
         self.state = outcome.state
         return outcome
@@ -96,6 +105,8 @@ class Cluster:
         assert set(held) <= units_of(self.tasks), "held and not configured"
         assert outcome.owners == {unit: worker for worker, units in self.held.items() for unit in units}
         assert 0 <= outcome.delay <= self.max_delay
+        if self.draining < self.held.keys():
+            assert not any(self.held[worker] for worker in self.draining), "a drained worker holds something"
 
     def settle(self) -> None:
         """Do what members do: join again after a revocation, and after a delay."""
@@ -123,8 +134,9 @@ def test_everything_is_held_once_and_evenly_in_the_end(steps: list[tuple[Any, ..
     cluster.settle()
     held = [unit for units in cluster.held.values() for unit in units]
     assert sorted(held) == sorted(units_of(cluster.tasks))
+    staying = {worker: units for worker, units in cluster.held.items() if worker not in cluster.draining}
     for tasks in (False, True):
-        shares = _shares(cluster.held, tasks=tasks)
+        shares = _shares(staying or cluster.held, tasks=tasks)
         assert max(shares) - min(shares) <= 1
 
 
@@ -161,6 +173,29 @@ def test_a_worker_that_comes_back_without_its_work_gets_it_at_once() -> None:
     outcome = cluster.round()
     assert outcome.delay == 0
     assert outcome.owners.keys() == units_of(cluster.tasks)
+
+
+def test_the_work_of_a_drained_worker_is_run_by_others_after_two_rounds_and_comes_back() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks = {"a": 3}
+    cluster.held["w1"] = frozenset()
+    cluster.settle()
+    cluster.draining = {"w1"}
+    assert cluster.round().delay == 0, "nothing waits"
+    assert cluster.held["w1"] == frozenset()
+    assert cluster.round().owners == dict.fromkeys(units_of(cluster.tasks), "w0")
+    del cluster.held["w1"]
+    assert cluster.round().delay == 0, "a worker that held nothing is not waited for"
+    cluster.draining, cluster.held["w1"] = set(), frozenset()
+    cluster.settle()
+    assert _shares(cluster.held, tasks=True) in ([1, 2], [2, 1])
+
+
+def test_work_stays_where_it_is_if_every_worker_is_drained() -> None:
+    cluster = Cluster(300_000)
+    cluster.tasks, cluster.draining = {"a": 1}, {"w0"}
+    cluster.settle()
+    assert cluster.held["w0"] == units_of(cluster.tasks)
 
 
 @given(st.dictionaries(NAMES, st.integers(0, 9)), st.sets(WORKERS, min_size=1))

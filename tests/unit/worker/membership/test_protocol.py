@@ -25,9 +25,9 @@ ASSIGNMENTS = st.builds(
 )
 
 
-@given(st.text(), OFFSETS, st.none() | ASSIGNMENTS, st.sampled_from([1, 2]))
-def test_what_is_written_is_read(url: str, offset: int, held: Assignment | None, version: int) -> None:
-    metadata = MemberMetadata(url, offset, held)
+@given(st.text(), OFFSETS, st.none() | ASSIGNMENTS, st.booleans(), st.sampled_from([1, 2]))
+def test_what_is_written_is_read(url: str, offset: int, held: Assignment | None, draining: bool, version: int) -> None:
+    metadata = MemberMetadata(url, offset, held, draining)
     assert decode_metadata(encode_metadata(metadata, version)) == metadata
 
 
@@ -49,6 +49,15 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             decode(data)
         except DataError as error:
             assert "malformed" in str(error)
+
+
+def test_what_follows_metadata_is_the_mark_of_a_drained_worker_or_malformed() -> None:
+    data = encode_metadata(MemberMetadata("url", 1), 2)
+    assert encode_metadata(MemberMetadata("url", 1, draining=True), 2) == data + b"\1"
+    for more in (b"\0", b"\1\1"):
+        with pytest.raises(DataError, match="are left over"):
+            decode_metadata(data + more)
+    assert not decode_metadata(encode_metadata(MemberMetadata("url", 1, draining=True), 0)).draining
 
 
 def test_a_text_that_is_not_utf_8() -> None:

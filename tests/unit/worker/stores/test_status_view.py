@@ -72,6 +72,11 @@ def test_any_name_survives_the_keys(name: str) -> None:
             State.FAILED, "w:1", 3, "trace", "1.0", True, 2, Hang("put", "2026-11-22T12:14:05Z", "bad.py:22", "Stack")
         )
         assert records.parse(records.status_key(unit), records.status_value(kept)) == records.StatusRecord(unit, kept)
+        timed = kept.after(None, 1_790_000_000_000)
+        parsed = records.parse(records.status_key(unit), records.status_value(timed))
+        assert isinstance(parsed, records.StatusRecord)
+        assert parsed.status is not None
+        assert (parsed.status.changed, parsed.status.started) == (1_790_000_000_000, None)
     key = records.topic_use_key(name, "some-topic")
     value = records.topic_use_value(Unit(name, 0), "some-topic", 1)
     assert records.parse(key, value) == records.TopicUseRecord(name, "some-topic", used=True)

@@ -1,0 +1,103 @@
+"""``sluice workers``: the workers of a cluster, and how one gives its work to the others."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from worker.cli.options import client_of, refusals_shown, url_option
+from worker.cli.output import Output, columns, output_option, print_document
+
+if TYPE_CHECKING:
+    from rest.client import RestClient
+
+__all__ = ["workers"]
+
+_STILL_BUSY: Final = 3
+_POLL_SECONDS: Final = 0.5
+_HEADER: Final = ("WORKER", "PART", "CONNECTORS", "TASKS", "FAILED")
+
+
+@click.group()
+def workers() -> None:
+    """Show the workers of a cluster, and drain one before it is restarted."""
+
+
+@workers.command("list")
+@url_option
+@output_option
+def list_workers(url: str, output: Output) -> None:
+    """Show the workers that are known, and how much each runs. The leader knows all of them."""
+    client = client_of(url)
+    with refusals_shown(client):
+        cluster = client.get("/cluster")
+    print_document(cluster, output, lambda: columns(_HEADER, [_row(worker) for worker in cluster["workers"]]))
+
+
+@workers.command()
+@click.argument("worker")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=300.0,
+    show_default=True,
+    help="Seconds to wait until it runs nothing any more; 0 does not wait.",
+)
+@url_option
+def drain(worker: str, timeout: float, url: str) -> None:
+    """Have WORKER (host:port) give its connectors and tasks to the others, and take no more until it is restarted.
+
+    Exit status: 0 it runs nothing any more, 1 it cannot be done, 3 it still runs something.
+    """
+    client = client_of(url)
+    with refusals_shown(client):
+        client.put(_path(worker))
+        left = _left(client, worker, timeout)
+    if left and timeout:
+        click.echo(
+            f"{worker} still runs {', '.join(left)}. Its work moves only while another worker is there to take it, and "
+            "a task only once it has stopped.",
+            err=True,
+        )
+        sys.exit(_STILL_BUSY)
+    click.echo(f"{worker} runs nothing any more." if not left else f"{worker} gives its work away.")
+
+
+@workers.command()
+@click.argument("worker")
+@url_option
+def undrain(worker: str, url: str) -> None:
+    """Have WORKER (host:port), which was drained, take work again."""
+    client = client_of(url)
+    with refusals_shown(client):
+        client.delete(_path(worker))
+    click.echo(f"{worker} takes work again.")
+
+
+def _path(worker: str) -> str:
+    from rest.http.paths import escaped  # noqa: PLC0415 - only these commands need it
+
+    return f"/cluster/workers/{escaped(worker)}/drain"
+
+
+def _left(client: RestClient, worker: str, seconds: float) -> list[str]:
+    """What a worker still runs after so many seconds, or as soon as that is nothing."""
+    deadline = time.monotonic() + seconds
+    while (left := _runs(client.get("/cluster"), worker)) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return left
+
+
+def _runs(cluster: dict[str, Any], worker: str) -> list[str]:
+    found = [item for item in cluster["workers"] if item["worker_id"] == worker]
+    connectors = [name for item in found for name in item["connectors"]]
+    return connectors + [f"{task['connector']}-{task['task']}" for item in found for task in item["tasks"]]
+
+
+def _row(worker: dict[str, Any]) -> tuple[object, ...]:
+    part = "leads" if worker["leads"] else "follows"
+    drained = ", is drained" if worker["draining"] else ""
+    return worker["worker_id"], part + drained, len(worker["connectors"]), len(worker["tasks"]), worker["failed"]
