@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,11 +26,9 @@ import pyarrow as pa
 
 from connect.bulk_source import BulkSourceTaskContext
 from connect.chain.tolerance import Failure, Stage
-from connect.crash import crash_point
 from connect.data import SourceRecord
 from connect.errors import ConnectError, DataError
 from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, settle
-from connectors.spark.failure import root_cause
 from connectors.spark.loading.jobs import Jobs
 from connectors.spark.progress import LoadProgress
 from connectors.spark.sources.rows import RowPlan, rows_of
@@ -52,7 +51,7 @@ class RowPublisher:
 
     def __init__(self, spark: SparkSession, context: BulkSourceTaskContext) -> None:
         self._context = context
-        self.progress = LoadProgress(spark, context)
+        self.progress = LoadProgress(spark, context, rows=False)
         self._jobs = Jobs(spark, context, self.progress, 1)
         self._publication = Publication.of(context)
 
@@ -68,11 +67,12 @@ class RowPublisher:
             accounts = self._published(records)
             missing = {topic for account in accounts for topic in account.missing}
             for account in sorted(accounts, key=lambda account: account.error is not None):
-                settle(self._context, account)
+                # What is to be published again is left out again.
+                comes_again = missing and account.error is None
+                settle(self._context, replace(account, failures=()) if comes_again else account)
             if not missing:
                 count = sum(sum(account.written.values()) for account in accounts)
                 self.progress.wrote(count, sum(account.bytes for account in accounts))
-                crash_point("after-publish")
                 return count
             self._create(missing)
 
@@ -92,12 +92,7 @@ class RowPublisher:
     def _published(self, records: RecordFrame) -> Sequence[Published]:
         function: Any = partial(_publish_partition, self._publication, records.plan)
         frame = records.frame.mapInArrow(function, f"{_COLUMN} binary")
-        try:
-            rows = self._jobs.run(frame.collect)
-        except ConnectError:
-            raise
-        except Exception as error:
-            raise ConnectError(f"Spark failed to publish the rows: {root_cause(error)}") from error
+        rows = self._jobs.run(frame.collect)
         return [pickle.loads(row[_COLUMN]) for row in rows]  # noqa: S301 - our own executors have made it
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from connect.bulk import Progress
 from connect.bulk_source import BulkSourceTaskContext
 from connect.errors import ConnectError, RetriableError
+from connectors.spark.failure import root_cause
 from connectors.spark.session import forget_session, java_runs, start_session
 from connectors.spark.stores.access import Access
 
@@ -22,7 +23,7 @@ __all__ = ["SourceSession"]
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-_LOSSES: Final = 2
+_LOSSES: Final = 3
 _RETRY: Final = 1.0
 _JAVA_ENDED: Final = (
     "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
@@ -46,7 +47,9 @@ class SourceSession:
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.sources.publishing import RowPublisher  # noqa: PLC0415
 
-        self._first = start_session(self._context.connector_properties, self._context.connector_name, self._access)
+        # Two attempts at the same rows would send them twice.
+        props = {"spark.speculation": "false", **self._context.connector_properties}
+        self._first = start_session(props, self._context.connector_name, self._access)
         self._own = self._first.newSession()
         for key, value in self._settings.items():
             self._own.conf.set(key, value)
@@ -65,14 +68,17 @@ class SourceSession:
         return self._publisher
 
     def work(self, load: Callable[[], T]) -> T:
-        """The result of a load. If Spark's Java has ended meanwhile, it is started again, and so is the load."""
+        """The result of a load. What Spark fails with may pass, some times in a row: the load is made again then.
+
+        If its Java has ended, it is started again.
+        """
         self.publisher.progress.begin()
         try:
             result = load()
+        except ConnectError:
+            raise
         except Exception as error:
-            if self._first is None or java_runs(self._first):
-                raise
-            raise self._start_again() from error
+            raise self._lost(error) from error
         self._losses = 0
         return result
 
@@ -81,17 +87,18 @@ class SourceSession:
         if self._first is not None:
             self._first.stop()
 
-    def _start_again(self) -> ConnectError:
+    def _lost(self, error: Exception) -> ConnectError:
+        """What a load fails with because of Spark, which is started again if its Java has ended."""
         assert self._first is not None
         self._losses += 1
-        forget_session(self._first)
-        self._first = self._own = self._publisher = None
+        failure = ConnectError(f"Spark failed to send the rows: {root_cause(error)}")
+        if not java_runs(self._first):
+            failure = ConnectError(_JAVA_ENDED)
         if self._losses > _LOSSES:
-            return ConnectError(
-                f"{_JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
-                "machine's own why it ends, and restart the task."
-            )
-        logger.warning("%s Starting it again.", _JAVA_ENDED)
-        self._context.progress(Progress("starting Spark again"))
-        self.start()
-        return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
+            return failure
+        if not java_runs(self._first):
+            logger.warning("%s Starting it again.", _JAVA_ENDED)
+            self._context.progress(Progress("starting Spark again"))
+            forget_session(self._first)
+            self.start()
+        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)

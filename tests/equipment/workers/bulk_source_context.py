@@ -16,6 +16,7 @@ from connect.chain.tolerance import ErrorPolicy, Failure
 from connect.crash import crash_point
 from connect.data import Offset
 from connect.errors import ConnectError
+from worker.stores.offset.store import check_offset
 
 __all__ = ["BulkSourceContext"]
 
@@ -77,6 +78,8 @@ class BulkSourceContext:
             return
         crash_point("before-offset-commit")
         for partition, offset in offsets:
+            check_offset(partition)
+            check_offset(offset)
             self._offsets[_key(partition)] = json.loads(json.dumps(offset))
         self.commits += 1
         if self._file is not None:

@@ -38,6 +38,7 @@ from connectors.spark.sources.tables.source import SparkTableSourceTask
 from connectors.spark.stores.access import Access
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.scripts import spark_source_driver
+from equipment.servers.lease import Database
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
 from equipment.workers.small_spark import SMALL_SPARK
@@ -73,13 +74,14 @@ Row = Mapping[str, Any]
 @pytest.fixture(scope="module", autouse=True)
 def session() -> Iterator[Any]:
     """Spark with what all of these sources need, which each task is given."""
-    lock = Path(session_module.__file__).parent / "iceberg/iceberg.jars"
-    iceberg = resolve_jars(read_lock(lock), home=sluice_home())
+    here = Path(session_module.__file__).parent
+    locks = ("iceberg/iceberg.jars", "iceberg/postgresql.jars", "sources/jdbc/mariadb.jars")
+    jars = [jar for lock in locks for jar in resolve_jars(read_lock(here / lock), home=sluice_home())]
     needs = {
         "table.format": "delta",
         "format.class": "AvroFormat",
         "connection.url": "jdbc:sqlite:/none",
-        "spark.jars": ",".join(map(str, iceberg)),
+        "spark.jars": ",".join(map(str, jars)),
     }
     spark = start_session({**SPARK, **needs}, "sources", Access())
     yield spark
@@ -289,6 +291,19 @@ def test_a_query_is_read_and_a_password_is_not_shown(source: Source, database: P
         source.database(**props, query="SELECT missing FROM nowhere").load()
     assert "could not be read" in str(told.value)
     assert "no such column" not in str(told.value)
+
+
+@pytest.mark.parametrize("product", ["postgresql", "mariadb"])
+def test_servers_are_read_by_their_drivers(source: Source, product: str, request: pytest.FixtureRequest) -> None:
+    server: Database = request.getfixturevalue(product)
+    server.execute(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, at TIMESTAMP(3), price DECIMAL(10, 2), note VARCHAR(20))",
+        "INSERT INTO orders VALUES (1, '2013-01-01 05:00:00.123', 1.50, 'a'), (2, '2013-06-01 05:00:00', 2.50, NULL)",
+    )
+    props = {key.replace(".", "_"): value for key, value in server.props.items()}
+    drain(source.database(**props, tables="orders", partition_column="at", partition_count="3", columns="id,note"))
+    assert by_id(source.values()) == [{"id": 1, "note": "a"}, {"id": 2, "note": None}]
+    assert source.context.read == 2
 
 
 Change = tuple[Any, Any]

@@ -29,7 +29,7 @@ Place: TypeAlias = tuple[int, str]
 _BEGINNING: Final[Place] = (-1, "")
 _MOST: Final = 10_000
 _DIGEST_BYTES: Final = 12
-_KEYS: Final = {"modified": int, "digest": str, "passed": int, "sent": Mapping}
+_KEYS: Final = {"modified": int, "digest": str, "passed": int, "sent": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,9 @@ class Bookmark:
         return Bookmark(mark, self.passed + len(sent) - len(left), left)
 
     def offset(self) -> dict[str, Any]:
-        """The bookmark as a source offset."""
-        return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": dict(self.sent)}
+        """The bookmark as a source offset, whose values are plain texts and numbers."""
+        sent = " ".join(f"{digest}:{modified}" for digest, modified in self.sent.items())
+        return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": sent}
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Bookmark:
@@ -96,10 +97,13 @@ class Bookmark:
             if not isinstance(offset.get(key), kind) or isinstance(offset.get(key), bool):
                 reason = "The offset of a folder has modified, digest, passed and sent: remove it to begin again."
                 raise ConfigError(key, offset.get(key), reason)
-        sent = offset["sent"]
-        if not all(isinstance(modified, int) and not isinstance(modified, bool) for modified in sent.values()):
-            raise ConfigError("sent", "...", "It has the times of modification of files by their digests.")
-        return cls((offset["modified"], offset["digest"]), offset["passed"], dict(sent))
+        try:
+            pairs = (item.split(":") for item in offset["sent"].split())
+            sent = {digest: int(modified) for digest, modified in pairs}
+        except ValueError:
+            reason = "It has the digests of files with their times of modification: DIGEST:MILLISECONDS and so on."
+            raise ConfigError("sent", "...", reason) from None
+        return cls((offset["modified"], offset["digest"]), offset["passed"], sent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.failure import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
 
 logger = logging.getLogger(__name__)
+_OF_DRIVER: Final = re.compile(r"\bjava\.sql\.|\bSQL\w*Exception|\w+SQLException")
+"""What the messages of drivers' errors have in them."""
+_PASSING: Final = ("SQLTransient", "SQLNonTransientConnectionException", "ConnectException", "SocketTimeoutException")
 
 
 class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
@@ -77,6 +81,8 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except ConnectError:
             raise
         except Exception as error:
+            if not _OF_DRIVER.search(str(error)):
+                raise
             raise self._told(error) from None
 
     def _bounds(self, table: str) -> Bounds | None:
@@ -92,6 +98,8 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         except ConnectError:
             raise
         except Exception as error:
+            if not _OF_DRIVER.search(str(error)):
+                raise
             raise self._told(error) from None
         return bounds_of(name, *rows[0])
 
@@ -115,6 +123,8 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
     def _told(self, error: Exception) -> ConnectError:
         """What the database or its driver says. The error itself may show more than it should (invariant I8)."""
         cause = self.config.hide(root_cause(error))
+        if any(name in str(error) for name in _PASSING):
+            return RetriableError(f"The database cannot be reached: {cause}.")
         return ConnectError(
             f"The database could not be read: {cause}. Check the connection.* keys and the names of tables and columns."
         )

@@ -11,7 +11,6 @@ from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
 from connect.source import ExactlyOnceSupport, SourceConnector
-from connectors.spark.failure import root_cause
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
@@ -62,16 +61,8 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         """Take the next step of a table, and say whether there was anything to send."""
         partition: Offset = {"table": name}
         stored = self.context.offset_storage_reader.offset(partition)
-        try:
-            reached, step = self._planned(table, Reached.of(stored))
-            after = None if step is None else self._taken(name, table, step)
-        except ConnectError:
-            raise
-        except Exception as error:
-            raise ConnectError(
-                f"Table {table.name} could not be read: {root_cause(error)}. If versions or files have been removed "
-                "that were not sent yet, remove its offset to have it sent from its present rows on."
-            ) from error
+        reached, step = self._planned(table, Reached.of(stored))
+        after = None if step is None else self._taken(name, table, step)
         after = after or reached
         if after not in (Reached(), Reached.of(stored)):
             self.context.commit([(partition, after.offset())])

@@ -91,9 +91,9 @@ def test_what_is_sent_out_of_order_does_not_take_the_mark_past_the_rest() -> Non
     "offset",
     [
         {},
-        {"modified": "1", "digest": "", "passed": 0, "sent": {}},
+        {"modified": "1", "digest": "", "passed": 0, "sent": ""},
         {"modified": 1, "digest": "", "passed": 0, "sent": 1},
-        {"modified": 1, "digest": "", "passed": 0, "sent": {"a": None}},
+        {"modified": 1, "digest": "", "passed": 0, "sent": "a:b"},
     ],
 )
 def test_an_offset_of_another_kind_is_refused(offset: dict[str, object]) -> None:
