@@ -7,6 +7,7 @@ Open it in an editor that knows ``# %%`` cells, paste it into a ``pyspark`` shel
 # %% The session. A notebook or a shell has one already.
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from api import serving
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 spark = globals().get("spark") or SparkSession.builder.master("local[2]").getOrCreate()
 cleanup = ExitStack()
 url = cleanup.enter_context(serving())

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["RecordShape"]
 
 _TEXT = Schema.string(optional=True)
-_NONE = Schema.string(optional=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class RecordShape:
         value = self._value(rows)
         return SinkBatch(
             topic=self.topic,
-            key=self._column(rows, self.key) if self.key else ValueColumn(Constant(None, length), _NONE),
+            key=self._column(rows, self.key) if self.key else ValueColumn(Constant(None, length), _TEXT),
             value=value,
             partitions=Constant(partition, length),
             timestamps=Constant(None, length),

@@ -41,7 +41,7 @@ from connectors.spark.datasource.references import secrets_hidden
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["SinkStreamWriter", "SinkWriter", "Written", "write_rows"]
+__all__ = ["Order", "SinkStreamWriter", "SinkWriter", "Written", "write_rows"]
 
 _log = logging.getLogger(__name__)
 
