@@ -19,6 +19,7 @@ __all__ = [
     "BulkSinkConfig",
     "BulkSinkTask",
     "BulkSinkTaskContext",
+    "BulkTaskContext",
     "FailuresOf",
     "OffsetRange",
     "Progress",
@@ -187,16 +188,12 @@ class TablePreview:
     rows: Sequence[Mapping[str, Any]]
 
 
-class BulkSinkTaskContext(Protocol):
-    """The services of the runtime that a bulk sink task can use."""
+class BulkTaskContext(Protocol):
+    """The services of the runtime that every bulk task can use."""
 
     @property
     def connector_name(self) -> str:
         """The name of the connector."""
-
-    @property
-    def consumer_properties(self) -> Mapping[str, str]:
-        """Kafka's client properties, by their Java names, for reading the topics as the worker would."""
 
     @property
     def connector_properties(self) -> Mapping[str, str]:
@@ -210,6 +207,14 @@ class BulkSinkTaskContext(Protocol):
 
     def progress(self, progress: Progress) -> None:
         """Tell how far the load is, for status, metrics and log: from any thread, and as often as there is news."""
+
+
+class BulkSinkTaskContext(BulkTaskContext, Protocol):
+    """The services of the runtime that a bulk sink task can use."""
+
+    @property
+    def consumer_properties(self) -> Mapping[str, str]:
+        """Kafka's client properties, by their Java names, for reading the topics as the worker would."""
 
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Leave records of a load out, before the load is committed (invariant I4).

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from connect.bulk import Progress
+from connect.bulk import BulkTaskContext
 from connect.chain.tolerance import ErrorPolicy, Failure
 from connect.config import LOW, Config, Long, at_least, option
 from connect.connector import Task
@@ -48,16 +48,8 @@ class KafkaSettings:
         return f"KafkaSettings({', '.join(sorted(self.java))})"
 
 
-class BulkSourceTaskContext(Protocol):
-    """The services of the runtime that a bulk source task can use."""
-
-    @property
-    def connector_name(self) -> str:
-        """The name of the connector."""
-
-    @property
-    def connector_properties(self) -> Mapping[str, str]:
-        """The connector's whole configuration, with the worker's converters filled in where it names none."""
+class BulkSourceTaskContext(BulkTaskContext, Protocol):
+    """The services of the runtime that a bulk source task can use. It is told to stop when it is to pause, too."""
 
     @property
     def producer_settings(self) -> KafkaSettings:
@@ -94,15 +86,6 @@ class BulkSourceTaskContext(Protocol):
         Only those up to which Kafka has acknowledged, or :meth:`give_up` been given, every record (invariant I1).
         Raises :class:`~connect.errors.RetriableError` if they could not be stored in time.
         """
-
-    def progress(self, progress: Progress) -> None:
-        """Tell how far the load is, for status, metrics and log: from any thread, and as often as there is news."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
-
-    def stopping(self) -> bool:
-        """Whether the task is to stop or pause: a load should then end soon, at a place it can continue from."""
 
 
 class BulkSourceTask(Task[C], Generic[C]):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import Offset, SourceBatch, SourceRecord
 
 __all__ = [
+    "SPLIT_OF",
     "ConnectorTransactionBoundaries",
     "ErrantSourceRecordReporter",
     "ExactlyOnceSupport",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 C = TypeVar("C", bound=Config)
+
+SPLIT_OF: Final = "split.of"
+"""The key by which splits tell that they divide one source partition; see :meth:`SourceConnector.splits`."""
 
 
 class ExactlyOnceSupport(enum.Enum):
@@ -150,7 +154,19 @@ class SourceConnector(Connector[C], Generic[C]):
         return [self.config.originals]
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
-        """Task configurations that each read a bounded piece of what there is; ``None`` if it cannot be divided."""
+        """The work that there is now as bounded pieces, at most ``max_splits``; ``None`` if it cannot be divided so.
+
+        Each is the configuration of a task like those of :meth:`task_configs`, but of one that comes to an end: it
+        reads its piece, and then :meth:`SourceTask.drained` is true, whatever is added to the source meanwhile. An
+        engine such as Spark runs the pieces side by side, each perhaps on another machine, and asks for the next ones
+        when all are done. Without new input there is nothing to do: leave out what the stored offsets say is read
+        (``self.context.offset_storage_reader``), and return an empty list at last.
+
+        A piece is read again from its stored offsets if it was interrupted. Pieces have source partitions of their own.
+        Those that divide one source partition among them carry the same text under the key :data:`SPLIT_OF`, in the
+        order of their offsets: those of a piece are stored when all before it are read, and reading continues from the
+        greater of the stored offset and the beginning of the piece. Called after :meth:`start`, again and again.
+        """
         return None
 
     @classmethod

@@ -53,6 +53,10 @@ Config providers are listed by aliases in the worker's `config.providers`. An al
 connector may then refer to `${file:path:key}`: it is filled in where the connector and its tasks run, and neither
 stored nor shown.
 """
+_ENGINES: Final = """\
+An engine runs the tasks of other connectors. A connector chooses one by `engine`; the keys of the engine begin with
+`engine.`, and those of Spark itself with `spark.`: see [Spark as the engine](../spark-engine.md).
+"""
 
 
 def pages() -> dict[Path, str]:
@@ -63,6 +67,7 @@ def pages() -> dict[Path, str]:
         "transformations.md": lambda: _plugins("Transformations", _TRANSFORMATIONS, PluginKind.TRANSFORMATION),
         "predicates.md": lambda: _plugins("Predicates", _PREDICATES, PluginKind.PREDICATE),
         "config-providers.md": lambda: _plugins("Config providers", _PROVIDERS, PluginKind.CONFIG_PROVIDER),
+        "engines.md": lambda: _plugins("Engines", _ENGINES, PluginKind.ENGINE),
         "worker.md": _worker,
         "client-properties.md": client_properties_page,
     }

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from connect.data import TimestampType, TopicPartition
+from connect.data import Constant, TimestampType, TopicPartition
 
-__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "RawRecord"]
+__all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "RawRecord", "first_offsets", "next_offsets"]
 
 RawHeaders: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -62,6 +62,21 @@ class ConsumedBatch:
             self.values[index],
             self.headers[index] or (),
         )
+
+
+def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
+    """For each partition in the batch, the offset after its last record."""
+    if isinstance(batch.partitions, Constant):
+        return {TopicPartition(batch.topic, batch.partitions.value): batch.offsets[-1] + 1}
+    # A later index overwrites an earlier one, so the last record of each partition remains.
+    last = dict(zip(batch.partitions, range(len(batch)), strict=True))
+    return {TopicPartition(batch.topic, partition): batch.offsets[index] + 1 for partition, index in last.items()}
+
+
+def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
+    """For each partition in the batch, the offset of its first record."""
+    first = dict(zip(reversed(batch.partitions), range(len(batch) - 1, -1, -1), strict=True))
+    return {TopicPartition(batch.topic, partition): batch.offsets[index] for partition, index in first.items()}
 
 
 @dataclass(slots=True)

@@ -243,6 +243,11 @@ class SinkBatch(Batch[SinkRecord]):
                 original_offset,
             )
 
+    @classmethod
+    def empty(cls, topic: str) -> SinkBatch:
+        """No records of a topic: what a task is given when only time has passed."""
+        return cls(topic, ValueColumn(()), ValueColumn(()), (), (), (), (), (), topic, (), ())
+
     @property
     def origins(self) -> Sequence[TopicPartition]:
         """The topic partition that each record was consumed from."""

@@ -18,7 +18,7 @@ from connect.testing.contexts import ConnectorTestContext
 from connect.testing.exactness import exact_record
 from connect.testing.offsets import StoredOffsets
 from connect.testing.plugin_contract import PluginTests
-from connect.testing.source_run import run_source, running_source
+from connect.testing.source_run import run_source, run_splits, running_source
 from connect.testing.tasks import connector_props, task_props
 from connect.testing.watched import run_watched
 
@@ -214,6 +214,55 @@ class SourceConnectorTests(PluginTests):
             pytest.skip("The source never ends.")
         alone, shared = self.read(props), self.read(props, max_tasks=3)
         assert Counter(map(self.identity, shared)) == Counter(map(self.identity, alone))
+
+    @pytest.mark.parametrize("max_splits", [1, 3])
+    def test_splits_are_the_same_work_in_bounded_pieces(self, props: Mapping[str, str], max_splits: int) -> None:
+        """The splits together give what as many tasks give, each record once, and each comes to an end."""
+        found = self._read_splits(props, StoredOffsets(), max_splits)
+        alone = self.read(props, max_tasks=max_splits)
+        assert Counter(map(self.identity, found)) == Counter(map(self.identity, alone))
+
+    def test_splits_leave_out_what_is_read(self, props: Mapping[str, str]) -> None:
+        """What is stored as read is in no split, and what a task has read is read by no split."""
+        offsets = StoredOffsets()
+        assert self._read_splits(props, offsets)
+        assert not self.resumes_exactly or self._read_splits(props, offsets) == []
+        offsets = StoredOffsets()
+        self.read(props, offsets=offsets, max_tasks=3)
+        assert not self.resumes_exactly or self._read_splits(props, offsets) == []
+
+    def test_splits_resume_after_an_offset(self, props: Mapping[str, str]) -> None:
+        """Interrupted after the first, a middle or the last record, the splits go on after it."""
+        records = self._read_splits(props, StoredOffsets())
+        for count in sorted({1, len(records) // 2, len(records) - 1} - {0}):
+            offsets = StoredOffsets()
+            offsets.keep(records[:count])
+            found = self._read_splits(props, offsets)
+            rest, expected = self._by_partition(found), self._by_partition(records[count:])
+            if self.resumes_exactly:
+                assert rest == expected, f"Interrupted after record {count}, the splits gave other records than follow."
+            for partition, wanted in expected.items():
+                assert _is_within(wanted, rest.get(partition, [])), f"Records lost after record {count}."
+
+    def _read_splits(self, props: Mapping[str, str], offsets: StoredOffsets, max_splits: int = 3) -> list[SourceRecord]:
+        """Read what the source divides its work into now; the test is skipped if it does not."""
+
+        def read(alive: Callable[[], None]) -> list[SourceRecord] | None:
+            return run_splits(
+                self.connector_class,
+                props,
+                offsets=offsets,
+                max_splits=max_splits,
+                timeout=self.patience_seconds,
+                before_poll=alive,
+            )
+
+        if type(self).connector_class.splits is SourceConnector.splits:
+            pytest.skip("The source cannot be divided.")
+        found = run_watched(read, self.patience_seconds)
+        if found is None:
+            pytest.skip("The source cannot be divided with these props.")
+        return found
 
     def test_its_own_offsets_may_be_altered(self, props: Mapping[str, str]) -> None:
         """A user may set any offset that the source made, and reset it."""

@@ -13,9 +13,9 @@ from connect.errors import RetriableError
 from connect.source import SourceConnector, SourceTask
 from connect.testing.contexts import ConnectorTestContext, SourceTaskTestContext
 from connect.testing.offsets import StoredOffsets
-from connect.testing.tasks import connector_props, task_props
+from connect.testing.tasks import connector_props, split_props, task_props
 
-__all__ = ["SourceTaskRun", "run_source", "running_source"]
+__all__ = ["SourceTaskRun", "run_source", "run_splits", "running_source"]
 
 _QUIET_POLLS: Final = 3
 _RETRY: Final = 1.0
@@ -89,6 +89,59 @@ def run_source(
     return records
 
 
+def run_splits(
+    connector_class: type[SourceConnector[Any]],
+    props: Mapping[str, str],
+    *,
+    offsets: StoredOffsets | None = None,
+    max_splits: int = 3,
+    timeout: float = 30.0,
+    before_poll: Callable[[], None] = lambda: None,
+) -> list[SourceRecord] | None:
+    """Read the splits that a source connector makes now, one after the other, each to its end.
+
+    ``None`` if the source cannot be divided. It starts after ``offsets``, which then hold those of what was read. A
+    ``TimeoutError`` says that a split has not come to its end.
+    """
+    kept = offsets if offsets is not None else StoredOffsets()
+    task_class = connector_class.task_class
+    assert issubclass(task_class, SourceTask)
+    records: list[SourceRecord] = []
+    deadline = time.monotonic() + timeout
+    with _started(connector_class, props, kept, max_splits) as connector:
+        splits = split_props(connector, max_splits)
+        for given in splits or ():
+            context = SourceTaskTestContext(kept)
+            run = SourceTaskRun(task_class(task_class.config_class.parse(given), context), context, kept)
+            try:
+                run.task.start()
+                while not (run.quiet_polls and run.task.drained()):
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(
+                            f"A split of {connector_class.__name__} gave {len(run.records)} records and has not ended: "
+                            "its task must say that it is drained."
+                        )
+                    before_poll()
+                    records += run.poll()
+            finally:
+                run.task.stop()
+    return None if splits is None else records
+
+
+@contextmanager
+def _started(
+    connector_class: type[SourceConnector[Any]], props: Mapping[str, str], offsets: StoredOffsets, max_tasks: int
+) -> Iterator[SourceConnector[Any]]:
+    config = connector_class.config_class.parse(connector_props(connector_class, props, max_tasks))
+    context = ConnectorTestContext(offsets)
+    connector = connector_class(config, context)
+    with ExitStack() as started:
+        connector.start()
+        started.callback(connector.stop)
+        started.callback(context.stop)
+        yield connector
+
+
 @contextmanager
 def running_source(
     connector_class: type[SourceConnector[Any]],
@@ -101,13 +154,7 @@ def running_source(
     """Start a source connector and its tasks for a ``with`` block; at its end, or after an error, they are stopped."""
     task_class = connector_class.task_class
     assert issubclass(task_class, SourceTask)
-    config = connector_class.config_class.parse(connector_props(connector_class, props, max_tasks))
-    context = ConnectorTestContext(offsets)
-    connector = connector_class(config, context)
-    with ExitStack() as started:
-        connector.start()
-        started.callback(connector.stop)
-        started.callback(context.stop)
+    with _started(connector_class, props, offsets, max_tasks) as connector, ExitStack() as started:
         tasks = []
         for given in task_props(connector, max_tasks):
             task_context = SourceTaskTestContext(offsets, tolerate_errors=tolerate_errors)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect.connector import Connector
 from connect.errors import ConnectError
+from connect.source import SourceConnector
 
-__all__ = ["connector_props", "task_props"]
+__all__ = ["connector_props", "split_props", "task_props"]
 
 
 def connector_props(
@@ -24,11 +25,22 @@ def task_props(connector: Connector[Any], max_tasks: int) -> list[dict[str, str]
 
     A key whose value is ``None`` is left out.
     """
-    configs = connector.task_configs(max_tasks)
-    if len(configs) > max_tasks:
+    return _checked(connector, connector.task_configs(max_tasks), max_tasks, "task_configs", "max_tasks")
+
+
+def split_props(connector: SourceConnector[Any], max_splits: int) -> list[dict[str, str]] | None:
+    """The splits of a source as tasks are given them, checked like task configs; ``None`` if it has none."""
+    splits = connector.splits(max_splits)
+    return None if splits is None else _checked(connector, splits, max_splits, "splits", "max_splits")
+
+
+def _checked(
+    connector: Connector[Any], configs: Sequence[Mapping[str, str | None]], most: int, method: str, limit: str
+) -> list[dict[str, str]]:
+    if len(configs) > most:
         raise ConnectError(
-            f"{type(connector).__name__} made {len(configs)} task configs and at most {max_tasks} are allowed: "
-            "task_configs must keep to max_tasks."
+            f"{type(connector).__name__} made {len(configs)} task configs and at most {most} are allowed: "
+            f"{method} must keep to {limit}."
         )
     for config in configs:
         wrong = [key for key, value in config.items() if not isinstance(value, str | None)]

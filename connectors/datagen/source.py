@@ -211,6 +211,18 @@ class DatagenConnector(SourceConnector[DatagenConfig]):
         """As many tasks as are allowed; each makes records of its own."""
         return [{**self.config.originals, "task.id": str(task)} for task in range(max_tasks)]
 
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
+        """The share of each task that has records left to make; ``None`` without ``iterations``: there is no end."""
+        if self.config.iterations < 1:
+            return None
+        tasks = range(min(max_splits, int(self.config.originals.get("tasks.max") or 1)))
+        kept = self.context.offset_storage_reader.offsets([{"task.id": task} for task in tasks])
+        return [
+            {**self.config.originals, "task.id": str(task)}
+            for task, offset in zip(tasks, kept, strict=True)
+            if offset is None or Place.from_offset(offset).iteration < self.config.iterations
+        ]
+
     @classmethod
     def exactly_once_support(cls, config: DatagenConfig) -> ExactlyOnceSupport:  # noqa: ARG003
         """Supported: a record is known by its number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib.util import find_spec
@@ -282,3 +283,11 @@ class DirectoryTaskConfig(DirectorySourceConfig):
 
     task_index: int = option(default=0, importance=LOW, internal=True, doc="Which of the tasks this is.")
     task_count: int = option(default=1, importance=LOW, internal=True, doc="How many tasks there are.")
+    split_files: str = option(
+        default="", importance=LOW, internal=True, doc="The files of a split by their paths in the folder, as JSON."
+    )
+
+    @property
+    def names_of_split(self) -> frozenset[str] | None:
+        """The files of a split, which is read to its present end; ``None`` for a task that goes on."""
+        return frozenset(json.loads(self.split_files)) if self.split_files else None

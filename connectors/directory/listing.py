@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,16 +32,25 @@ class SourceFile:
 
 
 class Listing:
-    """The files of a folder that match a pattern and belong to one task."""
+    """The files of a folder that match a pattern and belong to one task: its share of all, or those of its split."""
 
     def __init__(
-        self, folder: str, pattern: str, *, recursive: bool, index: int, count: int, left_out: str | None
+        self,
+        folder: str,
+        pattern: str,
+        *,
+        recursive: bool,
+        index: int,
+        count: int,
+        left_out: str | None,
+        names: Collection[str] | None = None,
     ) -> None:
         self._folder = os.path.abspath(folder)  # noqa: PTH100 - pathlib has no such function that leaves links alone
         self._pattern = pattern
         self._recursive = recursive
         self._index = index
         self._count = count
+        self._names = names
         self._left_out = os.path.abspath(left_out) if left_out else None  # noqa: PTH100
 
     def files(self) -> list[SourceFile]:
@@ -71,6 +80,8 @@ class Listing:
 
     def _is_mine(self, name: str) -> bool:
         """Whether a file belongs to this task; all tasks agree without communicating, for new files as well."""
+        if self._names is not None:
+            return name in self._names
         return zlib.crc32(os.fsencode(name)) % self._count == self._index
 
 

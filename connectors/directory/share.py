@@ -53,6 +53,7 @@ class Share:
             index=config.task_index,
             count=config.task_count,
             left_out=config.finished_folder,
+            names=config.names_of_split,
         )
 
     def to_read(self) -> list[FileState]:
@@ -96,7 +97,7 @@ class Share:
             state = FileState(file, is_new=file.name in self._finished_names)
             self._finished_names.pop(file.name, None)
             self._states[file.name] = state
-        elif state.file != file:
+        elif state.file != file and not (self._config.split_files and state.is_complete):
             state.file, state.is_complete, state.is_refused = file, False, False
         return state
 

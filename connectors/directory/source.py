@@ -17,6 +17,7 @@ from connectors.directory.config import DirectorySourceConfig, DirectoryTaskConf
 from connectors.directory.finishing import FinishedFile, Finisher
 from connectors.directory.reader import Rows
 from connectors.directory.share import FileState, Share
+from connectors.directory.splitting import FileSplits
 from connectors.directory.visit import Visit, source_partition, visit
 
 __all__ = ["DirectorySourceConnector", "DirectorySourceTask"]
@@ -43,6 +44,8 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
         self._failure: Exception | None = None
         self._finished: dict[str, FinishedFile] = {}
         self._drained = False
+        self._looks = 0
+        self._ends_at = time.monotonic() + self.config.settle_ms / 1000
 
     def poll(self) -> SourceBatch | None:
         self._drained = False
@@ -56,9 +59,10 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
                 self._read_on(self._visit)
             elif self._waiting:
                 self._begin_visit(self._waiting[0])
-            elif not looked:
+            elif not (looked or self._has_ended()):
                 # Once a poll: an incomplete file is listed at every scan.
                 self._waiting.extend(self._share.to_read())
+                self._looks += 1
                 looked = True
             else:
                 self._idle()
@@ -144,9 +148,16 @@ class DirectorySourceTask(SourceTask[DirectoryTaskConfig]):
             source_offsets=batch.offsets,
         )
 
+    def _has_ended(self) -> bool:
+        """Whether this is a split at its end: an incomplete file is waited for no longer than a file settles."""
+        return bool(self.config.split_files) and self._looks > 0 and time.monotonic() >= self._ends_at
+
     def _idle(self) -> None:
         """Wait before the next scan, since everything that could be read was read."""
         self._finish()
+        if self.config.split_files and (self._has_ended() or self._share.is_drained()):
+            self._drained = True
+            return
         now, settle_seconds = time.time(), self.config.settle_ms / 1000
         self._drained = self._share.is_drained() and (
             self._finisher.leaves
@@ -185,10 +196,20 @@ class DirectorySourceConnector(SourceConnector[DirectorySourceConfig]):
 
     task_class = DirectorySourceTask
 
+    def start(self) -> None:
+        self._splits: FileSplits | None = None
+
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """The configs of tasks that share the files by their paths, future files included."""
         props = {key: value for key, value in self.config.originals.items() if value is not None}
         return [{**props, "task.index": str(index), "task.count": str(max_tasks)} for index in range(max_tasks)]
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
+        """The files that have something to read, each with its present content."""
+        props = {key: value for key, value in self.config.originals.items() if value is not None}
+        if self._splits is None:
+            self._splits = FileSplits(DirectoryTaskConfig.parse(props), self.context.offset_storage_reader)
+        return [{**props, "split.files": json.dumps(names)} for names in self._splits.next(max_splits)]
 
     @classmethod
     def exactly_once_support(cls, config: DirectorySourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003

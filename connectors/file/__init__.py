@@ -1,6 +1,6 @@
 """Files line by line: each line of a file becomes a record, each record a line of a file."""
 
-from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig
+from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig, FileStreamTaskConfig
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
 from connectors.file.source import FileStreamSourceConnector, FileStreamSourceTask
 
@@ -11,4 +11,5 @@ __all__ = [
     "FileStreamSourceConfig",
     "FileStreamSourceConnector",
     "FileStreamSourceTask",
+    "FileStreamTaskConfig",
 ]

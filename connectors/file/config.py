@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connect.config import HIGH, LOW, Config, at_least, non_empty, option
+from connect.config import HIGH, LOW, Config, Long, at_least, non_empty, option
 
-__all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig"]
+__all__ = ["FileStreamSinkConfig", "FileStreamSourceConfig", "FileStreamTaskConfig"]
 
 
 class FileStreamSourceConfig(Config):
@@ -27,6 +27,14 @@ class FileStreamSourceConfig(Config):
         validator=at_least(1),
         doc="Longest line in bytes, without its end. A longer line is not held in memory but reported as "
         "a record that cannot be read: errors.tolerance decides whether the task fails or continues after it.",
+    )
+
+
+class FileStreamTaskConfig(FileStreamSourceConfig):
+    """The options of a task: those of the connector, and where it is to end."""
+
+    split_end: Long | None = option(
+        default=None, importance=LOW, internal=True, doc="The byte position that is the end of a split."
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from connect.data import Constant, Offset, Schema, SourceBatch, SourceRecord, ValueColumn
 from connect.errors import ConnectError, DataError
 from connect.source import ExactlyOnceSupport, SourceConnector, SourceTask
-from connectors.file.config import FileStreamSourceConfig
+from connectors.file.config import FileStreamSourceConfig, FileStreamTaskConfig
 from connectors.file.lines import Lines, LongLine
 from connectors.file.tail import LineInput, StandardInput, Tail
 
@@ -25,7 +26,7 @@ _MOST_IDLE_SECONDS: Final = 0.04
 _log = logging.getLogger(__name__)
 
 
-class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
+class FileStreamSourceTask(SourceTask[FileStreamTaskConfig]):
     """Reads the lines of a file, or of the standard input, and waits for more at its end.
 
     The value of a record is the line without its end (``\\n``, ``\\r\\n`` or ``\\r``), read as UTF-8:
@@ -44,8 +45,11 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         # A file that grows is checked again soon, an idle one less often.
         self._idle_seconds = _LEAST_IDLE_SECONDS
         self._source_partition: Offset = {"filename": self.config.file} if self.config.file else {}
+        self._position = 0
 
     def poll(self) -> SourceBatch | None:
+        if self._has_ended():
+            return None
         source = self._input or self._open()
         if source is None:
             self.context.wait(_MISSING_SECONDS)
@@ -67,7 +71,9 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         return self._batch(lines)
 
     def drained(self) -> bool:
-        """Whether the end of the file is reached; half a line at the end is logged."""
+        """Whether the end of the file is reached, or of the split; half a line at the end is logged."""
+        if self._has_ended():
+            return True
         if self._input is None or not self._input.drained():
             return False
         if self._input.unfinished and not self._told_unfinished:
@@ -87,6 +93,11 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
         if self._input is not None:
             self._input.close()
             self._input = None
+
+    def _has_ended(self) -> bool:
+        """Whether this is a split that is read to its end."""
+        end = self.config.split_end
+        return end is not None and self._position >= end
 
     @property
     def _name(self) -> str:
@@ -127,6 +138,7 @@ class FileStreamSourceTask(SourceTask[FileStreamSourceConfig]):
 
     def _batch(self, lines: Lines) -> SourceBatch:
         length = len(lines.values)
+        self._position = lines.end
         return SourceBatch.of(
             self.config.topic,
             ValueColumn(lines.values, _VALUE_SCHEMA),
@@ -156,6 +168,17 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
     """Tails a text file, or reads the standard input; each line becomes one record."""
 
     task_class = FileStreamSourceTask
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
+        """The file up to its present end, in one piece: one offset tells how far it is read."""
+        if not self.config.file:
+            return None
+        try:
+            end = Path(self.config.file).stat().st_size
+        except FileNotFoundError:
+            return []
+        kept = self.context.offset_storage_reader.offset({"filename": self.config.file}) or {}
+        return [] if kept.get("position") == end else [{**self.config.originals, "split.end": str(end)}]
 
     @classmethod
     def exactly_once_support(cls, config: FileStreamSourceConfig) -> ExactlyOnceSupport:

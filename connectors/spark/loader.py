@@ -12,7 +12,7 @@ from connect.data import Schema
 from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.placement import Placement
-from connectors.spark.failure import missing_right, root_cause
+from connectors.spark.failure import load_error
 from connectors.spark.loading.agreement import agreed_tables, disagreeing_loads
 from connectors.spark.loading.jobs import width_for
 from connectors.spark.loading.request import Loaded, LoadRequest, Output
@@ -73,7 +73,7 @@ class Loader:
         except ConnectError:
             raise
         except Exception as error:
-            raise _spark_error(error) from error
+            raise load_error(error) from error
         return loaded
 
     def run(self, job: Callable[[], T]) -> T:
@@ -107,17 +107,3 @@ class Loader:
             )
             for each in found
         ]
-
-
-def _spark_error(error: Exception) -> ConnectError:
-    text = str(error)
-    if "failOnDataLoss" in text or "data may have been lost" in text:
-        return ConnectError(
-            "Kafka no longer has all of the records that were to be loaded: retention has removed some, or the "
-            "topic was deleted and made again. Set the connector's offsets to where it is to go on "
-            f"({root_cause(error)})."
-        )
-    cause = root_cause(error)
-    if (remedy := missing_right(cause)) is not None:
-        cause = f"{cause}. {remedy}"
-    return ConnectError(f"Spark failed to load the records: {cause}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from connect.bulk import BulkSinkTaskContext, Progress
+from connect.bulk import BulkTaskContext, Progress
+from connectors.spark.cluster.executors import own_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,11 +26,14 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkSinkTaskContext) -> None:
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True) -> None:
+        """``rows`` says whether what the executors give out are rows of tables."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
+        self._tag = own_tag()
+        self._chain = _CHAIN if rows else None
         self._due = 0.0
         self.begin()
 
@@ -79,13 +83,13 @@ class LoadProgress:
         queries = self._queries.executionsList(last, _LOOKED_AT)
         records = rows = 0
         for query in (queries.apply(number) for number in range(queries.size())):
-            if query.completionTime().isEmpty():
+            if query.completionTime().isEmpty() and query.jobTags().contains(self._tag):
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):
                     if node.name().startswith(_SCAN):
                         records += _value(node, values)
-                    elif node.name() == _CHAIN:
+                    elif node.name() == self._chain:
                         rows += _value(node, values)
         return records, rows
 

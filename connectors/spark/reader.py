@@ -30,10 +30,13 @@ _SPARKS_OWN: Final = frozenset(
         "value.deserializer",
     }
 )
-# Kafka's own are made for many small polls: with them the executors wait for the network half of the time.
+# Kafka's own are made for many small polls. After each poll Spark asks where the partition begins and ends: what was
+# fetched ahead is lost with that, so that a poll should take the whole of what was fetched. And the broker answers
+# only when the fetch ahead has ended, which at the end of a partition takes as long as a fetch may wait.
 _FETCH: Final[Mapping[str, str]] = {
-    "max.poll.records": "10000",
+    "max.poll.records": "50000",
     "max.partition.fetch.bytes": str(4 * 1024 * 1024),
+    "fetch.max.wait.ms": "10",
     "receive.buffer.bytes": str(1024 * 1024),
 }
 _LEAST_SPLIT: Final = 20_000
@@ -83,10 +86,11 @@ def read_ranges(
     timed: bool = False,
     prefix: bytes = b"",
     split: bool = True,
+    topics: bool = False,
 ) -> DataFrame:
-    """The records of ranges of one topic; with ``whole``, their keys, timestamps and headers too, with ``timed`` their
-    timestamps.
+    """The records of ranges of one topic, or with ``topics`` of several, each with the name of its topic.
 
+    With ``whole`` they have their keys, timestamps and headers too, with ``timed`` their timestamps.
     A ``prefix`` is cut off the values that begin with it, and a column ``cut`` tells which: it does not leave Spark's
     Java then. Without ``split`` each range is read by one task, in order.
     """
@@ -94,6 +98,8 @@ def read_ranges(
     reader = spark.read.format("kafka").options(**options)
     if whole:
         names = [_MILLISECONDS if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
+        if topics:
+            names.append("topic")
         frame = reader.option("includeHeaders", "true").load().selectExpr(*names)
     else:
         frame = reader.load().selectExpr(*_COLUMNS, *([_MILLISECONDS] if timed else []))

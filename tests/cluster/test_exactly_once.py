@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
-from equipment.workers.standalone import descendants
+from equipment.workers.processes import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(240)]
 

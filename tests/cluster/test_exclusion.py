@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
-from equipment.workers.standalone import runs
+from equipment.workers.processes import runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

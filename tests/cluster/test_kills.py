@@ -15,7 +15,7 @@ import pytest
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
 from equipment.workers.pipelines import Pipelines
-from equipment.workers.standalone import descendants
+from equipment.workers.processes import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster
 from equipment.workers.pipelines import Pipelines
-from equipment.workers.standalone import descendants
+from equipment.workers.processes import descendants
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.timeout(300)]
 

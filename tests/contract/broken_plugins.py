@@ -32,7 +32,7 @@ class LettersTask(SourceTask[LettersConfig]):
 
     def start(self) -> None:
         offset = self.context.offset_storage_reader.offset({"letters": "all"})
-        self.next = 0 if offset is None or self.config.fault == "forgets" else offset["next"]
+        self.next = 0 if offset is None or self.config.fault in ("forgets", "split, forgets") else offset["next"]
         if self.config.fault == "skips" and self.next == 3:
             self.next += 1
         self.started = True
@@ -55,6 +55,9 @@ class LettersTask(SourceTask[LettersConfig]):
             self.config.topic, value, Schema.string(), source_partition={"letters": "all"}, source_offset=offset
         )
 
+    def drained(self) -> bool:
+        return self.next >= 6 and self.config.fault != "split, endless"
+
     def stop(self) -> None:
         if self.config.fault == "stops once":
             del self.started
@@ -67,6 +70,12 @@ class LettersConnector(SourceConnector[LettersConfig]):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
         count = {"too many tasks": max_tasks + 1, "every task does all": max_tasks}.get(self.config.fault, 1)
+        return [self.config.originals] * count
+
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:
+        if not self.config.fault.startswith("split"):
+            return None
+        count = {"split, too many": max_splits + 1, "split, forgets": max_splits}.get(self.config.fault, 1)
         return [self.config.originals] * count
 
     @classmethod

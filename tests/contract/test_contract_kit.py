@@ -102,6 +102,34 @@ class TestMoodyInOrder(PredicateTests):
         return {"topic": ""}
 
 
+class TestDividedLetters(TestLettersInOrder):
+    """The source with splits, without a fault."""
+
+    @pytest.fixture
+    def props(self) -> Mapping[str, str]:
+        return {"topic": "letters", "fault": "split"}
+
+
+def test_notices_splits_that_overlap_or_are_read_again() -> None:
+    props = {"topic": "letters", "fault": "split, forgets"}
+    with pytest.raises(AssertionError):
+        TestDividedLetters().test_splits_are_the_same_work_in_bounded_pieces(props, 3)
+    with pytest.raises(AssertionError):
+        TestDividedLetters().test_splits_leave_out_what_is_read(props)
+    with pytest.raises(AssertionError):
+        TestDividedLetters().test_splits_resume_after_an_offset(props)
+
+
+def test_notices_splits_without_end_and_too_many() -> None:
+    class Hasty(TestDividedLetters):
+        patience_seconds = 0.5
+
+    with pytest.raises(TimeoutError, match="its task must say that it is drained"):
+        Hasty().test_splits_leave_out_what_is_read({"topic": "t", "fault": "split, endless"})
+    with pytest.raises(ConnectError, match="splits must keep to max_splits"):
+        TestDividedLetters().test_splits_leave_out_what_is_read({"topic": "t", "fault": "split, too many"})
+
+
 SOURCE_FAULTS = {
     "test_records_are_well_formed": ["misfits", "nests"],
     "test_resumes_after_every_offset": ["forgets", "skips", "coarse"],

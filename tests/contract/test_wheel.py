@@ -1,4 +1,4 @@
-"""The wheel has the files that are no Python: the web page's, and the list of plugins."""
+"""The wheel has the files that are no Python: the web page's, and the list of plugins; and what PySpark looks for."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ def test_the_wheel_has_every_file_of_the_web_page(tmp_path: Path) -> None:
         str(file.relative_to(ROOT)) for kind in ("static", "templates") for file in (ROOT / "rest/ui" / kind).iterdir()
     }
     assert page <= packed
-    assert "connect/plugins.toml" in packed
+    assert {"connect/plugins.toml", "pyspark_sluice.py"} <= packed

@@ -254,6 +254,11 @@ class ConnectorConfig(RestartConfig):
         return self.errors_tolerance == "all"
 
     @property
+    def reports_errors(self) -> bool:
+        """Whether records that a sink reports go anywhere; else it has no reporter, and fails by itself (KIP-610)."""
+        return self.tolerates_errors or self.errors_log_enable or bool(self.errors_deadletterqueue_topic_name)
+
+    @property
     def runs_until_drained(self) -> bool:
         """Whether the connector stops by itself at the end of its input."""
         return self.run_until == "drained"

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from connect.bulk import BulkSinkTask
 from connect.bulk_source import BulkSourceTask
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import ErrorCounts, Reporter, StopRequested, Tolerance
 from connect.config import Config
 from connect.connector import Task
@@ -33,7 +34,6 @@ from worker.runtime.inquiries.inquiries import answer
 from worker.runtime.log import LogReporter, failure_trace, send_log, send_output
 from worker.runtime.metrics import TaskMetrics
 from worker.runtime.providers import reload_after_ttl
-from worker.runtime.sink.context import SinkTaskRuntimeContext
 from worker.runtime.sink.loop import SinkLoop
 from worker.runtime.source.guarantee import guarantee_of
 from worker.runtime.source.loop import SourceLoop, SourceTaskRuntimeContext
@@ -178,7 +178,7 @@ def _task_and_loop(
     if issubclass(task_class, BulkSourceTask):
         return _bulk_source(assembly, control, clients, tolerance, task_class, config, number)
     if issubclass(task_class, SinkTask):
-        context = SinkTaskRuntimeContext(control, tolerance, name, Publisher(clients), reports=_reports(assembly))
+        context = SinkContext(tolerance, name, Publisher(clients), control.wait, reports=assembly.config.reports_errors)
         sink = task_class(config, context)
         return sink, SinkLoop(assembly, control, clients, sink, context, tolerance)
     raise ConnectError(
@@ -207,12 +207,6 @@ def _bulk_source(
     task = task_class(config, context)
     until_drained = assembly.config.runs_until_drained
     return task, BulkSourceLoop(control, task, context, loads, metrics, until_drained=until_drained)
-
-
-def _reports(assembly: Assembly) -> bool:
-    """Whether records that a sink reports go anywhere; else it is given no reporter and fails by itself (KIP-610)."""
-    config = assembly.config
-    return config.tolerates_errors or config.errors_log_enable or bool(config.errors_deadletterqueue_topic_name)
 
 
 def _stop(task: Task[Any], loop: Loop, tolerance: Tolerance, watch: Watch) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from connect.chain.steps import Step, Steps
 from connect.chain.tolerance import ErrorPolicy, Failure, StageError, Tolerance
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
+from connectors.spark.datasource.contexts import sleep
 
 __all__ = ["RecordChain", "logging_tolerance"]
 
@@ -67,11 +67,6 @@ class _Logged:
         """Do nothing: a line of the log is kept at once."""
 
 
-def logging_tolerance(policy: ErrorPolicy, wait: Callable[[float], bool] | None = None) -> Tolerance:
+def logging_tolerance(policy: ErrorPolicy) -> Tolerance:
     """The error handling that a policy asks for, which tells the log of the records that it leaves out."""
-    return Tolerance(policy, [_Logged(policy)], wait or _wait)
-
-
-def _wait(seconds: float) -> bool:
-    time.sleep(seconds)
-    return True
+    return Tolerance(policy, [_Logged(policy)], sleep)

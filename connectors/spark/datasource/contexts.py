@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import Failure, Stage, Tolerance
-from connect.data import Offset, SinkRecord, SourceRecord, TopicPartition
+from connect.data import Offset, SourceRecord, TopicPartition
 from connect.errors import ConnectError
 
-__all__ = ["KnownOffsets", "PlainConnectorContext", "SinkContext", "SourceContext"]
+__all__ = ["KnownOffsets", "NoTopics", "PlacelessContext", "PlainConnectorContext", "SourceContext", "sleep"]
 
 
 class KnownOffsets:
@@ -85,52 +87,46 @@ class SourceContext(_Waiting):
         self._tolerance.give_up(Failure(Stage.TASK_POLL, self._task_class, error, record=record))
 
 
-class SinkContext(_Waiting):
-    """The context of a sink task that writes one partition of a DataFrame."""
+class PlacelessContext:
+    """The context of a sink task whose records are rows: it has what a runtime has, but for places to continue from."""
 
-    def __init__(self, partition: TopicPartition, tolerance: Tolerance, task_class: str, *, reports: bool) -> None:
-        super().__init__()
-        self.assignment: Collection[TopicPartition] = {partition}
-        self.errant_record_reporter = self if reports else None
-        self.retry_after: float | None = None
-        """What the task has asked for with ``timeout``."""
-        self._tolerance = tolerance
+    def __init__(self, context: SinkContext, task_class: str) -> None:
+        self._context = context
         self._task_class = task_class
 
-    def report(self, record: SinkRecord, error: Exception) -> None:
-        """Give up on a record that cannot be written."""
-        self._tolerance.give_up(Failure(Stage.TASK_PUT, self._task_class, error, record=record))
-
-    def flush(self) -> None:
-        """Do nothing: a report is kept as soon as it is made."""
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
 
     def offset(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Refuse to go anywhere but to the start: the rows of a DataFrame have no place that a target can keep."""
+        """Refuse to leave rows out: the rows of a DataFrame have no place that a target can keep."""
         if any(offset > 0 for offset in offsets.values()):
             raise ConnectError(
                 f"{self._task_class} continues from offsets that it keeps in its target, and the rows of a DataFrame "
                 "have none: write to a target that no other run has written to, or with a sink that keeps no offsets."
             )
 
-    def timeout(self, seconds: float) -> None:
-        """Note the wait before the next put."""
-        self.retry_after = seconds
 
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Do nothing: the next rows come when the task has taken those before."""
+class NoTopics:
+    """Publishes nothing: there is no Kafka."""
 
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Do nothing, as :meth:`pause`."""
-
-    def request_commit(self) -> None:
-        """Do nothing: the commit follows the last row."""
+    def __init__(self, task_class: str) -> None:
+        self._task_class = task_class
 
     def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:  # noqa: ARG002
-        """Refuse to: there is no Kafka."""
+        """Refuse to."""
         raise ConnectError(
             f"{self._task_class} publishes records of its own to topic {topic}, for which there is no Kafka here: "
             "switch that off in its options, or run the connector in a worker."
         )
+
+    def flush(self) -> None:
+        """Do nothing, for there is nothing."""
+
+
+def sleep(seconds: float) -> bool:
+    """Wait: Spark ends the process of a task that is to stop."""
+    time.sleep(seconds)
+    return True
 
 
 def _text(partition: Offset) -> str:

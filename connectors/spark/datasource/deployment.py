@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connect.bulk import BulkSinkTask
+from connect.bulk_source import BulkSourceTask
 from connect.chain.specs import transformation_specs
 from connect.chain.steps import Step, transformation_steps
 from connect.config import Config, ConfigRuleError, ConfigType
@@ -44,6 +45,9 @@ class Deployment:
         made = cls._of(options)
         if not issubclass(made.connector_class, SourceConnector):
             reason = "It is a sink, which nothing can be read from: use df.write or df.writeStream, or name a source."
+            raise ConfigError("connector.class", made.config.connector_class, reason)
+        if issubclass(made.connector_class.task_class, BulkSourceTask):
+            reason = "It publishes to topics by itself, by Spark: read what it reads with Spark's own formats."
             raise ConfigError("connector.class", made.config.connector_class, reason)
         return made
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from connect.data import Constant, Offset, SourceBatch
+from connect.chain.source import by_source_partition
+from connect.data import Offset, SourceBatch
 from connect.errors import ConnectError
 
 __all__ = ["Place", "Replay", "advanced", "known_offsets"]
@@ -118,14 +118,7 @@ class _Cut:
 
 def _by_partition(batch: SourceBatch) -> Iterator[tuple[str, SourceBatch]]:
     """The parts of a batch that have one source partition, with it as JSON."""
-    if isinstance(batch.source_partitions, Constant):
-        yield _text(batch.source_partitions.value), batch
-        return
-    start = 0
-    for partition, run in groupby(batch.source_partitions):
-        stop = start + sum(1 for _ in run)
-        yield _text(partition), batch.slice(start, stop)
-        start = stop
+    return ((_text(part.source_partitions[0]), part) for part in by_source_partition(batch) if len(part))
 
 
 def _text(partition: Offset) -> str:

@@ -75,6 +75,8 @@ class Pollers:
         count, until = 0, time.monotonic() + _TICK
         for poller in self._pollers:
             self._ask(poller)
+        if not self._pollers:
+            self._context.wait(_TICK)
         while count < most and self._asked:
             try:
                 polled = self._results.get(timeout=max(0.0, until - time.monotonic()))

@@ -34,7 +34,6 @@ def connector_started(deployment: Deployment, context: PlainConnectorContext) ->
     try:
         connector.start()
         yield connector
-        context.check()
     finally:
         context.end()
         connector.stop()

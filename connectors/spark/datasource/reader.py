@@ -96,6 +96,7 @@ def _task_configs(deployment: Deployment) -> list[dict[str, str]]:
         configs = connector.splits(most or os.cpu_count() or 1)
         if configs is None:
             configs = connector.task_configs(most or 1)
+        context.check()
         return [deployment.storable(config) for config in configs]
 
 

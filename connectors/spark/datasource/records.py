@@ -18,7 +18,6 @@ from connect.data import (
     Schema,
     SinkBatch,
     TimestampType,
-    TopicPartition,
     Type,
     ValueColumn,
 )
@@ -89,10 +88,6 @@ class RecordShape:
             original_partitions=Constant(partition, length),
             original_offsets=offsets,
         )
-
-    def origin(self, partition: int) -> TopicPartition:
-        """The topic partition that stands for a partition of the DataFrame."""
-        return TopicPartition(self.topic, partition)
 
     def _value(self, rows: pa.RecordBatch) -> Column:
         names = [name for name in self.row.field_names if name not in (self.key, self.headers)]

@@ -45,10 +45,10 @@ class SourceStream(SimpleDataSourceStreamReader):
     def read(self, start: Place) -> tuple[Iterator[Any], Place]:
         """The next rows after a place, and the place after them."""
         if self._reading is None or not self._reading.continues(start):
-            self._end()
+            self.stop()
             self._reading = _Reading(self._options, self._shape, start)
             # Spark ends the process without a word to this object.
-            atexit.register(self._end)
+            atexit.register(self.stop)
         return self._reading.next()
 
     def readBetweenOffsets(self, start: Place, end: Place) -> Iterator[Any]:  # noqa: N802 - as above
@@ -59,10 +59,11 @@ class SourceStream(SimpleDataSourceStreamReader):
         finally:
             reading.close()
 
-    def _end(self) -> None:
+    def stop(self) -> None:
+        """Stop the tasks, if there are any."""
         reading, self._reading = self._reading, None
         if reading is not None:
-            atexit.unregister(self._end)
+            atexit.unregister(self.stop)
             reading.close()
 
 

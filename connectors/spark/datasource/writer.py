@@ -18,22 +18,22 @@ after Spark's commit                nothing: the rows are in the target
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from connect.data import SinkBatch, SinkRecord, ValueColumn
-from connect.errors import ConfigError, ConnectError, RetriableError
-from connect.sink import SinkTask
+from connect.chain.bounded_sink import BoundedSink
+from connect.chain.records import ConsumedBatch
+from connect.chain.sink_context import SinkContext
+from connect.data import Constant, SinkBatch, SinkRecord, TopicPartition
+from connect.errors import ConfigError, ConnectError
 from connectors.spark.datasource.chain import RecordChain, logging_tolerance
-from connectors.spark.datasource.contexts import PlainConnectorContext, SinkContext
+from connectors.spark.datasource.contexts import NoTopics, PlacelessContext, PlainConnectorContext, sleep
 from connectors.spark.datasource.deployment import Deployment
 from connectors.spark.datasource.records import RecordShape
 from connectors.spark.datasource.references import secrets_hidden
@@ -46,11 +46,10 @@ __all__ = ["SinkStreamWriter", "SinkWriter", "Written", "write_rows"]
 _log = logging.getLogger(__name__)
 
 _PATIENCE: Final = 60.0
-"""Seconds for which a sink may ask for the same records again."""
+"""Seconds for which a sink may hold records back when there are no more."""
 
-_RETRY: Final = 1.0
 _ONLY_APPENDS: Final = (
-    "A sink adds to its target: use mode append (outputMode append or update), and empty the target yourself before, "
+    "A sink adds to its target: use mode append (outputMode append), and empty the target yourself before, "
     "if it is to hold these rows alone."
 )
 _BATCH_ID: Final = "streaming.sql.batchId"
@@ -140,72 +139,48 @@ def write_rows(order: Order, rows: Iterator[pa.RecordBatch], partition: int, fir
     """Write the rows of one partition, numbered from ``first`` on, and return when they are durable."""
     deployment = Deployment.of_sink(order.options)
     with secrets_hidden(deployment.secrets()), ExitStack() as stack:
-        task = _Task(deployment, order, partition, stack)
+        sink = _Sink(deployment, order, TopicPartition(order.shape.topic, partition), first, stack)
         offset = first
-        for batch in rows:
-            task.put(order.shape.records(batch, partition, offset))
+        for batch in filter(len, rows):
+            sink.put(order.shape.records(batch, partition, offset))
             offset += batch.num_rows
-        task.finish()
+        sink.finish()
         return Written(offset - first)
 
 
-class _Task:
-    """A sink task that has been started, for one partition of the rows."""
+class _Sink:
+    """A sink task that has been started, and runs as it does in any engine, over the records of one partition."""
 
-    def __init__(self, deployment: Deployment, order: Order, partition: int, stack: ExitStack) -> None:
-        policy = deployment.config.policy
+    def __init__(
+        self, deployment: Deployment, order: Order, origin: TopicPartition, first: int, stack: ExitStack
+    ) -> None:
+        policy, name = deployment.config.policy, deployment.task_class
         tolerance = logging_tolerance(policy)
-        self._origin = order.shape.origin(partition)
         self._chain: RecordChain[SinkBatch, SinkRecord] = RecordChain(deployment.steps(), tolerance)
         stack.callback(self._chain.close)
-        self._context = SinkContext(self._origin, tolerance, deployment.task_class, reports=policy.tolerates_errors)
-        made: Any = deployment.task(order.task_config, self._context)
-        self._task: SinkTask[Any] = made
-        stack.callback(self._task.stop)
-        self._task.start()
-        self._task.open([self._origin])
-        self._name = deployment.task_class
-        self._end: int | None = None
+        context = SinkContext(tolerance, name, NoTopics(name), sleep, reports=policy.tolerates_errors)
+        task: Any = deployment.task(order.task_config, PlacelessContext(context, name))
+        stack.callback(task.stop)
+        task.start()
+        self._records = SinkBatch.empty(order.shape.topic)
+        self._sink = BoundedSink(task, context, self._transformed, {origin: first}, patience=_PATIENCE)
 
-    def put(self, batch: SinkBatch) -> None:
-        """Put a batch, again and again while the task asks for that."""
-        for part in self._chain.process(batch):
-            self._patiently(partial(self._task.put, part))
-            self._end = part.original_offsets[-1] + 1
+    def put(self, records: SinkBatch) -> None:
+        """Put records, which have been no bytes before."""
+        self._records = records
+        absent: Constant[None] = Constant(None, len(records))
+        offsets, partitions = records.original_offsets, records.original_partitions
+        self._sink.take(
+            ConsumedBatch(records.topic, absent, absent, partitions, offsets, absent, records.timestamp_types, absent)
+        )
 
     def finish(self) -> None:
-        """Return when all records that were put are durable, as far as the task tells."""
-        if self._end is not None:
-            self._commit(self._end)
-        self._task.close([self._origin])
+        """Return when all records are durable."""
+        self._sink.finish()
+        self._sink.close()
 
-    def _commit(self, end: int) -> None:
-        wanted = {self._origin: end}
-        until = time.monotonic() + _PATIENCE
-        while (done := self._patiently(partial(self._task.pre_commit, wanted)).get(self._origin, -1)) < end:
-            if time.monotonic() > until:
-                raise ConnectError(
-                    f"{self._name} says of {end - max(done, 0)} records that they are not durable yet, and has said so "
-                    f"for {_PATIENCE:g} seconds: it waits for more records, or its target does not take them. See the "
-                    "options that make it write at once (such as flush.size)."
-                )
-            self._context.wait(min(self._context.retry_after or _RETRY, _RETRY))
-            self._patiently(partial(self._task.put, _nothing(self._origin.topic)))
-
-    def _patiently(self, call: Callable[[], Any]) -> Any:
-        until = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                return call()
-            except RetriableError as error:
-                if time.monotonic() > until:
-                    raise
-                _log.warning("The sink asks to be tried again: %s", error)
-                self._context.wait(error.retry_after or self._context.retry_after or _RETRY)
-
-
-def _nothing(topic: str) -> SinkBatch:
-    return SinkBatch(topic, ValueColumn([]), ValueColumn([]), [], [], [], [], [], topic, [], [])
+    def _transformed(self, _: ConsumedBatch) -> list[SinkBatch]:
+        return self._chain.process(self._records)
 
 
 def _count(messages: Sequence[WriterCommitMessage | None]) -> int:

@@ -40,6 +40,8 @@ class Mode(enum.Enum):
     """To see what their schemas are; nothing is written."""
     WRITE = "write"
     """To write rows, as long as they fit the table or leave out records."""
+    GUESS = "guess"
+    """To write rows of records of which a few were surveyed, as long as none is bad or does not fit these."""
     FINAL = "final"
     """To write rows of records that were surveyed: what does not fit now is a bad record."""
 
@@ -236,7 +238,8 @@ class Decoder:
             rows.survey(self._report)
             self._report.written += len(rows.value)
             return None
-        if plan.mode is Mode.WRITE and rows.table not in plan.tables:
+        may_grow = plan.mode is not Mode.FINAL
+        if may_grow and rows.table not in plan.tables:
             self._report.grown = True
             return None
         if rows.table not in plan.tables:
@@ -244,8 +247,8 @@ class Decoder:
         if rows.table != plan.table:
             return None
         assert plan.schema is not None
-        fitted = rows.fit(plan.schema, self._report, may_grow=plan.mode is Mode.WRITE)
-        self._report.grown = fitted is None
+        fitted = rows.fit(plan.schema, self._report, may_grow=may_grow)
+        self._report.grown = fitted is None or (plan.mode is Mode.GUESS and bool(self._report.pending))
         return fitted
 
 

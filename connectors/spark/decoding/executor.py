@@ -18,16 +18,16 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder
 from connectors.spark.decoding.failures import Examiner
 from connectors.spark.decoding.report import PassReports, Report, Reports
 
-__all__ = ["Pass", "Passes"]
+__all__ = ["Pass", "Passes", "ReportsParam", "spare_the_collector"]
 
 
-class _ReportsParam(AccumulatorParam[PassReports]):
+class ReportsParam(AccumulatorParam[PassReports[Any]]):
     """Reports are merged, not added up: a partition that Spark computes twice is counted once."""
 
-    def zero(self, value: PassReports) -> PassReports:  # noqa: ARG002
+    def zero(self, value: PassReports[Any]) -> PassReports[Any]:  # noqa: ARG002
         return PassReports()
 
-    def addInPlace(self, value1: PassReports, value2: PassReports) -> PassReports:  # noqa: N802
+    def addInPlace(self, value1: PassReports[Any], value2: PassReports[Any]) -> PassReports[Any]:  # noqa: N802
         return value1.merge(value2)
 
 
@@ -44,13 +44,15 @@ class Passes:
 
     def __init__(self, context: SparkContext) -> None:
         # One for all passes: pyspark never lets go of an accumulator.
-        self._accumulator: Accumulator[PassReports] = context.accumulator(PassReports(awaited=True), _ReportsParam())
+        self._accumulator: Accumulator[PassReports[Reports]] = context.accumulator(
+            PassReports(awaited=True), ReportsParam()
+        )
         self._number = 0
 
     def begin(self, plan: DecodePlan) -> Pass:
         """Begin the next pass."""
         self._number += 1
-        self._accumulator.value.begin(self._number)
+        self._accumulator.value.begin(self._number, Reports())
         return Pass(self._number, partial(_decode_partition, plan, self._number, self._accumulator))
 
     def end(self, ended: Pass) -> Reports:
@@ -65,11 +67,11 @@ class Passes:
 
 
 def _decode_partition(
-    plan: DecodePlan, number: int, accumulator: Accumulator[PassReports], batches: Iterable[pa.RecordBatch]
+    plan: DecodePlan, number: int, accumulator: Accumulator[PassReports[Reports]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     report = Report(plan.topic)
     decoder = Decoder(plan, report)
-    _spare_the_collector()
+    spare_the_collector()
     yield from decoder.decode(iter(batches))
     context: Any = TaskContext.get()
     accumulator.add(PassReports({number: Reports({context.partitionId(): report})}))
@@ -83,11 +85,11 @@ def _examine_partition(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     examiner = Examiner(plan, tables, offsets, budget)
-    _spare_the_collector()
+    spare_the_collector()
     yield from examiner.examine(iter(batches))
 
 
 @cache
-def _spare_the_collector() -> None:
+def spare_the_collector() -> None:
     """Let this process of Spark collect garbage seldom, once the plugins are imported."""
     collect_seldom()

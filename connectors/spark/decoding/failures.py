@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from connect.chain.records import RawRecord
 from connect.chain.tolerance import Failure, RaisedElsewhere, Stage
-from connect.chain.traces import stack_trace
 from connect.data import Schema
 from connect.errors import DataError
 from connect.offset_set import OffsetSet
@@ -23,9 +22,10 @@ from connectors.spark.decoding.decoder import DecodePlan, Decoder, Mode
 from connectors.spark.decoding.raw import RawBatch
 from connectors.spark.decoding.report import TASK, Report
 
-__all__ = ["FAILURE_ROWS", "Examiner", "failures_of"]
+__all__ = ["FAILURE_ROWS", "Examiner", "failure_row", "failures_of", "size_of_row"]
 
 _COLUMNS: Final[Mapping[str, Any]] = {
+    "topic": pa.string(),
     "partition": pa.int32(),
     "offset": pa.int64(),
     "timestamp": pa.int64(),
@@ -77,7 +77,7 @@ class Examiner:
             for index in self._asked(columns):
                 row = self._row(columns.slice(index, 1))
                 rows.append(row)
-                left -= _size(row)
+                left -= size_of_row(row)
                 if left <= 0:
                     break
             yield pa.RecordBatch.from_pylist(rows, schema=FAILURE_ROWS)
@@ -100,20 +100,7 @@ class Examiner:
     def _row(self, columns: pa.RecordBatch) -> dict[str, Any]:
         raw = RawBatch(self._topic, columns).consumed(keys=True, headers=True).raw(0)
         stage, executing, error = self._error_of(columns)
-        return {
-            "partition": raw.partition,
-            "offset": raw.offset,
-            "timestamp": raw.timestamp,
-            "timestamp_type": raw.timestamp_type,
-            "key": raw.key,
-            "value": raw.value,
-            "headers": [{"key": name, "value": value} for name, value in raw.headers],
-            "stage": stage.value,
-            "executing": executing,
-            "message": str(error),
-            "error_class": f"{type(error).__module__}.{type(error).__qualname__}",
-            "trace": stack_trace(error)[-_TRACE:],
-        }
+        return failure_row(Failure(stage, executing, error, raw=raw))
 
     def _error_of(self, columns: pa.RecordBatch) -> tuple[Stage, str, Exception]:
         for decoder in self._decoders:
@@ -123,12 +110,6 @@ class Examiner:
             if self._report.errors:
                 return self._report.errors[0]
         return Stage.TASK_PUT, TASK, DataError(_UNSTABLE)
-
-
-def _size(row: Mapping[str, Any]) -> int:
-    headers = sum(len(header["key"]) + len(header["value"] or b"") for header in row["headers"])
-    texts = sum(len(row[name] or b"") for name in ("key", "value", "message", "trace"))
-    return headers + texts + _ROW
 
 
 class _Errors(Report):
@@ -142,15 +123,42 @@ class _Errors(Report):
         self.errors.append((stage, executing, error))
 
 
-def failures_of(topic: str, rows: pa.Table) -> Iterator[Failure]:
+def failure_row(failure: Failure) -> dict[str, Any]:
+    """The row of :data:`FAILURE_ROWS` that tells of a failure."""
+    raw = failure.raw
+    assert raw is not None
+    return {
+        "topic": raw.topic,
+        "partition": raw.partition,
+        "offset": raw.offset,
+        "timestamp": raw.timestamp,
+        "timestamp_type": raw.timestamp_type,
+        "key": raw.key,
+        "value": raw.value,
+        "headers": [{"key": name, "value": value} for name, value in raw.headers],
+        "stage": failure.stage.value,
+        "executing": failure.executing,
+        "message": str(failure.error),
+        "error_class": failure.error_class,
+        "trace": failure.trace[-_TRACE:],
+    }
+
+
+def size_of_row(row: Mapping[str, Any]) -> int:
+    """How many bytes such a row has, about."""
+    headers = sum(len(header["key"]) + len(header["value"] or b"") for header in row["headers"] or ())
+    texts = sum(len(row[name] or b"") for name in ("key", "value", "message", "trace"))
+    return headers + texts + _ROW
+
+
+def failures_of(rows: pa.Table) -> Iterator[Failure]:
     """The failures that rows of :data:`FAILURE_ROWS` tell of."""
-    for row in rows.to_pylist():
-        yield _failure(topic, row)
+    return map(_failure, rows.to_pylist())
 
 
-def _failure(topic: str, row: Mapping[str, Any]) -> Failure:
+def _failure(row: Mapping[str, Any]) -> Failure:
     raw = RawRecord(
-        topic,
+        row["topic"],
         row["partition"],
         row["offset"],
         row["timestamp"],

@@ -14,11 +14,12 @@ from connect.config import Config
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginRegistry
+from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
 
-__all__ = ["ExecutorPlugins", "chain_properties", "executor_plugins", "has_transformations"]
+__all__ = ["ExecutorPlugins", "chain_properties", "executor_plugins", "executor_registry", "has_transformations"]
 
 _PREFIXES = (
     "key.converter",
@@ -54,17 +55,22 @@ def has_transformations(props: Mapping[str, str]) -> bool:
     return bool(transformation_specs(props))
 
 
-def executor_plugins(props: Mapping[str, str], *, with_keys: bool) -> ExecutorPlugins:
+def executor_registry(props: Mapping[str, str]) -> PluginRegistry:
+    """The plugins that this configuration may name."""
+    return PluginRegistry.discover(shipped_folders(plugin_folders(props)), _listed(props, "plugin.import.allowlist"))
+
+
+def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:
     """The plugins for this configuration, which the process keeps."""
-    return _made(tuple(sorted(props.items())), with_keys)
+    return _made(tuple(sorted(props.items())), with_keys, with_headers)
 
 
 @lru_cache(maxsize=4)
-def _made(items: tuple[tuple[str, str], ...], with_keys: bool) -> ExecutorPlugins:
+def _made(items: tuple[tuple[str, str], ...], with_keys: bool, with_headers: bool) -> ExecutorPlugins:
     props = dict(items)
-    registry = PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
+    registry = executor_registry(props)
     steps = tuple(transformation_steps(registry, transformation_specs(props)))
-    reads_keys, reads_headers = with_keys or bool(steps), bool(steps)
+    reads_keys, reads_headers = with_keys or bool(steps), with_headers or bool(steps)
     value: Converter[Any] = converter_plugin(registry, props, "value")
     converters = Converters(
         converter_plugin(registry, props, "key") if reads_keys else _UnreadKeys(Config(), is_key=True),

@@ -7,14 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field
-from typing import Final
+from typing import Final, Generic, Protocol, Self, TypeVar
 
 from connect.chain.tolerance import Failure, Stage
 from connect.data import Schema
 from connect.errors import RetriableError
 from connect.offset_set import OffsetSet
 
-__all__ = ["TASK", "LoadStop", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
+__all__ = ["TASK", "LoadStop", "Mergeable", "PassReports", "Rejection", "Rejections", "Report", "Reports"]
 
 TASK: Final = "connectors.spark.sink.SparkSinkTask"
 """The class that fails for a record which is decoded but does not fit its table."""
@@ -129,7 +129,7 @@ class Reports:
 
     by_partition: dict[int, Report] = field(default_factory=dict)
 
-    def merge(self, other: Reports) -> Reports:
+    def merge(self, other: Self) -> Self:
         """These reports and those of ``other``."""
         self.by_partition |= other.by_partition
         return self
@@ -162,27 +162,37 @@ class Reports:
         return sorted(found, key=lambda item: (item.topic, item.partition, item.offset))
 
 
+class Mergeable(Protocol):
+    """What executors send of a pass."""
+
+    def merge(self, other: Self) -> Self:
+        """This and ``other``."""
+
+
+M = TypeVar("M", bound=Mergeable)
+
+
 @dataclass(slots=True)
-class PassReports:
+class PassReports(Generic[M]):
     """Reports by the number of their pass, of which several may be under way at once.
 
     On the driver they have ``awaited`` passes alone, and the thread in which PySpark takes what executors send adds to
     those; no pass is looked at before its job, and with that the adding, has ended.
     """
 
-    passes: dict[int, Reports] = field(default_factory=dict)
+    passes: dict[int, M] = field(default_factory=dict)
     awaited: bool = False
     """Whether reports count only if their pass has been begun here, and not ended."""
 
-    def begin(self, number: int) -> None:
-        """Await the reports of a pass."""
-        self.passes[number] = Reports()
+    def begin(self, number: int, nothing: M) -> None:
+        """Await the reports of a pass, of which there are none yet."""
+        self.passes[number] = nothing
 
-    def end(self, number: int) -> Reports:
+    def end(self, number: int) -> M:
         """The reports of a pass whose job has ended; those that come late count for nothing."""
         return self.passes.pop(number)
 
-    def merge(self, other: PassReports) -> PassReports:
+    def merge(self, other: PassReports[M]) -> PassReports[M]:
         """These reports and those of ``other`` that count."""
         for number, reports in other.passes.items():
             known = self.passes.get(number)

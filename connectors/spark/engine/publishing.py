@@ -6,31 +6,31 @@ batches, and asked for its :class:`Published` account, which travels back and is
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets
-from connect.chain.converters import Converters, converter_plugin
 from connect.chain.source import SourceChain, by_source_partition
-from connect.chain.specs import transformation_specs
-from connect.chain.steps import Steps, transformation_steps
+from connect.chain.steps import Steps
 from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
+from connect.chain.traces import stack_trace
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery, Refusal
 from connect.delivery.submitted import SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
-from connect.plugins import PluginRegistry
+from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Publication", "Published", "Publisher", "TopicsMissing", "settle"]
+__all__ = ["InExecutorError", "Publication", "Published", "Publisher", "TopicsMissing", "settle"]
 
 logger = logging.getLogger(__name__)
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
@@ -44,7 +44,7 @@ class Publication:
 
     connector: str
     properties: Mapping[str, str] = field(repr=False)
-    """The connector's whole configuration, of which the chain is made."""
+    """The part of the connector's configuration that the chain is made of."""
     settings: KafkaSettings
     policy: ErrorPolicy
     topics: Mapping[str, int | None] = field(default_factory=dict)
@@ -54,7 +54,10 @@ class Publication:
     def of(cls, context: BulkSourceTaskContext) -> Publication:
         """The publication of the connector that a task belongs to."""
         return cls(
-            context.connector_name, context.connector_properties, context.producer_settings, context.error_policy
+            context.connector_name,
+            chain_properties(context.connector_properties),
+            context.producer_settings,
+            context.error_policy,
         )
 
     def with_topics(self, topics: Mapping[str, int | None]) -> Publication:
@@ -85,12 +88,13 @@ class Published:
     failures: tuple[Failure, ...] = ()
     missing: tuple[str, ...] = ()
     error: str | None = None
+    trace: str = ""
     retry_after: float | None = None
     """For an ``error`` that passes: the seconds to wait before it is tried again."""
 
 
 class Publisher:
-    """Publishes in an executor. Used by one thread; close it at the end.
+    """Publishes in an executor. Used by one thread.
 
     It keeps offsets of source partitions only after all that went before them is acknowledged (invariant I1), which
     :meth:`acknowledge` waits for. At a thousand records left out :attr:`is_full`: their reports should travel first.
@@ -99,13 +103,17 @@ class Publisher:
     def __init__(self, publication: Publication) -> None:
         self._failures: list[Failure] = []
         self._topics = publication.topics
-        self._tolerance = Tolerance(publication.policy, [self], _wait)
+        # The limits of errors.tolerance hold for all executors: the driver sees to them.
+        policy = replace(publication.policy, tolerance_limit=-1, tolerance_rate=-1)
+        self._tolerance = Tolerance(policy, [self], _wait)
         self._chain = _chain(dict(publication.properties), self._tolerance)
         self._sent = SentRecords()
         self._producer = _producer(publication.settings)
         self._delivery = Delivery(self._producer, self._refused, _never, _Limits(publication.topics), self._sent)
         self._offsets: dict[str, tuple[Offset, Offset]] = {}
         self._reached: dict[str, tuple[Offset, Offset]] = {}
+        self._left_out: dict[str, tuple[Offset, Offset]] = {}
+        self._settled = 0
         self._read = self._bytes = 0
         self._written: Counter[str] = Counter()
         self._unwritten: Counter[str] = Counter()
@@ -116,6 +124,9 @@ class Publisher:
         """Keep a failure for the driver, in a form that travels."""
         raised = failure.raised or RaisedElsewhere(failure.error_class, failure.trace)
         self._failures.append(replace(failure, error=ConnectError(str(failure.error)), raised=raised))
+        record = failure.record
+        if failure.stage is Stage.TASK_POLL and isinstance(record, SourceRecord) and record.source_offset:
+            self._left_out[_key(record.source_partition)] = record.source_partition, record.source_offset
 
     def flush(self) -> None:
         """The driver makes reports durable."""
@@ -162,8 +173,9 @@ class Publisher:
             self._unwritten[part.topic] += len(part)
             self._bytes += sum(len(value or b"") for value in part.values)
         self._read += len(run)
+        self._settled = len(self._failures)
         if partition:
-            self._offsets[repr(sorted(partition.items()))] = partition, offset
+            self._offsets[_key(partition)] = partition, offset
 
     def acknowledge(self) -> None:
         """Wait until Kafka has acknowledged everything; raises if a record was refused that may not be left out."""
@@ -177,22 +189,33 @@ class Publisher:
         self._offsets = {}
         self._unwritten.clear()
 
-    def published(self, missing: Iterable[str] = (), error: Exception | None = None) -> Published:
-        """The account of what is acknowledged so far."""
+    def published(
+        self,
+        missing: Iterable[str] = (),
+        error: Exception | None = None,
+        *,
+        at_end: bool = False,
+        goes_on: bool = False,
+    ) -> Published:
+        """The account of what is acknowledged so far.
+
+        With ``at_end`` all is read: where there was nothing but what could not be, its offsets are reached, too. If it
+        ``goes_on`` from the offsets, or has topics ``missing``, what failed after them comes again.
+        """
+        topics = tuple(missing)
+        failures = self._failures[: self._settled] if topics or goes_on else self._failures
+        reached = {**self._left_out, **self._reached} if at_end else self._reached
         return Published(
-            tuple(self._reached.values()),
+            tuple(reached.values()),
             self._read,
             dict(self._written),
             self._bytes,
-            tuple(self._failures),
-            tuple(missing),
-            None if error is None else str(error),
+            tuple(failures),
+            topics,
+            None if error is None else str(error) or type(error).__name__,
+            "" if error is None else stack_trace(error),
             (error.retry_after or 1.0) if isinstance(error, RetriableError) else None,
         )
-
-    def close(self) -> None:
-        """Release the plugins. What is not acknowledged may or may not reach Kafka."""
-        self._chain.close()
 
     def _refused(self, refusal: Refusal) -> None:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic ends it all (I4)."""
@@ -206,21 +229,30 @@ class Publisher:
         self._tolerance.give_up(Failure(Stage.KAFKA_PRODUCE, "confluent_kafka.Producer", told, read, record))
 
 
-def settle(context: BulkSourceTaskContext, published: Published) -> None:
-    """Take in what an executor has published: reports first, then the counts, then the offsets (I1, I4).
+def settle(
+    context: BulkSourceTaskContext,
+    published: Published,
+    commit: Callable[[ReachedOffsets], None] | None = None,
+) -> None:
+    """Take in what an executor has published: the counts, then reports, then the offsets (I1, I4).
 
-    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread.
+    Raises what ended it, and what ``errors.tolerance`` does not allow. Call it in the task's thread. ``commit`` is
+    what is to be done with the offsets, if they are not to be stored at once.
     """
     context.published(published.read, published.written)
     try:
         context.give_up(published.failures)
     finally:
-        context.commit(published.offsets)
+        (commit or context.commit)(published.offsets)
     if published.error is None:
         return
     if published.retry_after is not None:
         raise RetriableError(published.error, retry_after=published.retry_after)
-    raise ConnectError(published.error)
+    raise ConnectError(published.error) from InExecutorError(published.trace)
+
+
+class InExecutorError(Exception):
+    """What was raised in an executor: its trace is all that is left of it."""
 
 
 class _Limits:
@@ -238,12 +270,9 @@ class _Limits:
 
 
 def _chain(props: Mapping[str, str], tolerance: Tolerance) -> SourceChain:
-    registry = PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
-    steps: Steps[SourceBatch, SourceRecord] = Steps(
-        transformation_steps(registry, transformation_specs(props)), tolerance
-    )
-    key, value, header = (converter_plugin(registry, props, role) for role in ("key", "value", "header"))
-    return SourceChain(steps, Converters(key, value, header), tolerance)
+    plugins = executor_plugins(props, with_keys=True, with_headers=True)
+    steps: Steps[SourceBatch, SourceRecord] = Steps(plugins.steps, tolerance)
+    return SourceChain(steps, plugins.converters, tolerance)
 
 
 def _producer(settings: KafkaSettings) -> Producer:
@@ -264,8 +293,8 @@ def _fail_without_login(error: KafkaError) -> None:
     logger.debug("Kafka client: %s", error.str())
 
 
-def _listed(props: Mapping[str, str], key: str) -> list[str]:
-    return [item.strip() for item in props.get(key, "").split(",") if item.strip()]
+def _key(partition: Offset) -> str:
+    return json.dumps(dict(partition), default=str)
 
 
 def _wait(seconds: float) -> bool:

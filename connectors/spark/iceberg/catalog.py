@@ -7,22 +7,22 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from connect.data import Schema
 from connect.errors import ConnectError, SchemaError
-from connectors.spark.config import SparkSinkConfig
 from connectors.spark.failure import root_cause
 from connectors.spark.iceberg.metadata import SCHEMA_PROPERTY, TableMetadata
 from connectors.spark.iceberg.partitions import PartitionBy
 from connectors.spark.iceberg.swap import swap
 from connectors.spark.schema_json import schema_to_json
+from connectors.spark.stores.location import Location
 from connectors.spark.types import table_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Change", "IcebergCatalog", "IcebergTable", "TableName"]
+__all__ = ["CatalogConfig", "Change", "IcebergCatalog", "IcebergTable", "TableName", "java_instance", "load_driver"]
 
 _DRIVERS: Final = {"jdbc:sqlite:": "org.sqlite.JDBC", "jdbc:postgresql:": "org.postgresql.Driver"}
 
@@ -38,10 +38,32 @@ class TableName:
         return ".".join((*self.namespace, self.name))
 
 
+class CatalogConfig(Protocol):
+    """The part of a configuration that says which catalog it is."""
+
+    @property
+    def iceberg_catalog(self) -> str:
+        """The name of the catalog."""
+
+    @property
+    def has_store(self) -> bool:
+        """Whether a store is named, which is the catalog's warehouse if it names no other."""
+
+    @property
+    def location(self) -> Location:
+        """Where the store is."""
+
+    def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
+        """The properties of the catalog, whose warehouse is by default the store."""
+
+    def originals_with_prefix(self, prefix: str) -> dict[str, str | None]:
+        """The properties whose keys begin with a prefix, under the rest of their keys."""
+
+
 class IcebergCatalog:
     """A catalog of Iceberg tables."""
 
-    def __init__(self, spark: SparkSession, config: SparkSinkConfig) -> None:
+    def __init__(self, spark: SparkSession, config: CatalogConfig) -> None:
         self._spark = spark
         self._java: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
@@ -87,13 +109,13 @@ class IcebergCatalog:
         transaction = made.withProperties({**properties, **declared}).createTransaction()
         return Change(self._spark, name, transaction, is_new=True)
 
-    def _made(self, config: SparkSinkConfig) -> Any:
+    def _made(self, config: CatalogConfig) -> Any:
         properties = config.iceberg_catalog_properties(config.location.uri if config.has_store else None)
         hadoop = self._spark._jsparkSession.sessionState().newHadoopConf()
         for key, value in config.originals_with_prefix("iceberg.hadoop.").items():
             hadoop.set(key, value)
         try:
-            self._load_driver(properties.get("uri", ""))
+            load_driver(self._java, properties.get("uri", ""))
             build = self._java.org.apache.iceberg.CatalogUtil.buildIcebergCatalog
             return build(config.iceberg_catalog, properties, hadoop)
         except Exception as error:
@@ -101,13 +123,6 @@ class IcebergCatalog:
                 f"The Iceberg catalog {config.iceberg_catalog} cannot be reached ({root_cause(error)}): check the "
                 "iceberg.catalog.* keys, and that the catalog is running."
             ) from error
-
-    def _load_driver(self, uri: str) -> None:
-        """Load the driver of a SQL catalog: Java finds them by itself only among the jars it was started with."""
-        for prefix, driver in _DRIVERS.items():
-            if uri.startswith(prefix):
-                loader = self._java.java.lang.Thread.currentThread().getContextClassLoader()
-                self._java.java.lang.Class.forName(driver, True, loader)
 
     def _make_namespace(self, namespace: Sequence[str]) -> None:
         for depth in range(1, len(namespace) + 1):
@@ -198,7 +213,7 @@ class Change:
 
     def write(self, frame: DataFrame, options: Mapping[str, str]) -> list[Any]:
         """Have Spark write rows into files of the table, which belong to it once they are appended."""
-        coordinator = _instance(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator")
+        coordinator = java_instance(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator")
         with self._known_to_spark() as (group, table):
             try:
                 # Files are staged for whoever rewrites a table; here it is appended to.
@@ -246,7 +261,7 @@ class Change:
     def _known_to_spark(self) -> Iterator[tuple[str, Any]]:
         """A name under which Spark finds the table as it will be, which no catalog has yet."""
         table, group = self._transaction.table(), f"sluice-{uuid.uuid4().hex}"
-        cache = _instance(self._spark, "org.apache.iceberg.spark.SparkTableCache")
+        cache = java_instance(self._spark, "org.apache.iceberg.spark.SparkTableCache")
         # Iceberg asks for the session of the thread, and jobs run in threads of their own.
         self._java.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         cache.add(group, table)
@@ -288,6 +303,14 @@ class Change:
         swap(self._java, transaction.underlyingOps(), base, transaction.currentMetadata())
 
 
+def load_driver(java: Any, uri: str) -> None:
+    """Load the driver of a SQL catalog: Java finds them by itself only among the jars it was started with."""
+    for prefix, driver in _DRIVERS.items():
+        if uri.startswith(prefix):
+            loader = java.java.lang.Thread.currentThread().getContextClassLoader()
+            java.java.lang.Class.forName(driver, True, loader)
+
+
 def _java_schema(java: Any, schema: Schema) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - pyspark takes half a second to import
 
@@ -300,7 +323,7 @@ def _declaration(schema: Schema) -> str:
     return json.dumps(schema_to_json(schema), separators=(",", ":"))
 
 
-def _instance(spark: SparkSession, name: str) -> Any:
+def java_instance(spark: SparkSession, name: str) -> Any:
     """The one instance of a class that answers it to a static ``get()``.
 
     py4j takes whichever method of that name Java tells of first, which may be another one that is not static.

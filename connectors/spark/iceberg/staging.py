@@ -114,11 +114,23 @@ class Staging:
         if is_change:
             self._check_single(name, table)
         columns = without_change(schema)
-        staged = self._staged.get(name)
+        staged = None if not is_change and self._gives_up(name, attempt) else self._staged.get(name)
         if staged is None:
             staged = self._staged[name] = self._begin(name, columns)
         staged.widen(columns)
         self._passes[table, attempt] = staged.merge(frame, schema) if is_change else staged.append(frame)
+
+    def _gives_up(self, name: TableName, attempt: int) -> bool:
+        """Whether a new table has only files of attempts before, which had other columns; they are deleted."""
+        staged = self._staged.get(name)
+        before = [key for key in self._passes if self.naming(key[0]) == name]
+        if staged is None or not before or any(each == attempt for _, each in before):
+            return False
+        if staged.files or not staged.change.is_new:
+            return False
+        for key in before:
+            staged.change.discard(self._passes.pop(key).files)
+        return True
 
     def _check_single(self, name: TableName, table: str) -> None:
         """Refuse changes under two names for one table: the second ones would not see the rows of the first."""

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect.bulk import BulkSinkTaskContext, OffsetRange
+from connect.bulk import BulkSinkTaskContext, FailuresOf, OffsetRange
 from connect.chain.tolerance import ErrorPolicy, Failure
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
@@ -20,7 +20,7 @@ from connectors.spark.decoding.failures import failures_of
 from connectors.spark.decoding.report import Rejection
 from connectors.spark.loading.request import Loaded, LoadRequest
 
-__all__ = ["BadRecords", "Examine"]
+__all__ = ["BadRecords", "Examine", "refuse_record", "told_failures"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,18 +53,7 @@ class BadRecords:
         """Refuse the load for its first bad record, unless bad ones are left out."""
         if not rejections or self._policy.tolerates_errors:
             return
-        first = rejections[0]
-        bad = {TopicPartition(first.topic, first.partition): OffsetSet.of([first.offset])}
-        refusal = DataError(
-            f"Bad record in {first}. Correct it at its source, or set errors.tolerance=all to leave such records out."
-        )
-        try:
-            self._context.leave_out(bad, partial(self._failures, tables))
-        except RetriableError:
-            raise
-        except ConnectError as error:
-            raise refusal from error
-        raise refusal
+        refuse_record(self._context, rejections[0], partial(self._failures, tables))
 
     def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
         """Leave the bad records of a load out: log, dead letter queue and tolerance have them when this returns."""
@@ -79,21 +68,9 @@ class BadRecords:
         return bad
 
     def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
-        """What is wrong with each of these records; so many at a time as memory allows (invariant I9)."""
+        """What is wrong with each of these records."""
         left = {tp.partition: offsets for tp, offsets in asked.items()}
-        while left:
-            portion = {partition: offsets.least(_PORTION // len(left) + 1) for partition, offsets in left.items()}
-            rows = self._examined(tables, portion)
-            yield from failures_of(self._topic, rows)
-            for partition in portion:
-                told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
-                if not len(told):
-                    raise ConnectError(
-                        f"Bad records of topic {self._topic}, partition {partition} are no longer there to be told: "
-                        "retention or compaction has removed them meanwhile. Nothing of the load is committed."
-                    )
-                left[partition] = left[partition].between(told[-1].as_py() + 1, _END)
-            left = {partition: offsets for partition, offsets in left.items() if len(offsets)}
+        return told_failures(self._topic, left, partial(self._examined, tables))
 
     def _examined(self, tables: Mapping[str, Schema], offsets: Mapping[int, OffsetSet]) -> Any:
         """Rows that tell of some records, of each partition in the order of its offsets."""
@@ -112,3 +89,42 @@ def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:
     first = "; ".join(map(str, every[:_TOLD]))
     count = sum(map(len, bad.values()))
     logger.warning("%d of %d records are left out (errors.tolerance=all), the first: %s", count, read, first)
+
+
+def told_failures(
+    topic: str, left: Mapping[int, OffsetSet], examined: Callable[[Mapping[int, OffsetSet]], pa.Table]
+) -> Iterator[Failure]:
+    """What is wrong with each of these records of a topic; so many at a time as memory allows (invariant I9).
+
+    ``examined`` gives rows that tell of some records, of each partition in the order of its offsets, the first ones if
+    all are too large.
+    """
+    while left:
+        portion = {partition: offsets.least(_PORTION // len(left) + 1) for partition, offsets in left.items()}
+        rows: Any = examined(portion)
+        yield from failures_of(rows)
+        rest = dict(left)
+        for partition in portion:
+            told = rows.filter(pc.equal(rows["partition"], pa.scalar(partition, pa.int32())))["offset"]
+            if not len(told):
+                raise ConnectError(
+                    f"Bad records of topic {topic}, partition {partition} are no longer there to be told: "
+                    "retention or compaction has removed them meanwhile. Nothing of the load is committed."
+                )
+            rest[partition] = left[partition].between(told[-1].as_py() + 1, _END)
+        left = {partition: offsets for partition, offsets in rest.items() if len(offsets)}
+
+
+def refuse_record(context: BulkSinkTaskContext, first: Rejection, failures: FailuresOf) -> Never:
+    """Refuse a load for its first bad record, which goes to the log and the dead letter queue nevertheless."""
+    bad = {TopicPartition(first.topic, first.partition): OffsetSet.of([first.offset])}
+    refusal = DataError(
+        f"Bad record in {first}. Correct it at its source, or set errors.tolerance=all to leave such records out."
+    )
+    try:
+        context.leave_out(bad, failures)
+    except RetriableError:
+        raise
+    except ConnectError as error:
+        raise refusal from error
+    raise refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,6 +45,11 @@ logger = logging.getLogger(__name__)
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _EMPTY: Final = Schema.struct({})
 _TRIES: Final = 5
+_SAMPLE: Final = 1_000
+"""How many records at the beginning of a range are surveyed for a guess, of so many ranges at most."""
+_SAMPLED: Final = 16
+_WORTH: Final = 10
+"""How many times as many records a load must have for a guess: less are surveyed as quickly."""
 
 
 class LoadSession:
@@ -151,10 +156,16 @@ class TopicLoad:
     def _steps(self, known: Mapping[str, Schema], output: Output) -> Work[Loaded]:
         """Write the records to ``output``; ``known`` are the tables there are for the rows that it takes."""
         tables, mode, attempt = self._tables_of(known), Mode.WRITE, self._attempt
+        if tables is None and not output.commits and self._session.config.changes is None:
+            tables, mode = (yield from self._guess(known)), Mode.GUESS
+        # What was written with a guess does not count, nor do the columns that the output gave its tables for it.
+        before = _Without(known, tables or {}) if mode is Mode.GUESS else known
         given_up: Mapping[int, OffsetSet] = {}
         for _ in range(_TRIES):
             if tables is None:
-                tables, mode, attempt = (yield from self._survey(known)), Mode.FINAL, self._attempt + 1
+                tables, mode = (yield from self._survey(before, self._ranges)), Mode.FINAL
+                attempt = self._attempt + 1
+                _check_tables(self._topic, tables)
             try:
                 loaded = yield from self._write(tables, mode, output, attempt, given_up)
             except LoadStop as stop:
@@ -166,7 +177,7 @@ class TopicLoad:
                     continue
             if loaded is not None:
                 return loaded
-            logger.info("The records of topic %s have changed; looking through them for their schema.", self._topic)
+            logger.info("Records of topic %s are unlike those before; looking through all of them.", self._topic)
             tables = None
         raise ConnectError(
             f"The records of topic {self._topic} are bad in another way each time they are read: a converter or "
@@ -188,14 +199,31 @@ class TopicLoad:
 
     # -- passes ----------------------------------------------------------------------------------------------
 
-    def _survey(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema]]:
+    def _guess(self, known: Mapping[str, Schema]) -> Work[dict[str, Schema] | None]:
+        """The tables of the first records of a large load, if there is none of them yet.
+
+        Most topics are of one kind of records, which so are read once. What the guess is wrong for is surveyed whole.
+        """
+        sampled = [
+            replace(item, end=min(item.end, item.first + _SAMPLE))
+            for item in self._ranges[:: -(-len(self._ranges) // _SAMPLED)]
+        ]
+        if sum(map(len, self._ranges)) < _WORTH * sum(map(len, sampled)):
+            return None
+        tables = yield from self._survey(known, sampled)
+        if not tables or not all(name not in known and schema.fields for name, schema in tables.items()):
+            return None
+        _check_tables(self._topic, tables)
+        return tables
+
+    def _survey(self, known: Mapping[str, Schema], ranges: Sequence[OffsetRange]) -> Work[dict[str, Schema]]:
         """The tables that the records go to, with schemas that hold all of them as far as any can."""
         session = self._session
         session.progress.stage(f"looking for the schema of {self._topic}")
         plan = self._plan(Mode.SURVEY)
         surveying = session.passes.begin(plan)
         try:
-            yield lambda: _written_nowhere(self._decoded(surveying, plan, "nothing int"))
+            yield lambda: _written_nowhere(self._decoded(surveying, plan, "nothing int", ranges))
         finally:
             reports = session.passes.end(surveying)
         self._memory.prefix = reports.prefix or self._memory.prefix
@@ -207,7 +235,6 @@ class TopicLoad:
                 seen[table] = in_common(seen.get(table, _EMPTY), schema, branches=evolution.branches)
         first = session.config.first_schema or _EMPTY
         tables = {name: evolution.grown(known.get(name, first), schema) for name, schema in seen.items()}
-        _check_tables(self._topic, tables)
         self._memory.tables = frozenset(tables) | (self._memory.tables or frozenset())
         return tables
 
@@ -230,6 +257,8 @@ class TopicLoad:
             reports = yield from self._write_table(plan, schema, output, attempt)
             if reports is None or any(report.grown for report in reports):
                 return None
+            if mode is Mode.GUESS and reports.rejections():
+                return None
             self._bad.refuse(reports.rejections(), tables)
             found[name] = reports
         _log_unknown(self._topic, {path for reports in found.values() for item in reports for path in item.unknown})
@@ -247,7 +276,7 @@ class TopicLoad:
             columns = columns.append(pa.field(FOLDER_COLUMN, pa.string()))
         fields = from_arrow_schema(columns)
         try:
-            yield lambda: output.write(self._decoded(writing, plan, fields), plan.table, schema, attempt)
+            yield lambda: output.write(self._decoded(writing, plan, fields, self._ranges), plan.table, schema, attempt)
         except Exception as error:
             stop = LoadStop.found_in(error)
             if stop is None:
@@ -260,9 +289,9 @@ class TopicLoad:
         self._memory.prefix = reports.prefix or self._memory.prefix
         return reports
 
-    def _decoded(self, decoding: Pass, plan: DecodePlan, fields: Any) -> DataFrame:
+    def _decoded(self, decoding: Pass, plan: DecodePlan, fields: Any, ranges: Sequence[OffsetRange]) -> DataFrame:
         timed = plan.placement is not None and plan.placement.reads_timestamps
-        frame: Any = self._session.read(self._ranges, timed=timed, prefix=plan.prefix)
+        frame: Any = self._session.read(ranges, timed=timed, prefix=plan.prefix)
         decoded: DataFrame = frame.mapInArrow(decoding.function, fields)
         return decoded
 
@@ -327,6 +356,25 @@ def _log_untyped(topic: str, paths: set[str]) -> None:
 def _written_nowhere(frame: DataFrame) -> None:
     """Decode the rows for what is reported of them."""
     frame.write.format("noop").mode("overwrite").save()
+
+
+class _Without(Mapping[str, Schema]):
+    """The tables there are but for some."""
+
+    def __init__(self, known: Mapping[str, Schema], left_out: Collection[str]) -> None:
+        self._known = known
+        self._left_out = frozenset(left_out)
+
+    def __getitem__(self, name: str) -> Schema:
+        if name in self._left_out:
+            raise KeyError(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._known if name not in self._left_out)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Nowhere:

@@ -10,7 +10,7 @@ from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
 from connectors.spark.iceberg.partitions import PartitionBy, parse_partition_by
 
-__all__ = ["IcebergOptions"]
+__all__ = ["IcebergCatalogOptions", "IcebergOptions"]
 
 _GROUP: Final = "Iceberg"
 _CATALOG: Final = "iceberg.catalog."
@@ -23,8 +23,8 @@ _NEW_TABLES: Final[Mapping[str, str]] = {
 }
 
 
-class IcebergOptions(Config):
-    """The options for ``table.format=iceberg``."""
+class IcebergCatalogOptions(Config):
+    """The options that say where a catalog of Iceberg is and how it is reached."""
 
     iceberg_catalog: str = option(
         default="iceberg",
@@ -71,6 +71,19 @@ class IcebergOptions(Config):
         group=_GROUP,
         doc="The secret key with which the catalog's tables on S3 are written (iceberg.catalog.s3.access-key-id).",
     )
+
+    def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
+        """The properties of the catalog: those given, with the URL of the store, if there is one, as its warehouse."""
+        given = {key: value for key, value in self.originals_with_prefix(_CATALOG).items() if value is not None}
+        defaults = {} if store is None else {"warehouse": store}
+        if "catalog-impl" not in given:
+            defaults["type"] = "hadoop"
+        return defaults | given
+
+
+class IcebergOptions(IcebergCatalogOptions):
+    """The options for ``table.format=iceberg``."""
+
     iceberg_tables: tuple[str, ...] = option(
         default=(),
         importance=MEDIUM,
@@ -137,14 +150,6 @@ class IcebergOptions(Config):
                 parse_partition_by(text)
             except ValueError as error:
                 yield ConfigError(key, text, str(error))
-
-    def iceberg_catalog_properties(self, store: str | None) -> dict[str, str]:
-        """The properties of the catalog: those given, with the URL of the store, if there is one, as its warehouse."""
-        given = {key: value for key, value in self.originals_with_prefix(_CATALOG).items() if value is not None}
-        defaults = {} if store is None else {"warehouse": store}
-        if "catalog-impl" not in given:
-            defaults["type"] = "hadoop"
-        return defaults | given
 
     def iceberg_table_properties(self) -> dict[str, str]:
         """The properties of tables that are made."""

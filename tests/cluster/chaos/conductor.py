@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from cluster.chaos.phases import Phase, freeze, look, state, thaw
@@ -19,7 +18,7 @@ from cluster.chaos.report import Hit
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.waiting import wait_until
 from equipment.workers.cluster import Cluster, ClusterWorker
-from equipment.workers.standalone import descendants, runs
+from equipment.workers.processes import command_line, descendants, runs
 
 __all__ = ["Conductor"]
 
@@ -114,7 +113,7 @@ class Conductor:
     def _kill_jvm(self, victim: Victim) -> None:
         def jvms() -> list[tuple[Process, int]]:
             found = [(process, pid) for process in self._processes_of(victim) for pid in descendants(process.pid)]
-            return [(process, pid) for process, pid in found if _JVM in _command(pid)]
+            return [(process, pid) for process, pid in found if _JVM in command_line(pid)]
 
         process, pid = wait_until("there is a JVM", jvms, _PATIENCE)[0]
         freeze([process.pid, pid])
@@ -220,7 +219,7 @@ def _revive(worker: ClusterWorker, below: Sequence[int], down: float) -> None:
     try:
         wait_until("the children of a killed worker are gone", lambda: not any(map(runs, below)))
     except AssertionError as error:
-        left = [f"{pid} {state(pid)} {_units(worker).get(pid)} {_command(pid)}" for pid in filter(runs, below)]
+        left = [f"{pid} {state(pid)} {_units(worker).get(pid)} {command_line(pid)}" for pid in filter(runs, below)]
         raise AssertionError(f"{error}: {left}") from None
     worker.start()
     wait_until("a worker has started", lambda: worker.answers() or not worker.lives, _PATIENCE)
@@ -254,10 +253,3 @@ def _all_processes(cluster: Cluster) -> list[Process]:
 def _last_generation_led(worker: ClusterWorker) -> int:
     led = re.findall(rf"Generation (\d+): {re.escape(worker.url())} leads", worker.log())
     return int(led[-1]) if led else -1
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""

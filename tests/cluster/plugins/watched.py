@@ -17,7 +17,7 @@ from connect.config import HIGH, LOW, Config, option
 from connect.data import Schema, SinkBatch, SourceRecord
 from connect.sink import SinkConnector, SinkTask
 from connect.source import SourceConnector, SourceTask
-from connectors.file.config import FileStreamSinkConfig, FileStreamSourceConfig
+from connectors.file.config import FileStreamSinkConfig, FileStreamTaskConfig
 from connectors.file.sink import FileStreamSinkTask
 from connectors.file.source import FileStreamSourceTask
 
@@ -38,7 +38,7 @@ class TicksConfig(Watch):
     ticks_seconds: float = option(default=0.25, importance=LOW, doc="Seconds between two ticks of a task.")
 
 
-class LinesConfig(FileStreamSourceConfig, Watch):
+class LinesConfig(FileStreamTaskConfig, Watch):
     """What to read."""
 
 

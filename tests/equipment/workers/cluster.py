@@ -18,7 +18,7 @@ import requests
 
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import descendants, runs
+from equipment.workers.processes import descendants, runs
 from worker.embedded.ports import HOST, any_port
 
 __all__ = ["Cluster", "ClusterWorker"]
@@ -49,7 +49,7 @@ class ClusterWorker(DistributedWorker):
     def answers(self) -> bool:
         """Whether the REST API answers."""
         try:
-            return self.get("health").status_code == 200
+            return self.get("health", 10.0).status_code == 200
         except requests.RequestException:
             return False
 

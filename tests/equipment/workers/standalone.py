@@ -14,8 +14,9 @@ from typing import IO, Any, ClassVar
 import requests
 
 from equipment.waiting import wait_until
+from equipment.workers.processes import descendants, runs
 
-__all__ = ["StandaloneWorker", "descendants", "runs"]
+__all__ = ["StandaloneWorker"]
 
 _COMMAND = Path(sys.executable).parent / "sluice"
 _UP = re.compile(r"REST API is at (https?://[^ ]+:\d+/)")
@@ -111,9 +112,9 @@ class StandaloneWorker:
         assert self._process is not None
         return self._process.pid
 
-    def get(self, path: str) -> requests.Response:
+    def get(self, path: str, seconds: float = 60.0) -> requests.Response:
         """Ask the REST API, once it is up."""
-        return requests.get(self.url() + path.lstrip("/"), timeout=10)
+        return requests.get(self.url() + path.lstrip("/"), timeout=seconds)
 
     def url(self) -> str:
         """Where the REST API is."""
@@ -156,32 +157,6 @@ class StandaloneWorker:
         lines = [f"{key}={value}" for key, value in props.items()]
         file.write_text("\n".join(lines).replace("\\", "\\\\") + "\n")
         return file
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes below a process."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    below, found = [pid], []
-    while below:
-        parent = below.pop()
-        children = [child for child, its_parent in parents.items() if its_parent == parent]
-        found += children
-        below += children
-    return found
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there and not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def _dotted(props: Mapping[str, str]) -> dict[str, str]:

@@ -163,6 +163,7 @@ def test_the_list_shows_connectors_first_and_what_is_broken(tmp_path: Path) -> N
         "transformation",
         "predicate",
         "config_provider",
+        "engine",
         "broken",
     ]
     after = {line.split()[-1]: following for line, following in itertools.pairwise(lines)}

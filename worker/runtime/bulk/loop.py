@@ -4,6 +4,7 @@
 kill -9 here                                then
 ==========================================  ========================================================================
 before or during ``load``                   the ranges are planned again, from what the target says it has
+after a failed ``load``, before the commit  the same; part of it may be durable, which the target knows or loads again
 after ``load``, before the commit           the target is ahead of Kafka's offsets: its word counts, nothing is doubled
 after the commit                            loading continues after them
 ==========================================  ========================================================================
@@ -224,9 +225,11 @@ class BulkLoop:
             logger.warning("The load will be tried again in %g s: %s", seconds, error)
             self._loads.retried_in(seconds)
             self._control.wait(seconds)
-            # It may have become durable all the same.
-            self._positions |= self._loaded()
+            self._follow(load)
             return
+        except Exception:
+            self._follow_after_failure(load)
+            raise
         crash_point("before-offset-commit")
         ends = {item.topic_partition: item.end for item in load.ranges}
         self._positions |= ends
@@ -239,6 +242,22 @@ class BulkLoop:
         """The offsets kept in the target."""
         with self._control.watch.call("committed"):
             return dict(self._task.committed())
+
+    def _follow(self, load: Plan) -> None:
+        """Go on after what has become durable of a load that failed, and have the offsets of the group follow."""
+        durable = self._loaded()
+        self._positions |= durable
+        firsts = {item.topic_partition: item.first for item in load.ranges}
+        moved = {tp: durable[tp] for tp, first in firsts.items() if durable.get(tp, 0) > first}
+        if moved:
+            self._uncommitted |= moved
+            self._commit()
+
+    def _follow_after_failure(self, load: Plan) -> None:
+        try:
+            self._follow(load)
+        except Exception as error:
+            logger.warning("What is durable of the load could not be committed: %s", error)
 
     def _commit(self) -> None:
         """Have the group's offsets follow; those that could not be committed go with the next."""

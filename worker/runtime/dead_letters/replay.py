@@ -25,6 +25,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from connect.bulk import BulkSinkTask
 from connect.chain.records import ConsumedBatch, RawRecord
 from connect.chain.sink import SinkChain
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import TimestampType, TopicPartition
 from connect.delivery.delivery import client_timestamp
@@ -37,7 +38,6 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
-from worker.runtime.sink.context import SinkTaskRuntimeContext
 
 __all__ = ["TaskReplay", "produce_again"]
 
@@ -145,13 +145,13 @@ class TaskReplay:
     @contextmanager
     def _session(
         self, failures: _Failures, records: Sequence[RawRecord]
-    ) -> Iterator[tuple[SinkTask[Any], SinkTaskRuntimeContext, SinkChain]]:
+    ) -> Iterator[tuple[SinkTask[Any], SinkContext, SinkChain]]:
         """A task with the partitions of these records."""
         control = Control(self._link)
         tolerance = Tolerance(self._assembly.config.error_policy, [failures], control.wait_unless_stopped)
         task_class = self._task_class()
         publisher = Publisher(Clients(self._assembly, 0))
-        context = SinkTaskRuntimeContext(control, tolerance, class_name(task_class), publisher, reports=True)
+        context = SinkContext(tolerance, class_name(task_class), publisher, control.wait, reports=True)
         chain = self._assembly.sink_chain(tolerance)
         context.encode = chain.encode
         task = task_class(self._assembly.task_config(self._task_props(control)), context)
@@ -189,7 +189,7 @@ class TaskReplay:
             raise ConnectError("The connector wants no task now, so that there is none to replay to.")
         return {key: value for key, value in configs[0].items() if value is not None}
 
-    def _check_offsets_are_kafkas(self, context: SinkTaskRuntimeContext) -> None:
+    def _check_offsets_are_kafkas(self, context: SinkContext) -> None:
         if context.rewinds:
             raise BadRequestError(
                 "to: the task keeps offsets in its target, and would take these records for old ones or forget where "
@@ -198,7 +198,7 @@ class TaskReplay:
 
 
 def _put(
-    task: SinkTask[Any], context: SinkTaskRuntimeContext, chain: SinkChain, records: Sequence[RawRecord]
+    task: SinkTask[Any], context: SinkContext, chain: SinkChain, records: Sequence[RawRecord]
 ) -> Mapping[TopicPartition, int]:
     """Put records and make them durable; up to where they are, in each partition."""
     ends: dict[TopicPartition, int] = {}

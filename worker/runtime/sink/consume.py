@@ -1,4 +1,4 @@
-"""From the client's messages to columns: one batch a topic, and the offsets that follow it."""
+"""From the client's messages to columns: one batch a topic."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from confluent_kafka import (
 )
 
 from connect.chain.records import ConsumedBatch
-from connect.data import Constant, Lazy, TimestampType, TopicPartition
+from connect.data import Constant, Lazy, TimestampType
 
-__all__ = ["Message", "by_topic", "first_offsets", "next_offsets"]
+__all__ = ["Message", "by_topic"]
 
 Message: TypeAlias = Any
 """A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
@@ -49,21 +49,6 @@ def by_topic(
     for message in messages:
         topics.setdefault(message.topic(), []).append(message)
     return [_batch(topic, group, only_partition) for topic, group in topics.items()]
-
-
-def next_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """For each partition in the batch, the offset after its last record."""
-    if isinstance(batch.partitions, Constant):
-        return {TopicPartition(batch.topic, batch.partitions.value): batch.offsets[-1] + 1}
-    # A later index overwrites an earlier one, so the last record of each partition remains.
-    last = dict(zip(batch.partitions, range(len(batch)), strict=True))
-    return {TopicPartition(batch.topic, partition): batch.offsets[index] + 1 for partition, index in last.items()}
-
-
-def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
-    """For each partition in the batch, the offset of its first record."""
-    first = dict(zip(reversed(batch.partitions), range(len(batch) - 1, -1, -1), strict=True))
-    return {TopicPartition(batch.topic, partition): batch.offsets[index] for partition, index in first.items()}
 
 
 def _batch(topic: str, messages: Sequence[Message], only_partition: int | None) -> ConsumedBatch:

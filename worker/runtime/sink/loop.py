@@ -22,9 +22,10 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException
 
-from connect.chain.records import ConsumedBatch
+from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
+from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import StopRequested, Tolerance
-from connect.data import SinkBatch, TopicPartition, ValueColumn
+from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
@@ -34,8 +35,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.sink.consume import Message, by_topic, first_offsets, next_offsets
-from worker.runtime.sink.context import SinkTaskRuntimeContext
+from worker.runtime.sink.consume import Message, by_topic
 from worker.runtime.sink.ends import EndOffsets, lag
 from worker.runtime.sink.progress import PartitionProgress, SinkProgress
 from worker.runtime.sink.subscription import Subscription
@@ -81,7 +81,7 @@ class SinkLoop:
         control: Control,
         clients: Clients,
         task: SinkTask[Any],
-        context: SinkTaskRuntimeContext,
+        context: SinkContext,
         tolerance: Tolerance,
     ) -> None:
         config = assembly.config
@@ -216,7 +216,7 @@ class SinkLoop:
         self._context.consumed = None
         topic = min(self._context.assignment, default=None)
         if topic is not None:
-            self._put(_empty(topic.topic))
+            self._put(SinkBatch.empty(topic.topic))
 
     def _heed_timeout(self) -> None:
         if (seconds := self._context.asked_timeout()) is not None:
@@ -411,7 +411,3 @@ class SinkLoop:
         self._metrics.gauge("sink-record-lag", lag(self._consumer, assigned, positions) if is_known else None)
         self._metrics.gauge("partition-count", len(assigned))
         self._metrics.report()
-
-
-def _empty(topic: str) -> SinkBatch:
-    return SinkBatch(topic, ValueColumn(()), ValueColumn(()), (), (), (), (), (), topic, (), ())

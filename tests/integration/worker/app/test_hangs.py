@@ -15,7 +15,8 @@ import equipment
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.distributed import DistributedWorker
-from equipment.workers.standalone import StandaloneWorker, runs
+from equipment.workers.processes import runs
+from equipment.workers.standalone import StandaloneWorker
 
 PLUGINS = Path(equipment.__file__).parent / "trapping"
 PATIENCE = 120.0

@@ -18,7 +18,8 @@ from confluent_kafka.admin import AdminClient
 
 from equipment.brokers.topics import committed, create_topic, produce, read_topic
 from equipment.waiting import wait_until
-from equipment.workers.standalone import StandaloneWorker, descendants, runs
+from equipment.workers.processes import descendants, runs
+from equipment.workers.standalone import StandaloneWorker
 
 MakeWorker = Callable[..., StandaloneWorker]
 

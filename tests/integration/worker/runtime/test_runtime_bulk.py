@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from connect.bulk import BulkSinkConfig, BulkSinkTask, OffsetRange, Progress
 from connect.data import TopicPartition
-from connect.errors import RetriableError
+from connect.errors import ConnectError, RetriableError
 from connect.sink import SinkConnector
 from equipment.brokers.topics import committed, create_topic, produce
 from equipment.scripts.tasks import RunningTask
@@ -153,6 +153,25 @@ def test_a_load_that_is_to_be_tried_again_is_not_doubled_if_it_was_durable(
     wait_until("the rest is loaded", lambda: committed(bootstrap, f"connect-{topic}", topic) == [15])
     task.stop()
     assert target.spans(topic) == [(0, 10), (10, 15)]
+
+
+@pytest.mark.parametrize("keeps_offsets", [True, False])
+def test_what_is_durable_of_a_load_that_failed_is_committed(
+    start: Start, target: Target, bootstrap: str, topic: str, keeps_offsets: bool
+) -> None:
+    create_topic(bootstrap, topic, partitions=2)
+    fill(bootstrap, topic, 10)
+    fill(bootstrap, topic, 5, partition=1)
+    target.keeps_offsets = keeps_offsets
+
+    def fail() -> None:
+        target.offsets[TopicPartition(topic, 0)] = 4
+        raise ConnectError("a row is too long")
+
+    target.before = fail
+    assert "a row is too long" in start().trace()
+    expected = [4, -1001] if keeps_offsets else [-1001, -1001]
+    assert committed(bootstrap, f"connect-{topic}", topic, 2) == expected
 
 
 def test_loads_are_told_while_they_run_and_when_they_are_tried_again(

@@ -67,7 +67,6 @@ class PublishingTask(BulkSourceTask[BulkSourceConfig]):
         except Exception as failure:
             error = failure
         publisher.acknowledge()
-        publisher.close()
         outcome: Published = pickle.loads(pickle.dumps(publisher.published(missing, error)))
         return outcome
 

@@ -18,7 +18,7 @@ from connect.config import InvalidConfigError
 from connect.data import Schema, SourceBatch, SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError
 from connect.source import ExactlyOnceSupport
-from connectors.file import FileStreamSourceConfig, FileStreamSourceConnector, FileStreamSourceTask
+from connectors.file import FileStreamSourceConnector, FileStreamSourceTask, FileStreamTaskConfig
 from connectors.file.lines import LineBuffer, Lines, LongLine, decode
 
 Start = Callable[..., FileStreamSourceTask]
@@ -35,7 +35,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def begin(context: Any, **props: str) -> FileStreamSourceTask:
         given = {"file": str(tmp_path / "in.txt"), "topic": "lines", **props}
-        task = FileStreamSourceTask(FileStreamSourceConfig.parse(given), context)
+        task = FileStreamSourceTask(FileStreamTaskConfig.parse(given), context)
         task.start()
         tasks.append(task)
         return task
@@ -244,10 +244,10 @@ def test_a_line_that_is_too_long_is_reported(tmp_path: Path, source_context: Cal
 def test_the_standard_input_has_no_offsets(tmp_path: Path) -> None:
     script = """
 import sys
-from connectors.file import FileStreamSourceConfig, FileStreamSourceTask
+from connectors.file import FileStreamTaskConfig, FileStreamSourceTask
 class Context:
     def wait(self, seconds): return True
-task = FileStreamSourceTask(FileStreamSourceConfig.parse({"topic": "t"}), Context())
+task = FileStreamSourceTask(FileStreamTaskConfig.parse({"topic": "t"}), Context())
 task.start()
 while not task.drained():
     for record in task.poll() or ():
@@ -334,13 +334,13 @@ def test_malformed_bytes_are_read_as_in_java(data: bytes, text: str) -> None:
     assert decode(data) == text
 
 
-def config(**props: str) -> FileStreamSourceConfig:
-    return FileStreamSourceConfig.parse({"topic": "t", **props})
+def config(**props: str) -> FileStreamTaskConfig:
+    return FileStreamTaskConfig.parse({"topic": "t", **props})
 
 
 def test_one_task_with_the_connectors_own_configuration() -> None:
     props = {"topic": "t", "file": "/f", "tasks.max": "5"}
-    connector = FileStreamSourceConnector(FileStreamSourceConfig.parse(props), object())  # type: ignore[arg-type]
+    connector = FileStreamSourceConnector(FileStreamTaskConfig.parse(props), object())  # type: ignore[arg-type]
     assert connector.task_configs(5) == [props]
 
 
@@ -354,7 +354,7 @@ def test_exactly_once_needs_a_file() -> None:
 @pytest.mark.parametrize("props", [{}, {"topic": ""}])
 def test_a_topic_is_required(props: dict[str, str]) -> None:
     with pytest.raises((ConfigError, InvalidConfigError)):
-        FileStreamSourceConfig.parse(props)
+        FileStreamTaskConfig.parse(props)
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def examine(
     plan = DecodePlan("t", Mode.FINAL, props)
     examiner = Examiner(plan, tables, {3: OffsetSet.of(asked)}, more.pop("budget", 1_000_000))
     rows = pa.Table.from_batches(list(examiner.examine(iter(batches))), FAILURE_ROWS)
-    return list(failures_of("t", rows))
+    return list(failures_of(rows))
 
 
 def test_bad_records_are_told_whole_with_their_errors() -> None:

@@ -104,12 +104,12 @@ def test_a_partition_that_is_computed_again_is_counted_once() -> None:
 
 
 def test_reports_go_to_their_pass_and_those_that_come_late_to_none() -> None:
-    driver = PassReports(awaited=True)
-    driver.begin(1)
-    driver.begin(2)
+    driver: PassReports[Reports] = PassReports(awaited=True)
+    driver.begin(1, Reports())
+    driver.begin(2, Reports())
     for number, partition, count in [(2, 0, 5), (1, 0, 1), (2, 1, 2), (3, 0, 9)]:
         sent = PassReports({number: Reports({partition: report(partition, 0, 9, count)})})
-        driver.merge(PassReports().merge(sent))
+        driver.merge(PassReports[Reports]().merge(sent))
     assert [each.written for each in driver.end(2)] == [5, 2]
     driver.merge(PassReports({2: Reports({0: report(0, 0, 4, 5)})}))
     assert [each.written for each in driver.end(1)] == [1]

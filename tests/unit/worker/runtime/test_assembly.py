@@ -97,3 +97,18 @@ def test_a_rule_that_was_tightened_fails_a_stored_task() -> None:
     assembly = Assembly.resolve(WORKER | {"jdbc.allowed.drivers": "mysql"}, JDBC, Redaction())
     with pytest.raises(ConfigError, match=r"the driver sqlite\+pysqlite is not among those"):
         assembly.task_config(JDBC)
+
+
+def test_the_engine_s_task_has_the_configuration_of_the_connector_s() -> None:
+    pytest.importorskip("pyspark")
+    props = {"name": "c", "connector.class": "HttpSink", "topics": "t", "http.url": "http://api.example/"}
+    worker = WORKER | {"http.denied.hosts": "10.0.0.0/8"}
+    assembly = Assembly.resolve(worker, props | {"engine": "spark", "engine.flush.size": "7"}, Redaction())
+    assert assembly.engine_class is not None
+    assert assembly.engine_class.__name__ == "SparkSinkEngine"
+    config = assembly.engine_config(assembly.props | {"flush.size": "8"})
+    assert getattr(config, "flush_size", None) == 7
+    assert (config.originals["flush.size"], config.originals["http.denied.hosts"]) == ("8", "10.0.0.0/8")
+    with pytest.raises(ConfigError, match=r"http\.url"):
+        assembly.engine_config({key: value for key, value in assembly.props.items() if key != "http.url"})
+    assert Assembly.resolve(worker, props, Redaction()).engine_class is None

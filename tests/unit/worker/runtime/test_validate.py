@@ -254,3 +254,30 @@ def test_exactly_once_is_refused_beside_other_mistakes() -> None:
 def test_an_engine_that_there_is_not() -> None:
     assert list(errors(validated(engine="flink"))) == ["engine"]
     assert errors(validated(engine="worker")) == {}
+
+
+SPARKLING: dict[str, str | None] = {
+    "connector.class": "JdbcSink",
+    "topics": "t",
+    "connection.url": "jdbc:sqlite:/rows.db",
+    "engine": "spark",
+}
+
+
+def test_with_an_engine_the_keys_of_both_are_checked() -> None:
+    pytest.importorskip("pyspark")
+    shown = validated(**SPARKLING, **{"engine.flush.size": "9", "batch.size": "7"})
+    assert errors(shown) == {}
+    assert (shown["engine.flush.size"]["value"]["value"], shown["batch.size"]["value"]["value"]) == ("9", "7")
+    wrong = errors(validated(**SPARKLING, **{"engine.flush.size": "0", "batch.size": "x", "flush.size": "0"}))
+    assert sorted(wrong) == ["batch.size", "engine.flush.size"]
+    assert "engine.flush.size" not in validated(**SPARKLING | {"engine": "worker"})
+
+
+def test_a_connector_that_has_spark_itself_has_no_other_engine() -> None:
+    pytest.importorskip("pyspark")
+    own = {"connector.class": "SparkSink", "topics": "t", "store.url": "/s", "engine": "spark", "flush.size": "9"}
+    shown = validated(**own)
+    assert errors(shown) == {}
+    assert "flush.size" in shown
+    assert "engine.flush.size" not in shown

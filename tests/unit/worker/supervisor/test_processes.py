@@ -19,7 +19,7 @@ import pytest
 
 from equipment.scripts import children
 from equipment.waiting import wait_until
-from equipment.workers.standalone import runs
+from equipment.workers.processes import runs
 from worker.supervisor.fork_client import fork_client
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages

@@ -1,31 +1,46 @@
-"""The runtime as a sink task sees it."""
+"""The runtime as a sink task sees it, wherever the task runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from connect.chain.records import ConsumedBatch, RawRecord
 from connect.chain.tolerance import Failure, Stage, Tolerance
 from connect.data import SinkRecord, TopicPartition
 from connect.errors import ConnectError
 from connect.sink import ErrantRecordReporter
-from worker.runtime.acknowledged import Publisher
-from worker.runtime.control import Control
 
-__all__ = ["SinkTaskRuntimeContext"]
+__all__ = ["Publishing", "SinkContext"]
 
 
-class SinkTaskRuntimeContext:
+class Publishing(Protocol):
+    """Sends the records of a task's own."""
+
+    def publish(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """Send a record to a topic."""
+
+    def flush(self) -> None:
+        """Wait until Kafka has all of them."""
+
+
+class SinkContext:
     """Gives a sink task its part of the runtime; see :class:`connect.sink.SinkTaskContext`.
 
-    The task asks, and the loop does it when it comes to it: ``rewinds``, ``paused`` and
-    ``commit_requested`` are what was asked for.
+    The task asks, and whoever runs it does it when it comes to it: ``rewinds``, ``paused`` and ``commit_requested``
+    are what was asked for. ``wait`` waits so many seconds, or says ``False`` when the task is to stop or pause.
     """
 
     def __init__(
-        self, control: Control, tolerance: Tolerance, task_class: str, publisher: Publisher, *, reports: bool
+        self,
+        tolerance: Tolerance,
+        task_class: str,
+        publisher: Publishing,
+        wait: Callable[[float], bool],
+        *,
+        reports: bool,
     ) -> None:
-        self._control = control
+        self._wait = wait
         self._tolerance = tolerance
         self._task_class = task_class
         self._publisher = publisher
@@ -70,12 +85,12 @@ class SinkTaskRuntimeContext:
         self._publisher.publish(topic, key, value)
 
     def flush_published(self) -> None:
-        """Wait until Kafka has what was published; see :meth:`AcknowledgedProducer.flush`."""
+        """Wait until Kafka has what was published."""
         self._publisher.flush()
 
     def wait(self, seconds: float) -> bool:
         """Wait, unless the task is stopped or paused first."""
-        return self._control.wait(seconds)
+        return self._wait(seconds)
 
     def report(self, record: SinkRecord, error: Exception) -> None:
         """Give up on a record that cannot be written: as it was consumed, or as the converters write it after put."""

@@ -1,0 +1,217 @@
+"""A sink task with records that end: what an engine runs in its executors, and anybody who has no topic to follow.
+
+The task is run as a worker runs it, in one thread: partitions are opened as their first records come, a batch is put
+again for as long as the task asks for it, and everything is durable before it is said to be (invariant I2). What
+cannot be had without a topic is to read a record again: a task that asks for one ends with :class:`GoesBackError`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from connect.chain.records import ConsumedBatch, next_offsets
+from connect.chain.sink_context import SinkContext
+from connect.chain.tolerance import StopRequested
+from connect.data import Constant, SinkBatch, TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connect.sink import SinkTask
+
+__all__ = ["BoundedSink", "GoesBackError"]
+
+logger = logging.getLogger(__name__)
+_RETRY: Final = 1.0
+_STEP: Final = 0.5
+_PATIENCE: Final = 60.0
+
+
+class GoesBackError(RetriableError):
+    """The task wants to continue from offsets whose records have gone by: they have to be read again."""
+
+    def __init__(self, offsets: Mapping[TopicPartition, int]) -> None:
+        told = ", ".join(f"{topic}-{number} from {at}" for (topic, number), at in sorted(offsets.items()))
+        super().__init__(f"The task asks for records again: {told}")
+        self.offsets = dict(offsets)
+
+
+class BoundedSink:
+    """Runs a sink task that has started over the records of some ranges.
+
+    ``process`` is the chain in front of the task. ``firsts`` are the first offsets of the ranges: a partition of
+    ``settled`` whose target has an earlier offset goes on from the first one all the same. While a task holds records
+    back it is asked to let go of them every ``interval`` seconds, and for ``patience`` seconds at the end.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask[Any],
+        context: SinkContext,
+        process: Callable[[ConsumedBatch], list[SinkBatch]],
+        firsts: Mapping[TopicPartition, int],
+        settled: Collection[TopicPartition] = (),
+        *,
+        interval: float = 60.0,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._task = task
+        self._context = context
+        self._process = process
+        self._firsts = firsts
+        self._settled = settled
+        self._interval = interval
+        self._patience = patience
+        self._starts: dict[TopicPartition, int] = {}
+        self._reached: dict[TopicPartition, int] = {}
+        self._delivered: dict[TopicPartition, int] = {}
+        self._flush_due = time.monotonic() + interval
+        self.flushed: dict[TopicPartition, int] = {}
+        """The next offset of each partition after the records that are durable."""
+        self.records = 0
+        """How many records were put."""
+        self.seconds = 0.0
+        """How long the task took for them, in ``put`` and ``flush``."""
+
+    def take(self, consumed: ConsumedBatch) -> None:
+        """Put records, which follow those that came before."""
+        ends = next_offsets(consumed)
+        self._open([tp for tp in ends if tp not in self._context.assignment])
+        self._context.consumed = consumed
+        for batch in self._process(consumed):
+            self._put(batch)
+        self._delivered |= ends
+        self._context.consumed = None
+        if self._context.commit_requested or time.monotonic() >= self._flush_due:
+            self.flush()
+
+    def finish(self) -> None:
+        """Have the task make durable whatever it was given.
+
+        If it has asked to be called again, it is, before it is told to flush. Raises
+        :class:`~connect.errors.ConnectError` if it holds records back although there are no more.
+        """
+        if self._delivered and self._context.asked_timeout() is not None:
+            self._try(SinkBatch.empty(min(self._delivered).topic))
+            self._rewind()
+        self.flush()
+        deadline, before = time.monotonic() + self._patience, self.flushed
+        while late := [tp for tp, end in self._delivered.items() if self.flushed.get(tp, -1) < end]:
+            if self.flushed != before:
+                deadline, before = time.monotonic() + self._patience, self.flushed
+            if time.monotonic() >= deadline:
+                topic, number = late[0]
+                raise ConnectError(
+                    f"The task holds records of {topic}-{number} back although it was asked to make all of them "
+                    "durable: it needs a stream that goes on. Run the connector with engine=worker."
+                )
+            self._pass_time(late[0])
+            self.flush()
+
+    def flush(self) -> None:
+        """Have the task make durable what it was given so far; what it says is in ``flushed``.
+
+        Raises :class:`~connect.errors.RetriableError` if it cannot: then all since the last time is to be put again.
+        """
+        self._flush_due, self._context.commit_requested = time.monotonic() + self._interval, False
+        if not self._delivered:
+            return
+        begun = time.monotonic()
+        try:
+            durable = self._task.pre_commit(dict(self._delivered))
+        except RetriableError:
+            raise
+        except Exception as error:
+            raise RetriableError(f"The sink could not make its records durable: {error}") from error
+        finally:
+            self.seconds += time.monotonic() - begun
+        known = {
+            tp: min(offset, self._delivered[tp]) for tp, offset in (durable or {}).items() if tp in self._delivered
+        }
+        self.flushed = {**self.flushed, **known}
+        self._rewind()
+
+    def close(self) -> None:
+        """Close the partitions."""
+        if self._context.assignment:
+            self._task.close(sorted(self._context.assignment))
+            self._context.assignment.clear()
+
+    # -- the wishes of the task ----------------------------------------------------------------------------------
+
+    def _open(self, partitions: Collection[TopicPartition]) -> None:
+        if not partitions:
+            return
+        self._context.assignment |= set(partitions)
+        self._reached |= {tp: self._firsts[tp] for tp in partitions}
+        self._task.open(partitions)
+        asked = self._context.rewinds
+        late = [tp for tp, offset in asked.items() if tp in self._settled and offset < self._firsts.get(tp, 0)]
+        self._context.rewinds = {tp: offset for tp, offset in asked.items() if tp not in late}
+        self._rewind()
+
+    def _put(self, batch: SinkBatch) -> None:
+        batch = self._wanted(batch)
+        while self._context.paused and (paused := self._context.paused.intersection(batch.origins)):
+            self._pass_time(min(paused))
+            self.flush()
+        while len(batch) and not self._try(batch):
+            batch = self._wanted(batch)
+        if len(batch):
+            self.records += len(batch)
+            for tp, end in _ends(batch).items():
+                self._reached[tp] = max(self._reached[tp], end)
+        self._rewind()
+
+    def _try(self, batch: SinkBatch) -> bool:
+        """Put a batch; ``False``, after a while, if the task wants it again."""
+        begun, again = time.monotonic(), 0.0
+        try:
+            self._task.put(batch)
+        except RetriableError as error:
+            logger.warning("The sink asks for the same records again later: %s", error)
+            again = error.retry_after or self._context.asked_timeout() or _RETRY
+        finally:
+            self.seconds += time.monotonic() - begun
+        if again:
+            self._wait(again)
+            self._rewind()
+        return not again
+
+    def _pass_time(self, tp: TopicPartition) -> None:
+        """Let some time go by, and have the task know."""
+        self._wait(min(self._context.asked_timeout() or _STEP, _STEP))
+        self._try(SinkBatch.empty(tp.topic))
+        self._rewind()
+
+    def _wait(self, seconds: float) -> None:
+        if not self._context.wait(seconds):
+            raise StopRequested
+
+    def _wanted(self, batch: SinkBatch) -> SinkBatch:
+        """The records of a batch that the task has not asked to leave out."""
+        starts = self._starts
+        if not starts or not len(batch):
+            return batch
+        pairs = zip(batch.origins, batch.original_offsets, strict=True)
+        kept = [place for place, (origin, offset) in enumerate(pairs) if offset >= starts.get(origin, 0)]
+        return batch if len(kept) == len(batch) else batch.take(kept)
+
+    def _rewind(self) -> None:
+        """Leave out what the task asks to leave out."""
+        rewinds, self._context.rewinds = self._context.rewinds, {}
+        back = {tp: offset for tp, offset in rewinds.items() if offset < self._reached.get(tp, 0)}
+        if back:
+            raise GoesBackError(back)
+        self._starts |= rewinds
+
+
+def _ends(batch: SinkBatch) -> dict[TopicPartition, int]:
+    """The offset after the last record of each partition."""
+    partitions = batch.original_partitions
+    if isinstance(partitions, Constant):
+        return {TopicPartition(batch.original_topic, partitions.value): max(batch.original_offsets) + 1}
+    ends: dict[TopicPartition, int] = {}
+    for tp, offset in zip(batch.origins, batch.original_offsets, strict=True):
+        ends[tp] = max(ends.get(tp, 0), offset + 1)
+    return ends

@@ -1,0 +1,219 @@
+"""A sink connector run by Spark: what the driver does, in the task of the worker.
+
+The worker plans ranges of offsets; a load of them is one job of Spark. Its executors run sink tasks of the connector
+(``executing.py``), at most ``tasks.max``, each with whole ranges, so that a topic partition keeps its order. When all
+of them have flushed and the bad records are told of, the ranges are loaded.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+a Python worker of an executor, or an       what its tasks had flushed or put is put again: by Spark, which runs their
+executor                                    part of the job again on a cluster, or by a load that is made again (with
+                                            ``local[n]``, and when Spark has tried often enough)
+after a task has flushed, before Spark      the same: the records are doubled, but in a target that recognises them (a
+knows of it                                 primary key), or keeps the offsets with them, as JDBC's exactly-once does
+Spark's Java                                Spark is started again, and the load is made again
+the driver: the task of the worker          the load is made again, from the offsets of the group
+after bad records were told of, before      the load is made again, and the records are bad again: the dead letter
+the offsets of the group are committed      queue has them once. What only the target has refused is told of again, if
+                                            it keeps offsets which are past that
+after the offsets are committed             loading continues after them
+==========================================  ========================================================================
+
+Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a task would put each of
+its records twice. A target that keeps offsets refuses the slower of them.
+
+When some tasks fail in a load, what the others have flushed is not put again (:meth:`SparkSinkEngine.committed`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from connect.bulk import BulkSinkTask, BulkSinkTaskContext, FailuresOf, OffsetRange, Progress
+from connect.chain.tolerance import ErrorPolicy
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connect.offset_set import OffsetSet
+from connectors.spark.decoding.plugins import chain_properties
+from connectors.spark.engine.accounts import Account, Accounts, Outcome
+from connectors.spark.engine.config import SparkSinkEngineConfig
+from connectors.spark.engine.orders import SinkOrders
+from connectors.spark.failure import is_lasting, load_error
+from connectors.spark.session import forget_session, java_runs
+from connectors.spark.stores.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.spark.engine.loading import SinkLoads
+
+__all__ = ["SparkSinkEngine"]
+
+logger = logging.getLogger(__name__)
+_LOSSES: Final = 3
+_RETRY: Final = 1.0
+_SOON: Final = 0.1
+_TELLINGS: Final = 5
+_JAVA_ENDED: Final = (
+    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
+)
+_REPORTING: Final[Sequence[tuple[str, str | None]]] = (
+    ("errors.tolerance", "all"),
+    ("errors.log.enable", "true"),
+    ("errors.deadletterqueue.topic.name", None),
+)
+"""The keys that have records which a sink reports go anywhere, and the values with which they do."""
+
+
+class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
+    """Runs the tasks of a sink connector in the executors of Spark, with ``engine=spark``."""
+
+    def __init__(self, config: SparkSinkEngineConfig, context: BulkSinkTaskContext) -> None:
+        super().__init__(config, context)
+        self.context = context
+        self._spark: SparkSession | None = None
+        self._loads: SinkLoads | None = None
+        self._done: dict[TopicPartition, int] = {}
+        self._settled: set[TopicPartition] = set()
+        self._losses = 0
+
+    def start(self) -> None:
+        """Start Spark."""
+        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        from connectors.spark.engine.loading import SinkLoads  # noqa: PLC0415
+        from connectors.spark.session import start_session  # noqa: PLC0415
+
+        props = {"spark.speculation": "false", **self.context.connector_properties}
+        self._spark = start_session(props, self.context.connector_name, Access())
+        self._loads = SinkLoads(self._spark, self.context, self._orders())
+
+    def committed(self) -> Mapping[TopicPartition, int]:
+        """The next offsets after what the tasks have flushed in loads of this driver, or where they want to go on."""
+        return self._done
+
+    def load(self, ranges: Sequence[OffsetRange]) -> None:
+        """Have the tasks put the records of the ranges, and flush.
+
+        Raises :class:`~connect.errors.RetriableError` for what a load that is made again may do.
+        """
+        try:
+            self._load(ranges)
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise self._lost(error) from error
+        self._losses = 0
+
+    def stop(self) -> None:
+        """Stop Spark; ranges that are not committed are loaded again."""
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _load(self, ranges: Sequence[OffsetRange]) -> None:
+        assert self._loads is not None
+        self._loads.begin()
+        given_up: dict[TopicPartition, OffsetSet] = {}
+        while left := [item for item in map(self._not_done, sorted(ranges)) if len(item)]:
+            attempt = self._loads.attempt(left, frozenset(self._settled), given_up)
+            worst = attempt.accounts.worst
+            if worst.outcome is Outcome.REFUSED and worst.first is not None:
+                self._settle(attempt.accounts.flushed)
+                self._loads.refuse(worst.first, attempt.failures)
+            bad, flushed = attempt.accounts.settled_rejections, attempt.accounts.flushed
+            # Nobody looks at what is done again: that a record is bad is told of before it is done (invariant I4).
+            self._settle({tp: min([offset, *bad.get(tp, OffsetSet()).least(1)]) for tp, offset in flushed.items()})
+            if bad:
+                self._leave_out(bad, attempt.failures)
+                given_up |= {tp: given_up.get(tp, OffsetSet()) | offsets for tp, offsets in bad.items()}
+            self._settle(flushed)
+            if worst.outcome is Outcome.DONE:
+                self._settle({item.topic_partition: item.end for item in left})
+            elif worst.outcome is not Outcome.UNTOLD:
+                raise self._failure(worst, attempt.accounts)
+
+    def _leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
+        """Tell of bad records, again if it fails: a load that is made again for that puts good ones twice."""
+        for _ in range(_TELLINGS):
+            try:
+                self.context.leave_out(bad, failures)
+            except RetriableError as error:
+                logger.warning("Bad records could not be told of, which is tried again: %s", error)
+                if not self.context.wait(error.retry_after or _RETRY):
+                    raise
+            else:
+                return
+        self.context.leave_out(bad, failures)
+
+    def _settle(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._done |= offsets
+        self._settled |= offsets.keys()
+
+    def _not_done(self, item: OffsetRange) -> OffsetRange:
+        """The part of a range that is not done yet."""
+        return replace(item, first=max(item.first, min(item.end, self._done.get(item.topic_partition, 0))))
+
+    def _failure(self, worst: Account, accounts: Accounts) -> ConnectError:
+        """What a load fails with because of its tasks."""
+        cause = _InExecutorError(worst.trace)
+        if worst.outcome is Outcome.FAILED:
+            failure = ConnectError(f"A task of the connector failed in an executor of Spark: {worst.error}")
+        elif worst.outcome is Outcome.BACK:
+            logger.info("The target is behind the offsets of the group, or ahead of the task: %s.", worst.error)
+            # Once: a target in which nothing was written meanwhile is where it was, and what it has left out stays so.
+            self._settle(accounts.back(self._settled))
+            failure = RetriableError(worst.error, retry_after=_SOON)
+        else:
+            failure = RetriableError(worst.error, retry_after=worst.retry_after)
+        failure.__cause__ = cause
+        return failure
+
+    def _lost(self, error: Exception) -> ConnectError:
+        """What a load fails with because of Spark, which is started again if its Java has ended."""
+        self._losses += 1
+        assert self._spark is not None
+        failure = load_error(error)
+        runs = java_runs(self._spark)
+        if (runs and is_lasting(error)) or self._losses > _LOSSES:
+            return failure
+        if not runs:
+            failure = ConnectError(_JAVA_ENDED)
+            logger.warning("%s Starting it again.", _JAVA_ENDED)
+            self.context.progress(Progress("starting Spark again"))
+            forget_session(self._spark)
+            self.start()
+        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)
+
+    def _orders(self) -> SinkOrders:
+        """What executors have to know, whatever the ranges."""
+        props = self.context.connector_properties
+        task = {key: value for key, value in self.config.originals.items() if value is not None}
+        return SinkOrders(
+            props["connector.class"],
+            chain_properties(props),
+            task,
+            policy=_policy(props),
+            reports=any(_is_set(props, *pair) for pair in _REPORTING),
+        )
+
+
+class _InExecutorError(Exception):
+    """What was raised in an executor: its trace is all that is left of it."""
+
+
+def _policy(props: Mapping[str, str]) -> ErrorPolicy:
+    """The ``errors.*`` keys, as far as they concern single tasks."""
+    return ErrorPolicy(
+        _is_set(props, "errors.tolerance", "all"),
+        int(props.get("errors.retry.timeout", 0)),
+        int(props.get("errors.retry.delay.max.ms", 60_000)),
+    )
+
+
+def _is_set(props: Mapping[str, str], key: str, value: str | None) -> bool:
+    """Whether a key has this value, or any if it may be any."""
+    given = props.get(key, "").strip()
+    return bool(given) if value is None else given.lower() == value

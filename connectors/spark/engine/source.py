@@ -1,0 +1,329 @@
+"""A source connector run by Spark: what the driver does, in the task of the worker.
+
+A load asks the connector for its splits, at most ``tasks.max``, and has each read and published by an executor
+(``reading.py``), as a job of its own: so each is committed when it is done, whatever becomes of the others.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+a Python worker of an executor, or an       what of the split was published since its last commit is published again:
+executor                                    by Spark, which runs the job again on a cluster, or by a load that is made
+                                            again (with ``local[n]``, and when Spark has tried often enough)
+Spark's Java                                Spark is started again, and the splits are asked for again
+the driver, the task of the worker, before  the splits are asked for again, from the stored offsets: what was
+offsets are stored                          published after them is published again
+after offsets are stored                    reading continues after them
+==========================================  ========================================================================
+
+That is at least once. Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a
+split would publish it twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.bulk import Progress
+from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext, ReachedOffsets
+from connect.chain.tolerance import Failure
+from connect.data import Offset
+from connect.errors import ConnectError, RetriableError
+from connect.plugins import PluginKind
+from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
+from connectors.spark.decoding.plugins import chain_properties, executor_registry
+from connectors.spark.engine.publishing import Publication, Published, settle
+from connectors.spark.engine.source_config import SparkSourceEngineConfig
+from connectors.spark.failure import root_cause
+from connectors.spark.session import forget_session, java_runs
+from connectors.spark.stores.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from connectors.spark.engine.reading import KnownOffsets, SplitOutcome
+    from connectors.spark.loading.jobs import Jobs, Work
+
+__all__ = ["SparkSourceEngine", "SplitOrder"]
+
+logger = logging.getLogger(__name__)
+_LOSSES: Final = 3
+_RETRY: Final = 1.0
+_MOST_REFUSED: Final = 10_000
+_JAVA_ENDED: Final = (
+    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
+)
+
+
+class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
+    """Runs the splits of a source connector in the executors of Spark, with ``engine=spark``."""
+
+    def __init__(self, config: SparkSourceEngineConfig, context: BulkSourceTaskContext) -> None:
+        super().__init__(config, context)
+        props = context.connector_properties
+        self._class_name = props["connector.class"]
+        self._width = int(props.get("tasks.max", 1))
+        self._publication = Publication.of(context)
+        self._spark: SparkSession | None = None
+        self._connector: SourceConnector[Any] | None = None
+        self._losses = 0
+        self._is_drained = False
+        self._refused: dict[tuple[str, str], None] = {}
+
+    def start(self) -> None:
+        """Start the connector, and Spark."""
+        # pyspark takes half a second to import and must not be there before the task's process is forked.
+        from connectors.spark.engine.reading import KnownOffsets  # noqa: PLC0415
+
+        self._known: KnownOffsets = KnownOffsets()
+        self._connector = self._made()
+        self._connector.start()
+        self._start_spark()
+
+    def load(self) -> bool:
+        """Have the executors read the splits that there are now; whether they held anything.
+
+        Raises :class:`~connect.errors.RetriableError` for what a load that is made again may do.
+        """
+        try:
+            found = self._load()
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise self._lost(error) from error
+        self._losses = 0
+        return found
+
+    def drained(self) -> bool:
+        """Whether there was nothing to divide, or all of it was read to its end and held nothing."""
+        return self._is_drained
+
+    def stop(self) -> None:
+        """Stop the connector and Spark; what is not committed is read again."""
+        if self._connector is not None:
+            self._connector.stop()
+        if self._spark is not None:
+            self._spark.stop()
+
+    def _made(self) -> SourceConnector[Any]:
+        registry = executor_registry(chain_properties(self.context.connector_properties))
+        connector_class: type[SourceConnector[Any]] = registry.load(PluginKind.CONNECTOR, self._class_name)
+        if connector_class.splits is SourceConnector.splits:
+            raise ConnectError(_undivided(self._class_name))
+        originals = {key: value for key, value in self.config.originals.items() if value is not None}
+        config = connector_class.config_class.parse(originals)
+        exact = connector_class.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
+        self._seconds = self.config.commit_interval_ms / 1000 if exact else None
+        return connector_class(config, _ConnectorContext(self.context, self._known))
+
+    def _start_spark(self) -> None:
+        from connectors.spark.loading.jobs import Jobs  # noqa: PLC0415 - as above
+        from connectors.spark.session import start_session  # noqa: PLC0415
+
+        props = {"spark.speculation": "false", **self.context.connector_properties}
+        self._spark = start_session(props, self.context.connector_name, Access())
+        self._progress = _ReadProgress(self.context, self._spark.sparkContext.uiWebUrl)
+        self._jobs: Jobs = Jobs(self._spark, self.context, self._progress, self._width)
+
+    def _load(self) -> bool:
+        splits = self._splits()
+        self._is_drained = not splits
+        if not splits:
+            return False
+        self._progress.begin(len(splits))
+        order = SplitOrder(splits)
+        found = any(self._jobs.run_all([self._work(order, number) for number in range(len(splits))]))
+        self._is_drained = not found
+        return found
+
+    def _splits(self) -> Sequence[Mapping[str, str]]:
+        """The splits that there are now; the offsets that the connector asks for are sent along with them."""
+        assert self._connector is not None
+        self._known.forget()
+        splits = self._connector.splits(self._width)
+        if splits is None:
+            raise ConnectError(_undivided(self._class_name))
+        return [{key: value for key, value in split.items() if value is not None} for split in splits]
+
+    def _work(self, order: SplitOrder, number: int) -> Work[bool]:
+        """Have one split read to its end; whether it had anything new. Runs in the task's thread but for the jobs."""
+        found, split, is_shared = False, order.splits[number], order.is_shared(number)
+        while True:
+            # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets.
+            seconds = None if is_shared else self._seconds
+            outcome: SplitOutcome = yield partial(self._run, split, self._publication, self._known.copy(), seconds)
+            told = replace(outcome.published, failures=self._news(outcome.published.failures))
+            commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_shared else self._commit
+            # A source without offsets has the same again, when it is asked again.
+            found = found or bool(told.offsets)
+            self._progress.add(told)
+            # What is to be done again in whole counts when it is done.
+            is_kept = outcome.at_end or not is_shared
+            settle(self.context, told if is_kept else replace(told, offsets=()), commit if is_kept else _not_yet)
+            if outcome.at_end:
+                self._progress.ended()
+                return found
+            self._publication = self._publication.with_topics(self.context.create_topics(told.missing))
+            if unknown := list(outcome.unknown):
+                self._known.learn(unknown, self.context.offset_storage_reader.offsets(unknown))
+
+    def _run(
+        self, split: Mapping[str, str], publication: Publication, known: KnownOffsets, seconds: float | None
+    ) -> SplitOutcome:
+        """Have an executor read a split; runs in a thread of its own."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
+
+        from connectors.spark.engine.reading import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
+
+        assert self._spark is not None
+        orders = SplitOrders(self._class_name, split, publication, known, seconds)
+        one: Any = self._spark.range(0, 1, 1, 1)
+        return outcome_of(one.mapInArrow(partial(run_split, orders), from_arrow_schema(OUTCOME)).collect())
+
+    def _commit_in_order(self, order: SplitOrder, number: int, offsets: ReachedOffsets) -> None:
+        self._commit(order.end(number, offsets))
+
+    def _commit(self, offsets: ReachedOffsets) -> None:
+        self.context.commit(offsets)
+        self._known.reached(offsets)
+
+    def _news(self, failures: Sequence[Failure]) -> tuple[Failure, ...]:
+        """The failures without those that no offset can pass, such as a file that cannot be read, told of before."""
+        found = []
+        for failure in failures:
+            record = failure.record
+            offset: Offset = getattr(record, "source_offset", {})
+            key = str(getattr(record, "source_partition", {})), str(failure.error)
+            if offset or key not in self._refused:
+                found.append(failure)
+            if not offset:
+                self._refused[key] = None
+        while len(self._refused) > _MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+        return tuple(found)
+
+    def _lost(self, error: Exception) -> ConnectError:
+        """What a load fails with because of Spark, which is started again if its Java has ended."""
+        self._losses += 1
+        assert self._spark is not None
+        failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
+        if self._losses > _LOSSES:
+            return failure
+        if not java_runs(self._spark):
+            failure = ConnectError(_JAVA_ENDED)
+            logger.warning("%s Starting it again.", _JAVA_ENDED)
+            self.context.progress(Progress("starting Spark again"))
+            forget_session(self._spark)
+            self._start_spark()
+        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)
+
+
+class SplitOrder:
+    """The order in which the offsets of splits may be stored: pieces of one source partition one after the other."""
+
+    def __init__(self, splits: Sequence[Mapping[str, str]]) -> None:
+        self.splits = splits
+        self._groups: dict[str, deque[int]] = {}
+        self._ended: dict[int, ReachedOffsets] = {}
+        for number, split in enumerate(splits):
+            if name := split.get(SPLIT_OF):
+                self._groups.setdefault(name, deque()).append(number)
+
+    def is_shared(self, number: int) -> bool:
+        """Whether a split divides a source partition with others."""
+        return bool(self.splits[number].get(SPLIT_OF))
+
+    def end(self, number: int, offsets: ReachedOffsets) -> ReachedOffsets:
+        """Note that a split is read to its end; the offsets that may be stored now."""
+        name = self.splits[number].get(SPLIT_OF)
+        if not name:
+            return offsets
+        self._ended[number] = offsets
+        group = self._groups[name]
+        ready: list[tuple[Offset, Offset]] = []
+        while group and group[0] in self._ended:
+            ready += self._ended.pop(group.popleft())
+        return ready
+
+
+class _ConnectorContext:
+    """What the connector has of the runtime; see :class:`connect.source.SourceConnectorContext`."""
+
+    def __init__(self, context: BulkSourceTaskContext, known: KnownOffsets) -> None:
+        self._context = context
+        self.offset_storage_reader = _RememberedOffsets(context.offset_storage_reader, known)
+        self.wait = context.wait
+
+    def request_task_reconfiguration(self) -> None:
+        """Do nothing: splits are asked for again all the time."""
+
+    def raise_error(self, error: Exception) -> None:
+        """Note an error; the connector's own process fails with it."""
+        logger.warning("The connector has noticed an error: %s", error)
+
+
+class _RememberedOffsets:
+    """Reads stored offsets for the connector, and has them sent along with its splits."""
+
+    def __init__(self, reader: OffsetStorageReader, known: KnownOffsets) -> None:
+        self._reader = reader
+        self._known = known
+
+    def offsets(self, partitions: Sequence[Offset]) -> Sequence[Offset | None]:
+        """The offset of each source partition, ``None`` where none is stored."""
+        found = self._reader.offsets(partitions)
+        self._known.learn(partitions, found)
+        return found
+
+    def offset(self, partition: Offset) -> Offset | None:
+        """The offset of one source partition."""
+        return self.offsets([partition])[0]
+
+
+class _ReadProgress:
+    """How far a load is, as its splits tell when they are committed."""
+
+    def __init__(self, context: BulkSourceTaskContext, ui: str | None) -> None:
+        self._context = context
+        self._ui = ui
+        self._splits = self._ended = self._read = self._written = self._bytes = 0
+
+    def begin(self, splits: int) -> None:
+        """Begin to count for a load."""
+        self._splits = splits
+        self._ended = self._read = self._written = self._bytes = 0
+        self._tell()
+
+    def add(self, published: Published) -> None:
+        """Add what was published."""
+        self._read += published.read
+        self._written += sum(published.written.values())
+        self._bytes += published.bytes
+        self._tell()
+
+    def ended(self) -> None:
+        """Note that a split is read to its end."""
+        self._ended += 1
+        self._tell()
+
+    def look(self) -> None:
+        """Wait for the splits to tell."""
+
+    def _tell(self) -> None:
+        stage = f"reading splits ({self._ended} of {self._splits} done)"
+        self._context.progress(Progress(stage, self._read, self._written, self._bytes, ui=self._ui))
+
+
+def _not_yet(offsets: ReachedOffsets) -> None:
+    """Store nothing."""
+
+
+def _undivided(connector: str) -> str:
+    return (
+        f"{connector} does not divide its work into splits that come to an end, at least not with this configuration, "
+        "so that Spark cannot run it: set engine=worker."
+    )

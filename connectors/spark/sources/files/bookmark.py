@@ -1,0 +1,179 @@
+"""Which files of a folder are sent, told by a text of bounded length however many there are.
+
+A file is what its path, its size and its time of modification say: one that was changed is another file, and is sent
+again as a whole. Files are sent in the order of these times, and of a digest of the three where times are equal. So all
+files up to a *mark* in this order are done, and of those after it the bookmark has the digests.
+
+The mark follows the newest file that was sent, at a distance: a file that turns up with an earlier time (it was copied
+with its times, or its writer's clock is behind) is found as long as it is after the mark. One that turns up before the
+mark cannot be told from those that are sent. That it is there is noticed all the same, for the bookmark counts the
+files before its mark (invariant I4).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from connect.errors import ConfigError
+
+__all__ = ["Bookmark", "Due", "FoundFile", "Limits", "Place", "files_due"]
+
+Place: TypeAlias = tuple[int, str]
+"""The place of a file in the order: its time of modification in milliseconds, and its digest."""
+
+_BEGINNING: Final[Place] = (-1, "")
+_MOST: Final = 10_000
+_DIGEST_BYTES: Final = 12
+_KEYS: Final = {"modified": int, "digest": str, "passed": int, "sent": Mapping}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file as it was when the folder was listed. ``name`` is its path below the folder."""
+
+    path: str
+    name: str
+    size: int
+    modified: int
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = f"{self.name}\0{self.size}\0{self.modified}".encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
+        object.__setattr__(self, "digest", base64.urlsafe_b64encode(digest).decode())
+
+    @property
+    def place(self) -> Place:
+        """Its place in the order in which files are sent."""
+        return self.modified, self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """How far the files of a folder are sent: all up to ``mark``, and those after it that are in ``sent``."""
+
+    mark: Place = _BEGINNING
+    passed: int = 0
+    """How many files there were up to the mark."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """The times of modification of the files after the mark that are done, by their digests."""
+
+    def has(self, file: FoundFile) -> bool:
+        """Whether a file is sent."""
+        return file.place <= self.mark or file.digest in self.sent
+
+    def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST) -> Bookmark:
+        """The bookmark when these files are done too; ``rest`` is the place of the first file that is not.
+
+        The mark stays so many milliseconds behind the newest of them, unless more than ``most`` files would be after
+        it; and always behind what is not done yet.
+        """
+        sent = {**self.sent, **{file.digest: file.modified for file in files}}
+        places = sorted((modified, digest) for digest, modified in sent.items())
+        mark = max(self.mark, (max(sent.values(), default=-1) - lateness, ""))
+        if len(places) > most:
+            mark = max(mark, places[-most - 1])
+        if rest is not None and mark >= rest:
+            mark = max(self.mark, (rest[0], ""), *[place for place in places if place < rest][-1:])
+        left = {digest: modified for modified, digest in places if (modified, digest) > mark}
+        return Bookmark(mark, self.passed + len(sent) - len(left), left)
+
+    def offset(self) -> dict[str, Any]:
+        """The bookmark as a source offset."""
+        return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": dict(self.sent)}
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any] | None) -> Bookmark:
+        """The bookmark that a source offset tells; the beginning if there is none."""
+        if offset is None:
+            return cls()
+        for key, kind in _KEYS.items():
+            if not isinstance(offset.get(key), kind) or isinstance(offset.get(key), bool):
+                reason = "The offset of a folder has modified, digest, passed and sent: remove it to begin again."
+                raise ConfigError(key, offset.get(key), reason)
+        sent = offset["sent"]
+        if not all(isinstance(modified, int) and not isinstance(modified, bool) for modified in sent.values()):
+            raise ConfigError("sent", "...", "It has the times of modification of files by their digests.")
+        return cls((offset["modified"], offset["digest"]), offset["passed"], dict(sent))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is read at once, and how old a file has to be by its time of modification; milliseconds."""
+
+    files: int
+    bytes: int
+    age: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a look at a folder has found: the files to send now, the first of the rest, and how many are left."""
+
+    files: Sequence[FoundFile] = ()
+    next: Place | None = None
+    """The place of the first file that is neither sent nor among ``files``."""
+    passed: int = 0
+    """How many files there are up to the bookmark's mark."""
+    late: int = 0
+    """How many of them have turned up since they were counted."""
+    left: int = 0
+    """How many files are to be sent after these, without those that are too young."""
+    ripe_in: int | None = None
+    """In how many milliseconds the oldest of the files that are too young will be old enough."""
+
+
+def files_due(files: Iterable[FoundFile], bookmark: Bookmark, limits: Limits, now: int) -> Due:
+    """The files to send next, in their order. However many there are, few are held at once (invariant I9)."""
+    seen = _Seen(bookmark, limits, now)
+    first = heapq.nsmallest(limits.files + 1, seen.ripe(files), key=lambda file: file.place)
+    chosen = _within(first[: limits.files], limits.bytes)
+    rest = [file.place for file in first[len(chosen) :][:1]]
+    places = [*rest, *([] if seen.youngest is None else [seen.youngest])]
+    return Due(
+        chosen,
+        min(places, default=None),
+        seen.passed,
+        max(0, seen.passed - bookmark.passed),
+        seen.count - len(chosen),
+        None if seen.youngest is None else max(1, seen.youngest[0] + limits.age - now),
+    )
+
+
+class _Seen:
+    """Counts files while they go by."""
+
+    def __init__(self, bookmark: Bookmark, limits: Limits, now: int) -> None:
+        self._bookmark = bookmark
+        self._newest = now - limits.age
+        self.passed = 0
+        self.count = 0
+        self.youngest: Place | None = None
+
+    def ripe(self, files: Iterable[FoundFile]) -> Iterable[FoundFile]:
+        """The files that are old enough and not sent."""
+        for file in files:
+            if file.place <= self._bookmark.mark:
+                self.passed += 1
+            elif self._bookmark.has(file):
+                continue
+            elif file.modified > self._newest:
+                self.youngest = min(self.youngest or file.place, file.place)
+            else:
+                self.count += 1
+                yield file
+
+
+def _within(files: Sequence[FoundFile], most: int) -> Sequence[FoundFile]:
+    """As many of the first files as have so many bytes together, but at least one."""
+    size = 0
+    for place, file in enumerate(files):
+        size += file.size
+        if size > most and place:
+            return files[:place]
+    return files

@@ -1,0 +1,164 @@
+"""The configuration of the source of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from connect.bulk_source import BulkSourceConfig
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, at_least, matches, non_empty, option
+from connect.errors import ConfigError
+from connect.extras import missing_extra
+from connectors.spark.options.layout import FORMATS
+from connectors.spark.options.store import StoreOptions
+from connectors.spark.sources.options import RowOptions
+
+__all__ = ["PartitionFields", "SparkFileSourceConfig"]
+
+_FILES: Final = "Files"
+_GIB: Final = 1 << 30
+_HOUR_MS: Final = 3_600_000
+_OWN_OPTIONS: Final = frozenset({"path", "paths", "pathglobfilter", "recursivefilelookup", "basepath", "__globpaths__"})
+_SOURCES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "ParquetFormat": ("parquet", {"mergeSchema": "true"}),
+    "OrcFormat": ("orc", {"mergeSchema": "true"}),
+    "AvroFormat": ("avro", {}),
+    "JsonFormat": ("json", {"mode": "FAILFAST"}),
+    # As the Spark sink writes them: values may have line ends.
+    "CsvFormat": ("csv", {"mode": "FAILFAST", "header": "true", "escape": '"', "multiLine": "true"}),
+    "StringFormat": ("text", {}),
+}
+"""What Spark calls each format, and the options with which no line is read otherwise than it is meant."""
+
+
+class PartitionFields(StrEnum):
+    """The treatment of folders such as year=2013."""
+
+    NONE = "none"
+    STRING = "string"
+    INFERRED = "inferred"
+
+
+class SparkFileSourceConfig(BulkSourceConfig, StoreOptions, RowOptions):
+    """The options of the source of files. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+
+    store_url: str | None = option(
+        default=None,
+        importance=HIGH,
+        group=_FILES,
+        doc="The folder of the files: a path or a file: URL; hdfs://HOST:PORT/FOLDER; or s3://BUCKET/FOLDER. A "
+        "relative path starts at the worker's working directory.",
+    )
+    topics_dir: str = option(
+        default="",
+        importance=LOW,
+        validator=matches(r"([^_./][^/]*(/[^_./][^/]*)*)?", "relative path whose parts do not begin with _ or ."),
+        group=_FILES,
+        doc="Folder in the store below which the files are, as the Spark sink has its tables; if empty, the store "
+        "itself.",
+    )
+    format_class: str = option(
+        default="ParquetFormat",
+        importance=HIGH,
+        group=_FILES,
+        doc="The format of the files: ParquetFormat, OrcFormat, AvroFormat, JsonFormat (an object a line), CsvFormat, "
+        "or StringFormat (lines of text, each of which is a value).",
+    )
+    pattern: str = option(
+        default="*",
+        importance=MEDIUM,
+        validator=non_empty,
+        group=_FILES,
+        doc="Which files to read: a pattern of their names with *, ? and [...]; if it contains a slash, of their paths "
+        "below the folder. What begins with _ or . is never read.",
+    )
+    recursive: bool = option(
+        default=True, importance=MEDIUM, group=_FILES, doc="Whether files in subfolders are read too."
+    )
+    schema: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=non_empty,
+        group=_FILES,
+        doc="The columns of the files and their types, as in CREATE TABLE: id BIGINT, at TIMESTAMP. Without it they "
+        "are what the files say; the columns of CSV are texts then, and those of JSON are inferred for each load.",
+    )
+    partition_fields: PartitionFields = option(
+        default=PartitionFields.NONE,
+        importance=MEDIUM,
+        group=_FILES,
+        doc="Whether folders such as year=2013 become columns: string, as texts; inferred, as whole numbers, dates and "
+        "the like where all of a load are.",
+    )
+    file_age_ms: Long = option(
+        default=5_000,
+        importance=MEDIUM,
+        validator=at_least(0),
+        group=_FILES,
+        doc="How long ago a file has to be modified before it is read, so that whoever writes it has ended.",
+    )
+    file_late_ms: Long = option(
+        default=_HOUR_MS,
+        importance=LOW,
+        validator=at_least(0),
+        group=_FILES,
+        doc="How far behind the newest file that was sent the time of modification of a file may be that turns up "
+        "later. A file that is further behind is not sent, and the log says so.",
+    )
+    load_max_files: int = option(
+        default=1_000,
+        importance=LOW,
+        validator=at_least(1),
+        group=_FILES,
+        doc="Most files of one load, after which the offset is committed.",
+    )
+    load_max_bytes: Long = option(
+        default=10 * _GIB,
+        importance=LOW,
+        validator=at_least(1),
+        group=_FILES,
+        doc="Most bytes of the files of one load, if there is more than one.",
+    )
+
+    @property
+    def format(self) -> str:
+        """The format by its simple name."""
+        simple = re.split(r"[.$]", self.format_class)[-1]
+        return {"TextFormat": "StringFormat"}.get(simple, simple)
+
+    @property
+    def source(self) -> str:
+        """What Spark calls the format."""
+        return _SOURCES[self.format][0]
+
+    @property
+    def read_options(self) -> dict[str, str]:
+        """The options of Spark's reader: Sluice's, overridden by the keys ``read.option.*``."""
+        given = {key: value for key, value in self.originals_with_prefix("read.option.").items() if value is not None}
+        known = {key.lower() for key in given}
+        ours = {key: value for key, value in _SOURCES[self.format][1].items() if key.lower() not in known}
+        return ours | given
+
+    @property
+    def folder(self) -> str:
+        """The folder, as Hadoop calls it."""
+        return "/".join(filter(None, (self.location.uri, self.topics_dir)))
+
+    def check(self) -> Iterable[ConfigError]:
+        """Yield an error for each rule over several options that is broken."""
+        if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
+            yield ConfigRuleError(f"The source of files cannot run here. {reason}", "connector.class")
+        yield from self.store_mistakes()
+        yield from self.topic_mistakes("folder")
+        if self.format not in FORMATS:
+            yield ConfigError("format.class", self.format_class, f"Use one of {', '.join(FORMATS)}.")
+            return
+        for key in self.originals_with_prefix("read.option."):
+            if key.lower() in _OWN_OPTIONS:
+                reason = "Which files are read is said by store.url, pattern and recursive: remove the key."
+                yield ConfigError(f"read.option.{key}", self.originals[f"read.option.{key}"], reason)
+        if self.format == "StringFormat" and (self.columns or self.key_columns or self.timestamp_column):
+            reason = "A line of text has no columns: remove columns, key.columns and timestamp.column."
+            yield ConfigRuleError(reason, "columns", "key.columns", "timestamp.column")

@@ -1,0 +1,154 @@
+"""The rows of files as Spark reads them: whole files, or none of their rows.
+
+Spark alone would publish half of a file that turns out to be broken in its middle. So the files of a load are read once
+before: where they cannot be read together, they are read by halves, until the file is found that cannot be read by
+itself. That also keeps apart files whose columns have types that do not go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from connect.errors import ConfigError, ConnectError, DataError, RetriableError
+from connectors.spark.failure import root_cause
+from connectors.spark.sources.files.bookmark import FoundFile
+from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from connectors.spark.sources.frames import RecordFrame
+    from connectors.spark.sources.publishing import RowPublisher
+
+__all__ = ["BadFile", "FileGroup", "FilePart", "FileReader", "file_groups", "readable_parts"]
+
+_NO_GLOBS: Final = {"__globPaths__": "false"}
+"""Paths are those of files: what looks like a pattern in them is a part of the name."""
+_PASSING: Final = (
+    "ConnectException",
+    "SocketException",
+    "SocketTimeoutException",
+    "UnknownHostException",
+    "NoRouteToHostException",
+    "StandbyException",
+    "SafeModeException",
+    "OutOfMemoryError",
+)
+_CHANGED: Final = ("FileNotFoundException", "FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND", "RemoteFileChanged")
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that are read together: their rows go to one topic, and their folders have the same columns."""
+
+    topic: str
+    columns: tuple[str, ...]
+    files: Sequence[FoundFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Files that are read together, and their rows."""
+
+    files: Sequence[FoundFile]
+    records: RecordFrame
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A file that cannot be read, and why."""
+
+    file: FoundFile
+    reason: str
+
+
+def file_groups(files: Iterable[FoundFile], config: SparkFileSourceConfig) -> Iterator[FileGroup]:
+    """The files in groups."""
+    root = config.folder.rstrip("/").rpartition("/")[2]
+
+    def about(file: FoundFile) -> tuple[str, tuple[str, ...]]:
+        folders = file.name.split("/")[:-1]
+        columns = [part.partition("=")[0] for part in folders if "=" in part]
+        plain = ".".join(part for part in folders if "=" not in part)
+        return config.topic_of(folder=plain or root), tuple(columns)
+
+    for (topic, columns), group in groupby(sorted(files, key=lambda file: (about(file), file.place)), key=about):
+        yield FileGroup(topic, columns, list(group))
+
+
+def readable_parts(
+    files: Sequence[FoundFile], read: Callable[[Sequence[FoundFile]], RecordFrame]
+) -> Iterator[FilePart | BadFile]:
+    """The rows of the files, in as many parts as they can be read in, and the files that cannot be read.
+
+    ``read`` reads all rows of files that it is given, and raises if it cannot.
+    """
+    try:
+        frame = read(files)
+    except Exception as error:
+        _check_passing(error)
+        if len(files) == 1:
+            yield BadFile(files[0], root_cause(error))
+            return
+        middle = len(files) // 2
+        yield from readable_parts(files[:middle], read)
+        yield from readable_parts(files[middle:], read)
+    else:
+        yield FilePart(files, frame)
+
+
+class FileReader:
+    """Reads files as the options of a connector say."""
+
+    def __init__(self, spark: SparkSession, publisher: RowPublisher, config: SparkFileSourceConfig) -> None:
+        self._spark = spark
+        self._publisher = publisher
+        self._config = config
+
+    def parts(self, group: FileGroup) -> Iterator[FilePart | BadFile]:
+        """The rows of the files of a group, every one of which has been read, and the files that cannot be."""
+        return readable_parts(group.files, lambda files: self._whole(group, files))
+
+    def error(self, bad: BadFile) -> DataError:
+        """What is told of a file that cannot be read."""
+        return DataError(f"The file {bad.file.path} cannot be read, and none of its rows is sent: {bad.reason}")
+
+    def _whole(self, group: FileGroup, files: Sequence[FoundFile]) -> RecordFrame:
+        from connectors.spark.sources.frames import RowReading, line_frame  # noqa: PLC0415 - brings pyspark
+
+        frame = self._publisher.run(lambda: self._frame(group, files))
+        if self._config.format == "StringFormat":
+            records = line_frame(frame, group.topic)
+        else:
+            records = RowReading(self._config, frame.schema).frame(frame, group.topic)
+        writer = records.frame.write.format("noop").mode("overwrite")
+        self._publisher.run(writer.save)
+        return records
+
+    def _frame(self, group: FileGroup, files: Sequence[FoundFile]) -> DataFrame:
+        config = self._config
+        reader: Any = self._spark.read.format(config.source).options(**{**config.read_options, **_NO_GLOBS})
+        if group.columns and config.partition_fields is not PartitionFields.NONE:
+            reader = reader.option("basePath", config.folder)
+        if config.schema is not None:
+            reader = reader.schema(config.schema)
+        frame: DataFrame = reader.load([file.path for file in files])
+        return frame
+
+
+def _check_passing(error: Exception) -> None:
+    """Raise what is no fault of a file: of the configuration, of the session, or of a store that cannot be reached."""
+    if isinstance(error, ConfigError | RetriableError):
+        raise error
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ConnectError) and not isinstance(error, DataError):
+        raise error
+    if any(name in text for name in _CHANGED):
+        raise RetriableError(
+            f"Files have changed while they were read: {root_cause(error)}", retry_after=1.0
+        ) from error
+    if "Py4JNetworkError" in text or any(name in text for name in _PASSING):
+        raise RetriableError(f"Files could not be read: {root_cause(error)}") from error

@@ -1,0 +1,121 @@
+"""The source of files and its task."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
+from connect.data import Offset
+from connect.source import ExactlyOnceSupport, SourceConnector
+from connectors.spark.sources.files.bookmark import Bookmark, Due, Limits, files_due
+from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
+from connectors.spark.sources.files.listing import FileFilter, listed_files
+from connectors.spark.sources.files.reading import BadFile, FilePart, FileReader, file_groups
+from connectors.spark.sources.session import SourceSession
+from connectors.spark.stores.access import store_access
+
+__all__ = ["SparkFileSourceConnector", "SparkFileSourceTask"]
+
+logger = logging.getLogger(__name__)
+_INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
+    """Publishes the rows of the files that turn up in a folder, each file once and as a whole."""
+
+    def __init__(self, config: SparkFileSourceConfig, context: BulkSourceTaskContext) -> None:
+        super().__init__(config, context)
+        inferred = str(config.partition_fields is PartitionFields.INFERRED).lower()
+        self._session = SourceSession(context, store_access(config), {_INFERENCE: inferred})
+        self._partition: Offset = {"folder": config.folder}
+        self._filter = FileFilter(config.pattern, recursive=config.recursive)
+        self._limits = Limits(config.load_max_files, config.load_max_bytes, config.file_age_ms)
+        self._bookmark = Bookmark()
+        self._told_late = 0
+        self._is_drained = True
+
+    def start(self) -> None:
+        """Start Spark."""
+        self._session.start()
+
+    def load(self) -> bool:
+        """Publish the files that are due."""
+        return self._session.work(self._load)
+
+    def drained(self) -> bool:
+        """Whether there were no files that are too young."""
+        return self._is_drained
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._session.stop()
+
+    def _load(self) -> bool:
+        self._bookmark = Bookmark.of(self.context.offset_storage_reader.offset(self._partition))
+        due = self._look()
+        self._is_drained = due.ripe_in is None
+        if not due.files:
+            return False
+        logger.info("Sending %d files; %d more are left.", len(due.files), due.left)
+        self._send(due)
+        return True
+
+    def _look(self) -> Due:
+        found = listed_files(self._session.spark, self.config.folder, self._filter)
+        due = files_due(found, self._bookmark, self._limits, time.time_ns() // 1_000_000)
+        if due.late > self._told_late:
+            logger.warning(
+                "%d files in %s have turned up with a time of modification more than file.late.ms before that of files "
+                "that are sent: they are not sent. Touch them to have them sent, or set file.late.ms higher.",
+                due.late,
+                self.config.folder,
+            )
+        self._told_late = due.late
+        return due
+
+    def _send(self, due: Due) -> None:
+        """Publish the files, and commit the offset after each part of them that is read together."""
+        publisher = self._session.publisher
+        reader = FileReader(self._session.spark, publisher, self.config)
+        # All are read before the first is published: what is wrong with one is told before rows are sent in vain.
+        parts = [(group, part) for group in file_groups(due.files, self.config) for part in reader.parts(group)]
+        places = {file.digest: file.place for file in due.files}
+        self._bookmark = replace(self._bookmark, passed=due.passed)
+        for group, part in sorted(parts, key=lambda item: isinstance(item[1], FilePart)):
+            if isinstance(part, BadFile):
+                publisher.give_up(group.topic, part.file.path, reader.error(part))
+            else:
+                publisher.publish(part.records, f"publishing {group.topic}")
+            done = part.files if isinstance(part, FilePart) else [part.file]
+            for file in done:
+                del places[file.digest]
+            rest = min([*places.values(), *filter(None, [due.next])], default=None)
+            self._bookmark = self._bookmark.after(done, rest, self.config.file_late_ms)
+            self.context.commit([(self._partition, self._bookmark.offset())])
+
+
+class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
+    """Publishes the rows of files in a folder of any Hadoop file system with Spark. It is one task."""
+
+    task_class = SparkFileSourceTask
+    version = "0.1.0"
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
+        """One task with the connector's own configuration."""
+        return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkFileSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: SparkFileSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Refuse what is no bookmark of a folder."""
+        for offset in offsets.values():
+            Bookmark.of(offset)
+        return True

@@ -1,0 +1,134 @@
+"""The configuration of the source of databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from connect.bulk_source import BulkSourceConfig
+from connect.config import HIDDEN, HIGH, LOW, MEDIUM, ConfigRuleError, Long, Password, at_least, non_empty, option
+from connect.errors import ConfigError
+from connect.extras import missing_extra
+from connectors.spark.sources.jdbc.drivers import JdbcDriver, driver_url, jdbc_driver
+from connectors.spark.sources.options import RowOptions
+
+__all__ = ["SparkJdbcSourceConfig"]
+
+_DATABASE: Final = "Database"
+_NEVER: Final = -1
+
+
+class SparkJdbcSourceConfig(BulkSourceConfig, RowOptions):
+    """The options of the source of databases. Keys that begin with ``spark.`` are Spark's own and reach its session."""
+
+    connection_url: Password = option(
+        importance=HIGH,
+        group=_DATABASE,
+        doc="The database: jdbc:postgresql://HOST:PORT/DATABASE, jdbc:mariadb://..., jdbc:mysql://..., or "
+        "jdbc:sqlite:/PATH. The user and the password have keys of their own.",
+    )
+    connection_user: str | None = option(default=None, importance=HIGH, group=_DATABASE, doc="The user to log in as.")
+    connection_password: Password | None = option(
+        default=None, importance=HIGH, group=_DATABASE, doc="The password of the user."
+    )
+    tables: tuple[str, ...] = option(
+        default=(),
+        importance=HIGH,
+        group=_DATABASE,
+        doc="The tables to read, by their names in the database, with the schema before a dot: public.orders.",
+    )
+    query: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=non_empty,
+        group=_DATABASE,
+        doc="A query to read instead of tables: a SELECT without ORDER BY.",
+    )
+    partition_column: str | None = option(
+        default=None,
+        importance=HIGH,
+        validator=non_empty,
+        group=_DATABASE,
+        doc="The column by which a table, or the result of the query, is divided, best one with an index: of numbers, "
+        "dates or times. Its least and greatest value are asked for. Without it one task of Spark reads all.",
+    )
+    partition_count: int = option(
+        default=16,
+        importance=MEDIUM,
+        validator=at_least(1),
+        group=_DATABASE,
+        doc="Into how many partitions a table is divided, each of the same width between the bounds.",
+    )
+    load_max_partitions: int = option(
+        default=16,
+        importance=LOW,
+        validator=at_least(1),
+        group=_DATABASE,
+        doc="Most partitions of one load, after which the offset is committed. As many as Spark has cores are read at "
+        "once, each by a connection of its own.",
+    )
+    fetch_size: int = option(
+        default=10_000,
+        importance=LOW,
+        validator=at_least(1),
+        group=_DATABASE,
+        doc="How many rows the driver takes from the database at once.",
+    )
+    schema: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=non_empty,
+        group=_DATABASE,
+        doc="The types of columns that Spark is to read otherwise than it would by itself, as in CREATE TABLE: "
+        "id DECIMAL(38, 0), name STRING.",
+    )
+    snapshot_interval_ms: Long = option(
+        default=_NEVER,
+        importance=MEDIUM,
+        validator=at_least(_NEVER),
+        group=_DATABASE,
+        doc="The time from the beginning of one snapshot to the beginning of the next, in which all rows are sent "
+        "again; -1 is once.",
+    )
+
+    @property
+    def driver(self) -> JdbcDriver:
+        """The driver of the database."""
+        driver = jdbc_driver(self.connection_url.value)
+        assert driver is not None, "a configuration without a driver is refused"
+        return driver
+
+    @property
+    def interval(self) -> int | None:
+        """``snapshot.interval.ms``; ``None`` is once."""
+        return None if self.snapshot_interval_ms == _NEVER else self.snapshot_interval_ms
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """What is read, as SQL has it after FROM, by the names of the tables; the query has none."""
+        if self.query is not None:
+            return {"": f"({self.query}) sluice_query"}
+        return {name: self.driver.quoted_table(name) for name in self.tables}
+
+    def hide(self, text: str) -> str:
+        """The text without the password."""
+        password = self.connection_password
+        return text if password is None or not password.value else text.replace(password.value, HIDDEN)
+
+    def check(self) -> Iterable[ConfigError]:
+        """Yield an error for each rule over several options that is broken."""
+        if reason := missing_extra("spark", "pyspark", "pandas", "pyarrow"):
+            yield ConfigRuleError(f"The source of databases cannot run here. {reason}", "connector.class")
+        try:
+            driver_url(self.connection_url.value)
+        except ValueError as error:
+            yield ConfigError("connection.url", HIDDEN, f"The URL of the database is not valid: {error}.")
+        if bool(self.tables) == (self.query is not None):
+            yield ConfigRuleError("Name the tables to read, or give a query: one of the two.", "tables", "query")
+        if self.query is not None:
+            yield from self.topic_mistakes()
+            return
+        yield from self.topic_mistakes("table")
+        if len(self.tables) > 1 and "${table}" not in self.topic:
+            reason = "The rows of several tables would be mixed: write ${table} for the name of the table."
+            yield ConfigError("topic", self.topic, reason)

@@ -1,0 +1,116 @@
+"""The JDBC drivers that there are for Spark, by the URLs that they take.
+
+A connector's configuration comes from whoever reaches the REST API, and drivers have options that load code or name
+files of the worker. So a URL has a host, a database, and options of those that are listed here, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+__all__ = ["JdbcDriver", "driver_url", "jdbc_driver"]
+
+_HERE: Final = Path(__file__).parent
+_ICEBERG: Final = _HERE.parent.parent / "iceberg"
+_PLACE: Final = re.compile(r"//[A-Za-z0-9_.\-\[\]:,]+/[A-Za-z0-9_.\-$%]+")
+_FILE: Final = re.compile(r"/[^?#\x00-\x1f]+")
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.,\-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcDriver:
+    """A driver: its class, the list of its jars, and the options that a URL may set."""
+
+    name: str
+    class_name: str
+    jars: Path
+    options: frozenset[str] = frozenset()
+    quote: str = '"'
+    """What names are put between in SQL."""
+    is_file: bool = False
+    scheme: str = ""
+    """The scheme by which Spark knows the dialect."""
+    always: tuple[tuple[str, str], ...] = ()
+    """Options that every URL has."""
+
+    def quoted(self, name: str) -> str:
+        """A name as the database has it in SQL."""
+        return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
+
+    def quoted_table(self, name: str) -> str:
+        """The name of a table, whose parts have dots between them."""
+        return ".".join(map(self.quoted, name.split(".")))
+
+
+_MARIADB: Final = JdbcDriver(
+    "MariaDB and MySQL",
+    "org.mariadb.jdbc.Driver",
+    _HERE / "mariadb.jars",
+    frozenset({"connectTimeout", "socketTimeout", "sslMode", "tcpKeepAlive", "useCompression"}),
+    "`",
+    scheme="mysql",
+    # Spark knows the dialect by the scheme of MySQL, which the driver leaves to MySQL's own otherwise.
+    always=(("permitMysqlScheme", "true"),),
+)
+_DRIVERS: Final[Mapping[str, JdbcDriver]] = {
+    "postgresql": JdbcDriver(
+        "PostgreSQL",
+        "org.postgresql.Driver",
+        _ICEBERG / "postgresql.jars",
+        frozenset(
+            {
+                "ApplicationName",
+                "connectTimeout",
+                "currentSchema",
+                "loginTimeout",
+                "socketTimeout",
+                "ssl",
+                "sslmode",
+                "targetServerType",
+                "tcpKeepAlive",
+            }
+        ),
+        scheme="postgresql",
+    ),
+    "mariadb": _MARIADB,
+    "mysql": _MARIADB,
+    "sqlite": JdbcDriver("SQLite", "org.sqlite.JDBC", _ICEBERG / "sqlite.jars", is_file=True, scheme="sqlite"),
+}
+
+
+def jdbc_driver(url: str) -> JdbcDriver | None:
+    """The driver for a URL, if it begins as those of a database do that there is one for."""
+    head, _, rest = url.strip().partition(":")
+    return _DRIVERS.get(rest.partition(":")[0].lower()) if head.lower() == "jdbc" else None
+
+
+def driver_url(url: str) -> str:
+    """The URL as Spark is given it. A ``ValueError`` says what is wrong, and shows nothing of it but option names."""
+    driver = jdbc_driver(url)
+    if driver is None:
+        known = ", ".join(f"jdbc:{name}:" for name in _DRIVERS)
+        raise ValueError(f"it must begin with one of {known}")
+    rest = url.strip().split(":", 2)[2]
+    if driver.is_file:
+        if not _FILE.fullmatch(rest):
+            raise ValueError("name the file of the database by its absolute path, without options")
+        return f"jdbc:{driver.scheme}:{rest}"
+    place, _, query = rest.partition("?")
+    if "@" in rest:
+        raise ValueError("it must not contain a user or a password: give them by connection.user and .password")
+    if not _PLACE.fullmatch(place):
+        raise ValueError("after the scheme it has //HOST:PORT/DATABASE")
+    options = parse_qsl(query, keep_blank_values=True)
+    for name, value in options:
+        if name not in driver.options:
+            allowed = ", ".join(sorted(driver.options))
+            raise ValueError(f"the option {name!r} is not among those that it may have, which are {allowed}")
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"the option {name} has a value with other characters than letters, digits, _ . , and -")
+    given = [*options, *driver.always]
+    return f"jdbc:{driver.scheme}:{place}" + (f"?{urlencode(given)}" if given else "")

@@ -1,0 +1,147 @@
+"""The source of databases and its task."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
+from connect.data import Offset
+from connect.errors import ConnectError
+from connect.source import ExactlyOnceSupport, SourceConnector
+from connectors.spark.failure import root_cause
+from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
+from connectors.spark.sources.jdbc.drivers import driver_url
+from connectors.spark.sources.jdbc.snapshot import Bounds, Snapshot, bounds_of, predicates
+from connectors.spark.sources.session import SourceSession
+from connectors.spark.stores.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
+
+logger = logging.getLogger(__name__)
+
+
+class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
+    """Publishes all rows of tables, so many partitions at once, and begins again when the interval is over."""
+
+    def __init__(self, config: SparkJdbcSourceConfig, context: BulkSourceTaskContext) -> None:
+        super().__init__(config, context)
+        self._session = SourceSession(context, Access(), {})
+
+    def start(self) -> None:
+        """Start Spark."""
+        self._session.start()
+
+    def load(self) -> bool:
+        """Publish the next partitions of each table that is not complete."""
+        return self._session.work(lambda: sum(map(self._load, self.config.sources)) > 0)
+
+    def drained(self) -> bool:
+        """Whether there is no snapshot to come, or none before its time."""
+        return True
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._session.stop()
+
+    def _load(self, table: str) -> bool:
+        config, partition = self.config, _partition(table)
+        snapshot = Snapshot.of(self.context.offset_storage_reader.offset(partition))
+        now = time.time_ns() // 1_000_000
+        if snapshot is None or snapshot.is_due_again(now, config.interval):
+            snapshot = Snapshot(now, self._bounds(table), config.partition_count)
+            logger.info("A snapshot of %s begins.", table or "the query")
+        if snapshot.is_complete:
+            return False
+        column = config.driver.quoted(config.partition_column or "")
+        conditions = predicates(column, snapshot.bounds, snapshot.count)
+        chosen = conditions[snapshot.sent :][: config.load_max_partitions]
+        if chosen:
+            self._publish(table, chosen)
+        self.context.commit([(partition, snapshot.after(len(chosen), len(conditions)).offset())])
+        return True
+
+    def _publish(self, table: str, conditions: Sequence[str]) -> None:
+        from connectors.spark.sources.frames import RowReading  # noqa: PLC0415 - brings pyspark
+
+        publisher = self._session.publisher
+        topic = self.config.topic_of(table=table)
+        try:
+            frame = publisher.run(lambda: self._frame(self.config.sources[table], conditions))
+            publisher.publish(RowReading(self.config, frame.schema).frame(frame, topic), f"publishing {topic}")
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise self._told(error) from None
+
+    def _bounds(self, table: str) -> Bounds | None:
+        name = self.config.partition_column
+        if name is None:
+            return None
+        column = self.config.driver.quoted(name)
+        query = (
+            f"(SELECT MIN({column}) AS least, MAX({column}) AS most FROM {self.config.sources[table]}) sluice_bounds"  # noqa: S608
+        )
+        try:
+            rows = self._session.publisher.run(lambda: self._frame(query, None).collect())
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise self._told(error) from None
+        return bounds_of(name, *rows[0])
+
+    def _frame(self, source: str, conditions: Sequence[str] | None) -> DataFrame:
+        config = self.config
+        url = driver_url(config.connection_url.value)
+        properties = {"driver": config.driver.class_name, "fetchsize": str(config.fetch_size)}
+        if config.connection_user is not None:
+            properties["user"] = config.connection_user
+        if config.connection_password is not None:
+            properties["password"] = config.connection_password.value
+        reader: Any = self._session.spark.read
+        if conditions is None:
+            frame: DataFrame = reader.jdbc(url, source, properties=properties)
+            return frame
+        if config.schema is not None:
+            properties["customSchema"] = config.schema
+        partitions: DataFrame = reader.jdbc(url, source, predicates=list(conditions), properties=properties)
+        return partitions
+
+    def _told(self, error: Exception) -> ConnectError:
+        """What the database or its driver says. The error itself may show more than it should (invariant I8)."""
+        cause = self.config.hide(root_cause(error))
+        return ConnectError(
+            f"The database could not be read: {cause}. Check the connection.* keys and the names of tables and columns."
+        )
+
+
+class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
+    """Publishes all rows of tables of a database with Spark, divided by a column. It is one task."""
+
+    task_class = SparkJdbcSourceTask
+    version = "0.1.0"
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
+        """One task with the connector's own configuration."""
+        return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkJdbcSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: SparkJdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Refuse what is no offset of a snapshot."""
+        for offset in offsets.values():
+            Snapshot.of(offset)
+        return True
+
+
+def _partition(table: str) -> Offset:
+    return {"table": table} if table else {"query": "query"}

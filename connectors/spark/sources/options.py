@@ -1,0 +1,82 @@
+"""The options that all sources of Spark share: which topic rows go to, and what their keys and timestamps are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from connect.config import HIGH, LOW, MEDIUM, Config, matches, non_empty, option
+from connect.errors import ConfigError
+
+__all__ = ["FineTimes", "RowOptions"]
+
+_RECORDS: Final = "Records"
+
+
+class FineTimes(StrEnum):
+    """The treatment of columns of times, which count microseconds in Spark and milliseconds in Connect."""
+
+    REFUSE = "refuse"
+    TRUNCATE = "truncate"
+    NUMBER = "number"
+
+
+class RowOptions(Config):
+    """The options that decide how a row becomes a record."""
+
+    topic: str = option(
+        importance=HIGH,
+        validator=matches(r"([A-Za-z0-9._-]|\$\{(folder|table)\})+", "name of a topic"),
+        group=_RECORDS,
+        doc="The topic of the rows. ${folder} stands for the folder of a file, ${table} for the name of a table, with "
+        "dots between their parts.",
+    )
+    columns: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="The columns that become fields of the value, in this order; all if there are none. A column of a type "
+        "that records cannot hold has to be left out.",
+    )
+    key_columns: tuple[str, ...] = option(
+        default=(),
+        importance=MEDIUM,
+        group=_RECORDS,
+        doc="The columns that become fields of the key. Without them records have no key.",
+    )
+    timestamp_column: str | None = option(
+        default=None,
+        importance=MEDIUM,
+        validator=non_empty,
+        group=_RECORDS,
+        doc="The column that becomes the timestamp of the record: a time, a date, or a number of milliseconds since "
+        "1970. Without it, and where it is null, the timestamp is the time of sending.",
+    )
+    fine_times: FineTimes = option(
+        default=FineTimes.REFUSE,
+        importance=LOW,
+        group=_RECORDS,
+        doc="What becomes of columns of times, which count microseconds where a record counts milliseconds. refuse: a "
+        "row with a time that is finer than a millisecond is bad. truncate: the finer digits are cut off. number: they "
+        "are read as the number of their microseconds since 1970.",
+    )
+
+    def topic_of(self, **names: str) -> str:
+        """The topic, with these names in the place of the words in braces."""
+        topic = self.topic
+        for word, name in names.items():
+            topic = topic.replace(f"${{{word}}}", name)
+        return topic
+
+    def topic_mistakes(self, *words: str) -> Iterable[ConfigError]:
+        """Yield an error if the topic has a word in braces that is not among ``words``."""
+        for word in ("folder", "table"):
+            if f"${{{word}}}" in self.topic and word not in words:
+                known = " or ".join(f"${{{each}}}" for each in words)
+                reason = f"This source knows no ${{{word}}}: use {known}." if known else "Write the topic's name."
+                yield ConfigError("topic", self.topic, reason)
+
+    def own_settings(self) -> Mapping[str, str]:
+        """The properties of the connector that have a value."""
+        return {key: value for key, value in self.originals.items() if value is not None}

@@ -1,0 +1,171 @@
+"""The work of an executor: from the rows of a frame to batches of records.
+
+Nothing is changed in silence (invariant I5): where the rows of a batch cannot be cast together, those that cannot be by
+themselves are bad rows, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as kinds
+
+from connect.data import ArrowColumn, Column, Constant, Schema, SourceBatch, Type, ValueColumn, logical
+from connect.data.arrow import arrow_type, conform
+from connect.errors import DataError
+
+__all__ = ["KEY", "TIMESTAMP", "VALUE", "BadRow", "RowPlan", "Rows", "rows_of"]
+
+KEY: Final = "key"
+VALUE: Final = "value"
+TIMESTAMP: Final = "timestamp"
+
+_DAYS: Final = (-719_162, 2_932_896)
+_MILLISECONDS: Final = (-62_135_596_800_000, 253_402_300_799_999)
+_DAY_MS: Final = (0, 86_399_999)
+_RANGES: Final = {
+    logical.DATE_NAME: (pa.int32(), _DAYS),
+    logical.TIME_NAME: (pa.int32(), _DAY_MS),
+    logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
+}
+"""The numbers of the moments that Python has: those of the years 1 to 9999."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """What becomes of rows that have the columns ``key``, ``value`` and ``timestamp``; plain data, for it is sent."""
+
+    topic: str
+    value: Schema
+    key: Schema | None = None
+    truncates: bool = False
+    """Whether times that are finer than a millisecond are cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that no record can hold: the row as text, and why."""
+
+    row: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Rows:
+    """The records of a batch of rows, in their order but for those that have no value; and the bad rows."""
+
+    batches: list[SourceBatch] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+
+
+def rows_of(batch: pa.RecordBatch, plan: RowPlan) -> Rows:
+    """The records of a batch of rows.
+
+    A row whose value is null becomes a record without a value and its schema, which is what deletes a key.
+    """
+    rows = Rows()
+    for part, key, value in _parts(batch, plan, rows.bad):
+        times: Any = part.column(TIMESTAMP)
+        rows.batches += _batches(plan, key, value, times)
+    return rows
+
+
+def _parts(batch: Any, plan: RowPlan, bad: list[BadRow]) -> Iterator[tuple[Any, Any, Any]]:
+    """The rows that can be cast, by halves around those that cannot."""
+    if not len(batch):
+        return
+    try:
+        value = _cast(batch.column(VALUE), plan.value, plan)
+        key = None if plan.key is None else _cast(batch.column(KEY), plan.key, plan)
+    except (pa.ArrowException, DataError, UnicodeDecodeError) as error:
+        if len(batch) == 1:
+            bad.append(BadRow(batch.column(VALUE).to_string(), _reason(error)))
+            return
+        middle = len(batch) // 2
+        yield from _parts(batch.slice(0, middle), plan, bad)
+        yield from _parts(batch.slice(middle), plan, bad)
+        return
+    yield batch, key, value
+
+
+def _batches(plan: RowPlan, key: Any, value: Any, times: Any) -> Iterator[SourceBatch]:
+    if not value.null_count or plan.value.type is not Type.STRUCT:
+        yield _batch(plan, key, ArrowColumn(value, plan.value), times)
+        return
+    there = value.is_valid()
+    chosen = _batch(plan, _filtered(key, there), ArrowColumn(value.filter(there), plan.value), times.filter(there))
+    if len(chosen):
+        yield chosen
+    missing = pc.invert(there)
+    keys = _filtered(key, missing)
+    yield _batch(plan, keys, ValueColumn(Constant(None, value.null_count)), times.filter(missing))
+
+
+def _filtered(array: Any, mask: Any) -> Any:
+    return None if array is None else array.filter(mask)
+
+
+def _batch(plan: RowPlan, key: Any, value: Column, times: Any) -> SourceBatch:
+    length = len(value)
+    return SourceBatch.of(
+        plan.topic,
+        value,
+        source_partition={},
+        source_offsets=Constant({}, length),
+        key=None if key is None else ArrowColumn(key, plan.key),
+        timestamps=None if times.null_count == length else times.to_pylist(),
+    )
+
+
+def _cast(array: Any, schema: Schema, plan: RowPlan) -> Any:
+    """Cast safely: a value that would be another is an error, but for the digits of times that are to be cut off."""
+    target: Any = arrow_type(schema)
+    if plan.truncates:
+        array = array.cast(_in_milliseconds(array.type), safe=False)
+    cast = array if array.type.equals(target) else array.cast(target)
+    _check(cast, schema, "")
+    return conform(cast, schema)
+
+
+def _in_milliseconds(data_type: Any) -> Any:
+    """The same type with times that count milliseconds."""
+    if kinds.is_timestamp(data_type):
+        return pa.timestamp("ms", data_type.tz)
+    if kinds.is_struct(data_type):
+        return pa.struct([each.with_type(_in_milliseconds(each.type)) for each in data_type])
+    if kinds.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_in_milliseconds(data_type.value_type)))
+    if kinds.is_map(data_type):
+        item = data_type.item_field.with_type(_in_milliseconds(data_type.item_type))
+        return pa.map_(data_type.key_field, item)
+    return data_type
+
+
+def _check(array: Any, schema: Schema, path: str) -> None:
+    """Refuse what Arrow can hold and Python cannot: moments beyond its years, texts that are none."""
+    if schema.name in _RANGES:
+        numbers, (low, high) = _RANGES[schema.name]
+        found: Any = pc.min_max(array.view(numbers)).as_py()
+        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
+            raise DataError(f"{path} has a value that is not within the years 1 to 9999, or not within a day")
+    elif schema.type is Type.STRING:
+        array.validate(full=True)
+    elif schema.type is Type.STRUCT:
+        for member, child in zip(schema.fields, array.flatten(), strict=True):
+            _check(child, member.schema, f"{path}.{member.name}" if path else member.name)
+    elif schema.type is Type.ARRAY and schema.value_schema is not None:
+        _check(array.flatten(), schema.value_schema, f"{path}[]")
+    elif schema.type is Type.MAP and schema.value_schema is not None:
+        taken = array.take(pa.array(range(len(array)), pa.int64()))
+        _check(taken.items, schema.value_schema, f"{path}[]")
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).rstrip(".")
+    if "would lose data" not in text:
+        return text
+    return f"a time is finer than a millisecond ({text}); see fine.times"

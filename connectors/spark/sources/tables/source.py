@@ -1,0 +1,158 @@
+"""The source of tables and its task."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
+from connect.data import Offset
+from connect.errors import ConnectError
+from connect.source import ExactlyOnceSupport, SourceConnector
+from connectors.spark.failure import root_cause
+from connectors.spark.sources.session import SourceSession
+from connectors.spark.sources.tables.config import SparkTableSourceConfig
+from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
+from connectors.spark.sources.tables.steps import FilesStep, Reached, RowChanges, Skip, Step, next_step
+from connectors.spark.stores.access import store_access
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from connectors.spark.sources.frames import RecordFrame
+    from connectors.spark.sources.tables.changes import TableRecords
+
+__all__ = ["SparkTableSourceConnector", "SparkTableSourceTask"]
+
+logger = logging.getLogger(__name__)
+
+
+class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
+    """Publishes the rows of tables, and from then on what changes from version to version."""
+
+    def __init__(self, config: SparkTableSourceConfig, context: BulkSourceTaskContext) -> None:
+        super().__init__(config, context)
+        self._session = SourceSession(context, store_access(config), {})
+        self._tables: Mapping[str, LakeTable] = {}
+        self._opened_with: SparkSession | None = None
+
+    def start(self) -> None:
+        """Start Spark."""
+        self._session.start()
+
+    def load(self) -> bool:
+        """Take the next step of each table."""
+        return self._session.work(self._load)
+
+    def stop(self) -> None:
+        """Stop Spark."""
+        self._session.stop()
+
+    def _load(self) -> bool:
+        if self._opened_with is not self._session.spark:
+            from connectors.spark.sources.tables.opening import open_tables  # noqa: PLC0415 - brings pyspark
+
+            self._tables = open_tables(self._session.spark, self.config)
+            self._opened_with = self._session.spark
+        return sum(self._advance(name, table) for name, table in self._tables.items()) > 0
+
+    def _advance(self, name: str, table: LakeTable) -> bool:
+        """Take the next step of a table, and say whether there was anything to send."""
+        partition: Offset = {"table": name}
+        stored = self.context.offset_storage_reader.offset(partition)
+        try:
+            reached, step = self._planned(table, Reached.of(stored))
+            after = None if step is None else self._taken(name, table, step)
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise ConnectError(
+                f"Table {table.name} could not be read: {root_cause(error)}. If versions or files have been removed "
+                "that were not sent yet, remove its offset to have it sent from its present rows on."
+            ) from error
+        after = after or reached
+        if after not in (Reached(), Reached.of(stored)):
+            self.context.commit([(partition, after.offset())])
+        return isinstance(step, FilesStep | RowChanges)
+
+    def _planned(self, table: LakeTable, reached: Reached) -> tuple[Reached, Step | None]:
+        newest = table.refresh()
+        if reached == Reached() and self.config.snapshot_mode == "no_data":
+            return Reached(newest), None
+        commits = table.commits(reached) if reached.version is not None and reached.upto is None else ()
+        return reached, next_step(reached, newest, commits, self.config.versions_at_once)
+
+    def _taken(self, name: str, table: LakeTable, step: Step) -> Reached:
+        """How far the table is sent when the step is taken."""
+        if isinstance(step, Skip):
+            return Reached(step.upto)
+        if isinstance(step, RowChanges):
+            self._send_changes(name, table, step)
+            return Reached(step.commit.version)
+        files = table.files(step.after, step.upto)
+        chosen = files_within(files, step.done, self.config.load_max_bytes)
+        if chosen:
+            with table.rows(step.upto, chosen) as frame:
+                self._publish(name, self._records(name, table, frame, step).rows(frame))
+        done = step.done + len(chosen)
+        return Reached(step.upto) if done >= len(files) else Reached(step.after, step.upto, done)
+
+    def _send_changes(self, name: str, table: LakeTable, step: RowChanges) -> None:
+        version = step.commit.version
+        if not self.config.tells_deletes:
+            raise ConnectError(
+                f"Version {version} of table {table.name} replaces or deletes rows, which records without a key cannot "
+                "tell: set key.columns to the columns by which a row is known, or envelope=debezium."
+            )
+        frame = table.changes(step.after, version)
+        self._publish(name, self._records(name, table, frame, step).changes(frame))
+
+    def _records(self, name: str, table: LakeTable, frame: DataFrame, step: FilesStep | RowChanges) -> TableRecords:
+        from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark takes half a second to import
+
+        from connectors.spark.sources.frames import RowReading  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.tables.changes import Origin, TableRecords  # noqa: PLC0415 - brings pyspark
+
+        is_change = isinstance(step, RowChanges)
+        version = step.commit.version if isinstance(step, RowChanges) else step.upto
+        origin = Origin(
+            self.context.connector_name,
+            self.config.table_format,
+            table.name,
+            version,
+            table.time_of(version),
+            time.time_ns() // 1_000_000,
+            is_snapshot=not is_change and step.after is None,
+        )
+        columns = StructType([field for field in frame.schema.fields if field.name != CHANGE])
+        reading = RowReading(self.config, columns, table.remembered)
+        enveloped = self.config.envelope == "debezium"
+        return TableRecords(reading, self.config.topic_of(table=name), origin, enveloped=enveloped)
+
+    def _publish(self, name: str, records: RecordFrame) -> None:
+        self._session.publisher.publish(records, f"publishing {name}")
+
+
+class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
+    """Publishes Iceberg and Delta tables with Spark: their rows, then their changes. It is one task."""
+
+    task_class = SparkTableSourceTask
+    version = "0.1.0"
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
+        """One task with the connector's own configuration."""
+        return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkTableSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: SparkTableSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        """Refuse what is no offset of a table."""
+        for offset in offsets.values():
+            Reached.of(offset)
+        return True

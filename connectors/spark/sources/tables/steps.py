@@ -1,0 +1,137 @@
+"""What is to be sent of a table next: decided from its history and from how far it is sent.
+
+A table is sent as it is at first, and then version by version. Versions that add rows alone are sent by their files,
+several versions together unless their rows have keys, whose order counts; a load that would be too large ends between
+two files. A version that changes or deletes rows is sent by itself.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from connect.errors import ConfigError, ConnectError
+
+__all__ = ["Commit", "FilesStep", "Kind", "Reached", "RowChanges", "Skip", "Step", "check_history", "next_step"]
+
+_KEYS: Final = ("version", "upto", "files")
+
+
+class Kind(enum.Enum):
+    """What a commit does to the rows of a table."""
+
+    NOTHING = "nothing"
+    """It changes files, properties or columns, and no rows."""
+    APPEND = "append"
+    """It adds rows."""
+    CHANGE = "change"
+    """It replaces or deletes rows, and may add some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of a table: the version that it made, and when, in milliseconds since 1970."""
+
+    version: int
+    kind: Kind
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a table is sent: all up to ``version``, and of what was added up to ``upto`` so many files.
+
+    Files count in the order of their names. Without a version they are those of the whole table.
+    """
+
+    version: int | None = None
+    upto: int | None = None
+    files: int = 0
+
+    def offset(self) -> dict[str, Any]:
+        """The source offset."""
+        return {"version": self.version, "upto": self.upto, "files": self.files}
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any] | None) -> Reached:
+        """How far a source offset says; nothing if there is none."""
+        if offset is None:
+            return cls()
+        version, upto, files = (offset.get(key) for key in _KEYS)
+        for key, value in (("version", version), ("upto", upto)):
+            if not (value is None or _is_number(value)):
+                raise ConfigError(key, value, "It is the number of a version of the table, or null.")
+        if not _is_number(files or 0) or (version is None and upto is None):
+            raise ConfigError("version", version, "The offset of a table has its version: remove it to begin again.")
+        return cls(version, upto, files or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStep:
+    """Send the rows of the files that were added after a version up to another, but for so many first ones."""
+
+    after: int | None
+    upto: int
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """Send what a commit has changed."""
+
+    after: int
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Go on from a version: there is nothing to send up to it."""
+
+    upto: int
+
+
+Step: TypeAlias = FilesStep | RowChanges | Skip
+
+
+def next_step(reached: Reached, newest: int | None, commits: Sequence[Commit], most: int) -> Step | None:
+    """The next step, ``None`` if there is nothing to do.
+
+    ``commits`` are those after the version that is reached, in their order, up to the ``newest``; at most so many of
+    them are sent together.
+    """
+    if reached.upto is not None:
+        return FilesStep(reached.version, reached.upto, reached.files)
+    if reached.version is None:
+        return None if newest is None else FilesStep(None, newest)
+    added: list[Commit] = []
+    last = None
+    for commit in commits:
+        if commit.kind is Kind.CHANGE and not added:
+            return RowChanges(reached.version if last is None else last, commit)
+        if commit.kind is Kind.CHANGE or len(added) == most:
+            break
+        last = commit.version
+        if commit.kind is Kind.APPEND:
+            added.append(commit)
+    if last is None:
+        return None
+    return FilesStep(reached.version, last) if added else Skip(last)
+
+
+def check_history(table: str, reached: Reached, first: int | None) -> None:
+    """Raise :class:`~connect.errors.ConnectError` unless the history goes back to what is reached.
+
+    ``first`` is the version that the oldest known commit after that was made from.
+    """
+    if reached.version is not None and first != reached.version:
+        raise ConnectError(
+            f"The history of table {table} no longer tells what came after version {reached.version}, up to which it "
+            "is sent: that was rolled back, or has expired. Remove the offset of the table to have it sent from its "
+            "present rows on."
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
