@@ -69,7 +69,7 @@ def root(
     @blueprint.get("/health/ready")
     def ready() -> tuple[Response, int]:
         try:
-            reasons = [*map(hide, patience.wait(unready()))]
+            reasons = [hide(reason) for reason in patience.wait(unready())]
         except ConnectError as error:
             reasons = [str(error)]
         return jsonify({"status": "not ready" if reasons else "ready", "reasons": reasons}), 503 if reasons else 200
