@@ -69,7 +69,8 @@ def root(
     @blueprint.get("/health/ready")
     def ready() -> tuple[Response, int]:
         try:
-            reasons = [hide(reason) for reason in patience.wait(unready())]
+            found = patience.wait(unready())
+            reasons = [hide(reason) for reason in found]
         except ConnectError as error:
             reasons = [str(error)]
         return jsonify({"status": "not ready" if reasons else "ready", "reasons": reasons}), 503 if reasons else 200

@@ -32,7 +32,10 @@ from worker.supervisor.messages import messages
 
 __all__ = ["preview"]
 
-_PUBLISHES: Final = "the source publishes by itself, as it reads: there is nothing to be seen before. Run it with another topic to try it"
+_PUBLISHES: Final = (
+    "the source publishes by itself, as it reads: there is nothing to be seen before. Run it with another topic to try "
+    "it"
+)
 _GRACE: Final = 3.0
 """How long a call of the plugin may last when the time is up."""
 _GRACE_OF_ENGINE: Final = 55.0
