@@ -76,6 +76,8 @@ def test_a_new_connector_is_tried_before_it_is_made(open_page: Callable[..., Pag
     page.get_by_role("button", name="Preview").click()
     tried.get_by_role("heading", name="Record 1").wait_for()
     assert "<b>no table</b>" in tried.inner_text(), "as text"
+    assert tried.locator("p.hint").first.inner_text() == "1 record: that is all there is"
+    assert "\nnull\n" not in tried.inner_text().split("Table")[0]
 
 
 def test_only_what_is_changed_is_sent_and_secrets_stay(
@@ -150,7 +152,9 @@ def test_an_earlier_version_is_restored_after_a_look_at_what_that_changes(
     worker.client.put(path, config_of(worker, edited) | {"name": "to-restore"})
     before = config_of(worker, "to-restore")
     worker.client.patch(path, {"topic.prefix": "y-", "connection.password": "another"})
-    page = open_page("connectors/to-restore/versions")
+    page = open_page("connectors/to-restore/versions", viewport={"width": 320, "height": 640})
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wider <= 0, "nothing makes people scroll sideways"
     page.get_by_role("button", name="Restore version 1").click()
     dialog = page.get_by_role("dialog")
     rows = dialog.locator("tbody tr").all_inner_texts()

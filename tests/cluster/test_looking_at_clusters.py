@@ -66,6 +66,13 @@ def test_a_worker_is_drained_before_it_is_restarted(
     pair.create("talk", "Talkative", tasks=2, talkative_file=str(file), topic=topic)
     pair.wait_until_balanced()
     leader, (follower,) = pair.leader(), pair.followers()
+    for one in (leader, follower):
+        path = f"connectors/talk/logs?worker={one.address}"
+        told = [pair.request("GET", path, worker=worker).json()["worker_id"] for worker in pair.live]
+        assert told == [one.address] * 2, "whoever is asked"
+    page = requests.get(f"{follower.url()}ui/connectors/talk/logs?worker={leader.address}", timeout=30).text
+    assert f'What worker <span class="code">{leader.address}</span> has logged' in page
+    assert page.count("?worker=127.0.0.1") == 2
     drain = f"cluster/workers/{follower.address}/drain"
     assert pair.request("PUT", drain, worker=leader).status_code == 202, "by the worker itself, whoever is asked"
     tasks = {"talk-0", "talk-1"}

@@ -92,7 +92,7 @@ export class Fields {
   input(id, name, definition, described) {
     const type = definition?.type ?? "";
     const shared = { id, "aria-describedby": described, name };
-    const usual = definition && definition.default_value !== null && definition.default_value !== undefined ? `default: ${definition.default_value}` : "";
+    const usual = definition && ![null, undefined, ""].includes(definition.default_value) ? `default: ${definition.default_value}` : "";
     if (type === "BOOLEAN") {
       return element("select", shared, element("option", { value: "" }, usual || "not set"), element("option", { value: "true" }, "true"), element("option", { value: "false" }, "false"));
     }

@@ -2,15 +2,17 @@
 
 import { element, table } from "./elements.js";
 
+const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 const text = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 export function show(outcome, found) {
-  outcome.replaceChildren(
-    element("p", { class: found.failed ? "refusal" : "hint" }, `${found.records.length} records. ${found.end ?? ""}`),
+  const told = many(found.records.length, "record");
+  outcome.replaceChildren(...[
+    element("p", { class: found.failed ? "refusal" : "hint" }, found.end ? `${told}: ${found.end}` : told),
     found.trace ? element("details", { class: "trace" }, element("summary", {}, "Trace"), element("pre", { tabindex: "0" }, found.trace)) : null,
     ...found.tables.map(tableOf),
     ...found.records.map(recordOf),
-  );
+  ].filter(Boolean));
 }
 
 function recordOf(record, number) {
@@ -56,6 +58,6 @@ function tableOf(made) {
     "section", { "aria-label": `Table ${made.table}` },
     element("h2", {}, `Table ${made.table}`),
     element("p", { class: "code faint" }, [made.place, ...(made.folders ?? [])].filter(Boolean).map(text).join("  ")),
-    table(`${made.rows.length} rows`, made.columns.map((column) => `${column.name}: ${column.type}`), made.rows.map((row) => (Array.isArray(row) ? row : names.map((name) => row[name])).map((value) => (value === null || value === undefined ? "null" : text(value))))),
+    table(many(made.rows.length, "row"), made.columns.map((column) => `${column.name}: ${column.type}`), made.rows.map((row) => (Array.isArray(row) ? row : names.map((name) => row[name])).map((value) => (value === null || value === undefined ? "null" : text(value))))),
   );
 }
