@@ -220,9 +220,10 @@ def _spark(orders: Orders) -> Any:
 
 
 def _kafka(orders: Orders) -> dict[str, str]:
-    """What somebody who has measured gives Spark's consumers; with Kafka's own defaults they wait for the network."""
-    fetch = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(4 * 1024 * 1024)}
-    return {"kafka.bootstrap.servers": orders.bootstrap, **fetch}
+    """What Sluice gives Spark's consumers; with Kafka's own defaults they wait most of the time."""
+    fetch = {"max.poll.records": "50000", "max.partition.fetch.bytes": str(4 * 1024 * 1024), "fetch.max.wait.ms": "10"}
+    settings = {f"kafka.{name}": value for name, value in fetch.items()}
+    return {"kafka.bootstrap.servers": orders.bootstrap, **settings}
 
 
 CONTENDERS = {"sluice": sluice, "sluice-iceberg": sluice_iceberg, "streaming": streaming, "raw": raw, "python": python}

@@ -19,6 +19,7 @@ from connectors.spark.delta.log import table_names
 from connectors.spark.delta.positions import latest_ids
 from connectors.spark.delta.table import DeltaTable
 from connectors.spark.delta.writing import append_rows, merge_changes
+from connectors.spark.loading.request import LoadRequest
 from connectors.spark.peeking import Peeked
 from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
 
@@ -84,11 +85,15 @@ class DeltaTarget:
             self._failed = False
 
     def load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        """Write the records of each topic into its tables."""
+        """Write the records of each topic into its tables; of all topics at once if each has one of its own."""
         self._failed = True
-        for _, group in groupby(ranges, key=lambda item: item.topic):
-            for part in self._parts(list(group)):
-                self._load(part, loader)
+        groups = [list(group) for _, group in groupby(ranges, key=lambda item: item.topic)]
+        if self._routed or self._config.changes is not None:
+            for group in groups:
+                for part in self._parts(group):
+                    self._load([part], loader)
+        else:
+            self._load(groups, loader)
         self._failed = False
 
     def skip(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -133,16 +138,17 @@ class DeltaTarget:
         if left := [item for item in rest if len(item)]:
             yield left
 
-    def _load(self, ranges: Sequence[OffsetRange], loader: Loader) -> None:
-        output = _Output(self, ranges, loader.progress)
-        loader.load(ranges, _Schemas(self._tables, self._changes if self._config.changes is not None else None), output)
-        ends = {item.topic_partition: item.end for item in ranges}
-        topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
-        written = self._tables.written()
-        if written and all(_behind(table.positions.complete, ends) for table in written):
-            _most_advanced(written, ends).finish(ends)
-        self._offsets |= ends
-        self._topics |= topics
+    def _load(self, groups: Sequence[Sequence[OffsetRange]], loader: Loader) -> None:
+        known = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
+        loader.load_topics([LoadRequest(group, known, _Output(self, group, loader.progress)) for group in groups])
+        for ranges in groups:
+            ends = {item.topic_partition: item.end for item in ranges}
+            topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
+            written = self._tables.written()
+            if written and all(_behind(table.positions.complete, ends) for table in written):
+                _most_advanced(written, ends).finish(ends)
+            self._offsets |= ends
+            self._topics |= topics
 
     def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> tuple[int, int]:
         """Commit the rows of a table with the offsets of the load: so many bytes, in so many files."""

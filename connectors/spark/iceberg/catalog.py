@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["CatalogConfig", "Change", "IcebergCatalog", "IcebergTable", "TableName", "java_instance", "load_driver"]
 
 _DRIVERS: Final = {"jdbc:sqlite:": "org.sqlite.JDBC", "jdbc:postgresql:": "org.postgresql.Driver"}
+# With Iceberg's and Hive's own, a metastore that gives no locks, or does not answer, is waited for many minutes.
+_PATIENCE: Final[Mapping[str, str]] = {
+    "iceberg.hive.lock-creation-timeout-ms": "30000",
+    "iceberg.hive.lock-timeout-ms": "60000",
+    "hive.metastore.client.socket.timeout": "60s",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -112,6 +118,8 @@ class IcebergCatalog:
     def _made(self, config: CatalogConfig) -> Any:
         properties = config.iceberg_catalog_properties(config.location.uri if config.has_store else None)
         hadoop = self._spark._jsparkSession.sessionState().newHadoopConf()
+        for key, most in _PATIENCE.items():
+            hadoop.setIfUnset(key, most)
         for key, value in config.originals_with_prefix("iceberg.hadoop.").items():
             hadoop.set(key, value)
         try:

@@ -92,10 +92,14 @@ class Staging:
         self._done = done
         self._staged: dict[TableName, Staged] = {}
         self._passes: dict[tuple[str, int], Written] = {}
+        self._parts: list[Staging] = []
 
-    def begin(self, topic: str) -> None:  # noqa: ARG002 - the passes of a topic are told apart from those of others
-        """Begin with the records of another topic."""
-        self._passes = {}
+    def part(self) -> Staging:
+        """The output for the records of one topic. Topics that are loaded at once have tables of their own."""
+        part = Staging(self._begin, self.naming, self._done)
+        part._staged = self._staged
+        self._parts.append(part)
+        return part
 
     def of(self, name: TableName) -> Staged | None:
         """The files of a table, if there are any."""
@@ -172,8 +176,9 @@ class Staging:
 
     def discard(self) -> None:
         """Delete all files."""
-        for (table, _), written in self._passes.items():
-            self._staged[self.naming(table)].change.discard(written.files)
+        for part in (self, *self._parts):
+            for (table, _), written in part._passes.items():
+                self._staged[self.naming(table)].change.discard(written.files)
         for staged in self._staged.values():
             staged.change.discard(staged.files)
 

@@ -25,6 +25,7 @@ __all__ = ["ConflictError", "swap"]
 
 _VERSION: Final = re.compile(r"v(\d+)\.")
 _CONFLICTS: Final = ("CommitFailedException", "AlreadyExistsException")
+_NO_LOCK: Final = "LockException"
 
 
 class ConflictError(ConnectError):
@@ -44,10 +45,15 @@ def swap(java: Any, operations: Any, base: Any, updated: Any) -> None:
     except Exception as error:
         thrown: Any = getattr(error, "java_exception", None)
         name = "" if thrown is None else str(thrown.getClass().getSimpleName())
+        if _NO_LOCK in (cause := root_cause(error)):
+            raise RetriableError(
+                f"The Hive metastore gave no lock for the commit ({cause}). It needs the tables of its transactions, "
+                "which Hive's schematool makes; if it has them, another writer holds the lock."
+            ) from error
         if name in _CONFLICTS:
-            raise ConflictError(root_cause(error)) from error
+            raise ConflictError(cause) from error
         raise RetriableError(
-            f"The catalog did not say whether the commit was made ({root_cause(error)}). The table is looked at again."
+            f"The catalog did not say whether the commit was made ({cause}). The table is looked at again."
         ) from error
 
 

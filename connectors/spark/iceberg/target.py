@@ -47,6 +47,7 @@ from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.plugins import has_transformations
 from connectors.spark.failure import root_cause
 from connectors.spark.iceberg.catalog import Change, IcebergCatalog, IcebergTable, TableName
 from connectors.spark.iceberg.layout import partitions_of, write_options
@@ -58,6 +59,7 @@ from connectors.spark.iceberg.staging import Staged, Staging
 from connectors.spark.iceberg.swap import ConflictError
 from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.loading.request import LoadRequest
 from connectors.spark.peeking import Peeked
 from connectors.spark.tables.upsert import key_columns, with_change
 
@@ -90,6 +92,7 @@ class IcebergTarget:
         self._connector = connector
         self._spark = spark
         self._naming = Naming.of(config)
+        self._routed = has_transformations({key: value for key, value in config.originals.items() if value is not None})
         self._catalog: IcebergCatalog | None = None
         self._epoch = 0
         self._claim = ""
@@ -229,16 +232,28 @@ class IcebergTarget:
         """Write the files of a step; the answer is the tables that rows of each topic go to."""
         crash_point("before-staging-write")
         routes: dict[str, set[TableName]] = {}
-        for topic, group in groupby(step.ranges, key=lambda item: item.topic):
-            staging.begin(topic)
-            changes = None if self._config.changes is None else self._changes
-            loaded = loader.load(list(group), _Columns(self._columns_of, staging, changes), staging)
-            if changes is not None:
-                changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
-            routes[topic] = staging.keep(loaded)
+        changes = None if self._config.changes is None else self._changes
+        groups = [list(group) for _, group in groupby(step.ranges, key=lambda item: item.topic)]
+        for together in [groups] if self._are_apart(groups) else [[group] for group in groups]:
+            parts = [staging.part() for _ in together]
+            requests = [
+                LoadRequest(group, _Columns(self._columns_of, part, changes), part)
+                for group, part in zip(together, parts, strict=True)
+            ]
+            for request, part, loaded in zip(requests, parts, loader.load_topics(requests), strict=True):
+                if changes is not None:
+                    changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
+                routes[request.topic] = part.keep(loaded)
         size, files = staging.written
         loader.progress.wrote(size=size, files=files)
         return routes
+
+    def _are_apart(self, groups: Sequence[Sequence[OffsetRange]]) -> bool:
+        """Whether each topic has a table that no other has, so that all of them can be loaded at once."""
+        if self._routed or self._config.changes is not None:
+            return False
+        tables = {self._naming.table(group[0].topic) for group in groups}
+        return len(tables) == len(groups)
 
     def _publish(self, step: Step, routes: Mapping[str, Collection[TableName]], staging: Staging) -> None:
         complete = next_offsets(self._progress())

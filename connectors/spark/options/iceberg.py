@@ -14,6 +14,7 @@ __all__ = ["IcebergCatalogOptions", "IcebergOptions"]
 
 _GROUP: Final = "Iceberg"
 _CATALOG: Final = "iceberg.catalog."
+_METASTORE: Final = "iceberg.hadoop.hive.metastore.uris"
 _OBJECT_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss")
 _NEW_TABLES: Final[Mapping[str, str]] = {
     "format-version": "2",
@@ -138,6 +139,9 @@ class IcebergOptions(IcebergCatalogOptions):
         if catalog and not (self.iceberg_catalog_type or catalog.get("catalog-impl")):
             reason = "Say of which kind the catalog is that the other iceberg.catalog.* keys belong to."
             yield ConfigError("iceberg.catalog.type", None, reason)
+        if self.iceberg_catalog_type == "hive" and not (self.iceberg_catalog_uri or self.originals.get(_METASTORE)):
+            reason = "The catalog is a metastore that runs as a service: say where, as in thrift://HOST:9083."
+            yield ConfigError("iceberg.catalog.uri", None, reason)
         place = (self.iceberg_catalog_warehouse or store).partition("://")[0]
         if self.iceberg_catalog_type in (None, "hadoop") and place in _OBJECT_STORES and "lock-impl" not in catalog:
             yield ConfigRuleError(

@@ -286,6 +286,20 @@ def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -
     assert dict(sink.task(routed).committed()) == dict(sink.records.ends)
 
 
+def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstrap: str, tmp_path: Path) -> None:
+    sinks = [sink, Sink(bootstrap, f"{sink.topic}-b", tmp_path)]
+    task = sink.task()
+    for start in (0, 10):
+        for number, each in enumerate(sinks):
+            each.produce(
+                [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
+            )
+        task.load([item for each in sinks for item in each.ranges(task)])
+    assert task.committed() == {tp: 10 for each in sinks for tp in each.ends}
+    for number, each in enumerate(sinks):
+        assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
+
+
 def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
     from connectors.spark.delta.writing import append_rows  # noqa: PLC0415

@@ -389,6 +389,23 @@ def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
     assert lake.task(route).committed() == dict(lake.records.ends)
 
 
+def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: Lake, bootstrap: str, tmp_path: Path) -> None:
+    lakes = [lake, Lake(bootstrap, f"{lake.topic}-b", tmp_path)]
+    task = lake.task({"topics": ",".join(each.topic for each in lakes)})
+    for start in (0, 10):
+        for number, each in enumerate(lakes):
+            each.produce(
+                [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
+            )
+        task.load([item for each in lakes for item in each.ranges(task)])
+    for number, each in enumerate(lakes):
+        assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
+        each.produce([{"id": 20}] if number else [b"{"])
+    with pytest.raises(DataError, match="Bad record"):
+        task.load([item for each in lakes for item in each.ranges(task)])
+    assert [len(each.rows()) for each in lakes] == [20, 20]
+
+
 def test_compaction_keeps_rows_and_offsets(lake: Lake) -> None:
     task = lake.task({"compact.interval.ms": "3600000"})
     for start in range(0, 24, 4):

@@ -12,11 +12,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyiceberg.table import StaticTable
 
+import connectors.spark
 from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import ConnectError
+from connect.jvm.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.sink import SparkSinkTask
 from equipment.servers.hive import hive_metastore
 from equipment.workers.bulk_context import BulkContext
@@ -61,6 +66,10 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
             active.stop()
 
 
+def _iceberg_jars() -> Sequence[Path]:
+    return resolve_jars(read_lock(Path(connectors.spark.__file__).parent / "iceberg/iceberg.jars"), home=sluice_home())
+
+
 class Sink:
     """A topic of one partition and a connector that loads it."""
 
@@ -78,6 +87,7 @@ class Sink:
             "hive.table.name": f"{self.table}_${{topic}}",
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.hive.metastore.uris": hive.uris,
+            "spark.jars": ",".join(map(str, _iceberg_jars())),
         }
         self.producer = Producer({"bootstrap.servers": bootstrap})
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -94,7 +104,15 @@ class Sink:
         assert self.producer.flush(30) == 0
 
     def task(self, **props: str) -> SparkSinkTask:
-        own = self.props | {key.replace("_", "."): value for key, value in props.items()}
+        return self.started(self.props | {key.replace("_", "."): value for key, value in props.items()})
+
+    def iceberg_task(self, uri: str) -> SparkSinkTask:
+        """A task that writes an Iceberg table of a catalog in a metastore."""
+        catalog = {"table.format": "iceberg", "iceberg.catalog.type": "hive", "iceberg.catalog.uri": uri}
+        named = {"iceberg.tables": f"lake.{self.table}_iceberg"}
+        return self.started({key: value for key, value in self.props.items() if key[:5] != "hive."} | catalog | named)
+
+    def started(self, own: Mapping[str, str]) -> SparkSinkTask:
         task = SparkSinkTask(SparkSinkConfig.parse(own), BulkContext("hive", self.bootstrap, own))
         task.start()
         return task
@@ -164,3 +182,22 @@ def test_without_a_metastore_there_is_one_in_derby(sink: Sink) -> None:
     sink.drain(task)
     sink.produce([{"id": 2, "new": "x"}])
     sink.drain(task)
+
+
+def test_a_metastore_is_an_iceberg_catalog(sink: Sink, hive: Hive) -> None:
+    sink.produce([{"id": n} for n in range(10)])
+    task = sink.iceberg_task(hive.uris)
+    sink.drain(task)
+    other = sink.iceberg_task(hive.uris)
+    sink.produce([{"id": n, "gate": f"B{n}"} for n in range(10, 20)])
+    with pytest.raises(FencedError):
+        sink.drain(task)
+    sink.drain(other)
+    properties = hive.select(f"SHOW TBLPROPERTIES lake.{sink.table}_iceberg ('metadata_location')")
+    found = StaticTable.from_metadata(properties[0][1]).scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["gate"]) for row in found) == [(n, f"B{n}" if n > 9 else None) for n in range(20)]
+
+
+def test_an_iceberg_catalog_whose_metastore_does_not_answer_is_an_error(sink: Sink) -> None:
+    with pytest.raises(ConnectError, match=r"The Iceberg (catalog iceberg cannot be reached|tables cannot be opened)"):
+        sink.iceberg_task("thrift://127.0.0.1:1")

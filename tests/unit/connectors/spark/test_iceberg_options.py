@@ -40,6 +40,7 @@ def test_without_a_named_catalog_the_store_is_a_hadoop_catalog() -> None:
 
 def test_mistakes_are_told_by_their_keys() -> None:
     assert "iceberg.catalog.type" in refused(iceberg_catalog_uri="http://c")
+    assert "thrift://HOST:9083" in refused(iceberg_catalog_type="hive")
     assert "loses commits" in refused(iceberg_catalog_type="hadoop", iceberg_catalog_warehouse="s3://b/w")
     assert "name one" in refused(iceberg_tables="a.b,a.c")
     assert "is no partition field" in refused(iceberg_tables_default__partition__by="weekly(at)")
