@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from pyspark.sql import types as spark
 
 from connect.data import Schema, Type
-from connect.data.logical import TIMESTAMP_NAME
+from connect.data.logical import LOGICAL_NAMES, TIMESTAMP_NAME
 from connect.errors import SchemaError
 from connectors.spark.delta.columns import schema_of_columns
 
 __all__ = ["record_schema"]
-
-_NUMBER: Final = Schema.int64(optional=True)
 
 
 def record_schema(columns: spark.StructType, *, remembered: str | None = None, fine_as_numbers: bool = False) -> Schema:
@@ -31,7 +28,7 @@ def record_schema(columns: spark.StructType, *, remembered: str | None = None, f
             f"Column {path} is {data_type} in Spark, which a record cannot hold: name the columns that are to be read "
             "(columns), or cast it where the rows come from."
         )
-    return _as_numbers(schema) if fine_as_numbers else schema
+    return _finished(schema, numbers=fine_as_numbers)
 
 
 def _zoned(data_type: spark.DataType) -> spark.DataType:
@@ -62,12 +59,17 @@ def _left_out(data_type: spark.DataType, schema: Schema | None, path: str) -> It
         yield path, data_type.simpleString()
 
 
-def _as_numbers(schema: Schema) -> Schema:
-    if schema.name == TIMESTAMP_NAME:
-        return _NUMBER if schema.optional else Schema.int64()
+def _finished(schema: Schema, *, numbers: bool) -> Schema:
+    """The schema with the versions that Connect's own have, which tables know nothing of."""
+    if numbers and schema.name == TIMESTAMP_NAME:
+        return Schema.int64(optional=schema.optional)
+    if schema.name in LOGICAL_NAMES:
+        return schema.replace(version=1)
     if schema.type is Type.STRUCT:
-        return schema.replace(fields={field.name: _as_numbers(field.schema) for field in schema.fields})
+        return schema.replace(fields={each.name: _finished(each.schema, numbers=numbers) for each in schema.fields})
     if schema.value_schema is None:
         return schema
-    changed = schema.replace(value_schema=_as_numbers(schema.value_schema))
-    return changed if schema.key_schema is None else changed.replace(key_schema=_as_numbers(schema.key_schema))
+    changed = schema.replace(value_schema=_finished(schema.value_schema, numbers=numbers))
+    if schema.key_schema is None:
+        return changed
+    return changed.replace(key_schema=_finished(schema.key_schema, numbers=numbers))

@@ -78,8 +78,8 @@ class Bookmark:
         mark = max(self.mark, (max(sent.values(), default=-1) - lateness, ""))
         if len(places) > most:
             mark = max(mark, places[-most - 1])
-        if rest is not None:
-            mark = min(mark, max(self.mark, (rest[0], "")))
+        if rest is not None and mark >= rest:
+            mark = max(self.mark, (rest[0], ""), *[place for place in places if place < rest][-1:])
         left = {digest: modified for modified, digest in places if (modified, digest) > mark}
         return Bookmark(mark, self.passed + len(sent) - len(left), left)
 

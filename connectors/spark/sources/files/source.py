@@ -10,7 +10,7 @@ from typing import Final
 
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
-from connect.source import SourceConnector
+from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.sources.files.bookmark import Bookmark, Due, Limits, files_due
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
 from connectors.spark.sources.files.listing import FileFilter, listed_files
@@ -107,6 +107,11 @@ class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """One task with the connector's own configuration."""
         return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkFileSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkFileSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
-from connect.source import SourceConnector
+from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.failure import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
 from connectors.spark.sources.jdbc.drivers import driver_url
@@ -129,6 +129,11 @@ class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """One task with the connector's own configuration."""
         return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkJdbcSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkJdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003

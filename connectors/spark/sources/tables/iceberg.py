@@ -121,7 +121,8 @@ class IcebergSource:
         reader = self._spark.read.format("iceberg")
         reader = reader.option("start-snapshot-id", str(after)).option("end-snapshot-id", str(version))
         frame = reader.load(".".join(f"`{part}`" for part in parts))
-        kind = f.when(f.col("_change_type") == "DELETE", DELETED).otherwise(INSERTED)
+        # Of a condition that is plain enough to be told of it Iceberg thinks that it is on a column of the table.
+        kind = f.when(f.substring("_change_type", 1, 1) == "D", DELETED).otherwise(INSERTED)
         return frame.withColumn(CHANGE, kind).drop(*_BESIDE)
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
-from connect.source import SourceConnector
+from connect.source import ExactlyOnceSupport, SourceConnector
 from connectors.spark.failure import root_cause
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
@@ -144,6 +144,11 @@ class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
         """One task with the connector's own configuration."""
         return [self.config.originals]
+
+    @classmethod
+    def exactly_once_support(cls, config: SparkTableSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Rows may come again after a kill."""
+        return ExactlyOnceSupport.UNSUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkTableSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003

@@ -1,0 +1,448 @@
+"""The sources of Spark from files, databases and tables to what a consumer of their topics reads."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Message
+
+from connect.bulk import OffsetRange
+from connect.bulk_source import BulkSourceTask
+from connect.crash import CRASH_POINT_VARIABLE
+from connect.errors import ConnectError
+from connect.jvm.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from connectors.spark import session as session_module
+from connectors.spark.config import SparkSinkConfig
+from connectors.spark.session import start_session
+from connectors.spark.sink import SparkSinkTask
+from connectors.spark.sources.files.config import SparkFileSourceConfig
+from connectors.spark.sources.files.source import SparkFileSourceTask
+from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
+from connectors.spark.sources.jdbc.source import SparkJdbcSourceTask
+from connectors.spark.sources.tables.config import SparkTableSourceConfig
+from connectors.spark.sources.tables.source import SparkTableSourceTask
+from connectors.spark.stores.access import Access
+from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.scripts import spark_source_driver
+from equipment.workers.bulk_context import BulkContext
+from equipment.workers.bulk_source_context import BulkSourceContext
+from equipment.workers.small_spark import SMALL_SPARK
+
+SparkSession = pytest.importorskip("pyspark.sql").SparkSession
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    # PySpark leaves the socket by which it brings rows to the driver to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+JSON = {
+    "key.converter": "converters.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "converters.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "header.converter": "converters.simple_header.SimpleHeaderConverter",
+}
+SPARK = {
+    **SMALL_SPARK,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+OLD = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+
+Row = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[Any]:
+    """Spark with what all of these sources need, which each task is given."""
+    lock = Path(session_module.__file__).parent / "iceberg/iceberg.jars"
+    iceberg = resolve_jars(read_lock(lock), home=sluice_home())
+    needs = {
+        "table.format": "delta",
+        "format.class": "AvroFormat",
+        "connection.url": "jdbc:sqlite:/none",
+        "spark.jars": ",".join(map(str, iceberg)),
+    }
+    spark = start_session({**SPARK, **needs}, "sources", Access())
+    yield spark
+    spark.stop()
+
+
+class Source:
+    """A topic, a folder, and the tasks that read the one from the other."""
+
+    def __init__(self, bootstrap: str, topic: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.folder = folder
+        self.offsets = folder.parent / "offsets.json"
+        self.context: BulkSourceContext
+
+    def files(self, **props: str) -> SparkFileSourceTask:
+        task = SparkFileSourceTask(*self._made(SparkFileSourceConfig, {"store.url": str(self.folder)}, props))
+        return self._started(task)
+
+    def database(self, **props: str) -> SparkJdbcSourceTask:
+        return self._started(SparkJdbcSourceTask(*self._made(SparkJdbcSourceConfig, {}, props)))
+
+    def tables(self, **props: str) -> SparkTableSourceTask:
+        task = SparkTableSourceTask(*self._made(SparkTableSourceConfig, {"store.url": str(self.folder)}, props))
+        return self._started(task)
+
+    def read(self, topic: str | None = None) -> list[Message]:
+        """All records of a topic."""
+        found: list[Message] = read_topic(self.bootstrap, topic or self.topic)
+        return found
+
+    def values(self, topic: str | None = None) -> list[Any]:
+        return [None if (value := each.value()) is None else json.loads(value) for each in self.read(topic)]
+
+    def _made(self, config: Any, more: Row, props: Mapping[str, str]) -> tuple[Any, BulkSourceContext]:
+        given = {key.replace("_", "."): value for key, value in props.items()}
+        whole = {"name": "lake", "topic": self.topic, "file.age.ms": "0", **JSON, **SPARK, **more, **given}
+        self.context = BulkSourceContext("lake", self.bootstrap, whole, self.offsets)
+        return config.parse(whole), self.context
+
+    def _started(self, task: Any) -> Any:
+        task.start()
+        return task
+
+
+def drain(task: BulkSourceTask[Any]) -> None:
+    while task.load():
+        pass
+    assert task.drained()
+
+
+@pytest.fixture
+def source(bootstrap: str, topic: str, tmp_path: Path) -> Source:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return Source(bootstrap, topic, folder)
+
+
+def write(path: Path, rows: list[Row], at: dt.datetime = OLD, schema: pa.Schema | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(map(dict, rows)), schema), path)
+    touch(path, at)
+
+
+def touch(path: Path, at: dt.datetime = OLD) -> None:
+    os.utime(path, (at.timestamp(), at.timestamp()))
+
+
+def by_id(rows: list[Any]) -> list[Any]:
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def test_files_are_sent_once_with_keys_and_timestamps(source: Source) -> None:
+    day = dt.datetime(2013, 1, 1, 5, tzinfo=dt.UTC)
+    write(source.folder / "a.parquet", [{"id": n, "at": day, "x": n / 2} for n in range(3)])
+    task = source.files(key_columns="id", timestamp_column="at")
+    drain(task)
+    found = source.read()
+    assert by_id([json.loads(each.key() or b"") for each in found]) == [{"id": n} for n in range(3)]
+    assert by_id(source.values()) == [{"id": n, "at": 1357016400000, "x": n / 2} for n in range(3)]
+    assert {each.timestamp()[1] for each in found} == {1357016400000}
+    assert source.context.written == {source.topic: 3}
+
+    write(source.folder / "sub/b.parquet", [{"id": 9, "new": "z"}], OLD + dt.timedelta(minutes=1))
+    drain(source.files(key_columns="id"))
+    assert source.values()[3:] == [{"id": 9, "new": "z"}]
+    assert source.context.commits == 1
+
+
+def test_a_broken_file_is_refused_as_a_whole(source: Source) -> None:
+    write(source.folder / "good.parquet", [{"id": 1}])
+    write(source.folder / "broken.parquet", [{"id": n, "text": "x" * 100} for n in range(1000)])
+    broken = source.folder / "broken.parquet"
+    data = bytearray(broken.read_bytes())
+    data[200:600] = bytes(400)
+    broken.write_bytes(data)
+    touch(broken)
+    with pytest.raises(ConnectError, match=r"broken\.parquet cannot be read, and none of its rows is sent"):
+        source.files().load()
+    assert not source.offsets.exists()
+
+    drain(source.files(errors_tolerance="all"))
+    assert source.values() == [{"id": 1}]
+    assert [str(each.record and each.record.value).rpartition("/")[2] for each in source.context.failures] == [
+        "broken.parquet"
+    ]
+
+
+def test_folders_name_topics_and_fields(source: Source) -> None:
+    write(source.folder / "a/day=01/one.parquet", [{"id": 1}])
+    write(source.folder / "b/two.parquet", [{"id": 2}])
+    write(source.folder / "b/_hidden/three.parquet", [{"id": 3}])
+    write(source.folder / "b/skipped.other", [{"id": 4}])
+    topic = source.topic
+    source.topic = f"{topic}-${{folder}}"
+    drain(source.files(partition_fields="string", pattern="*.parquet"))
+    assert source.values(f"{topic}-a") == [{"id": 1, "day": "01"}]
+    assert source.values(f"{topic}-b") == [{"id": 2}]
+
+
+def test_files_whose_types_do_not_go_together_are_read_apart(source: Source) -> None:
+    write(source.folder / "a.parquet", [{"id": 1, "x": "text"}])
+    write(source.folder / "b.parquet", [{"id": 2, "x": 7}])
+    drain(source.files())
+    assert by_id(source.values()) == [{"id": 1, "x": "text"}, {"id": 2, "x": 7}]
+
+
+@pytest.mark.parametrize(
+    ("format_class", "content", "expected"),
+    [
+        ("CsvFormat", 'id,text\n1,"a\nb"\n2,\n', [{"id": "1", "text": "a\nb"}, {"id": "2", "text": None}]),
+        ("JsonFormat", '{"id":1,"tags":["a"]}\n{"id":2}\n', [{"id": 1, "tags": ["a"]}, {"id": 2, "tags": None}]),
+        ("StringFormat", "one\ntwo\n", ["one", "two"]),
+    ],
+)
+def test_texts_become_records(source: Source, format_class: str, content: str, expected: list[Any]) -> None:
+    # In the name of a file with records of several lines Spark takes these for a pattern.
+    path = source.folder / ("it.txt" if format_class == "CsvFormat" else "it [1].txt")
+    path.write_text(content)
+    touch(path)
+    drain(source.files(format_class=format_class))
+    assert source.values() == expected
+
+
+def test_a_malformed_line_refuses_its_file(source: Source) -> None:
+    path = source.folder / "lines.json"
+    path.write_text('{"id":1}\n{"id":\n')
+    touch(path)
+    drain(source.files(format_class="JsonFormat", errors_tolerance="all", schema="id INT"))
+    assert len(source.context.failures) == 1
+    assert source.context.written == {}
+
+
+def test_a_time_that_is_too_fine_is_a_bad_row_or_what_fine_times_says(source: Source) -> None:
+    fine = dt.datetime(2013, 1, 1, 5, 0, 0, 1, tzinfo=dt.UTC)
+    write(source.folder / "a.parquet", [{"id": 1, "at": fine}, {"id": 2, "at": OLD}])
+    drain(source.files(errors_tolerance="all"))
+    assert [row["id"] for row in source.values()] == [2]
+    assert "finer than a millisecond" in str(source.context.failures[0].error)
+    source.offsets.unlink()
+    drain(source.files(fine_times="number"))
+    assert by_id(source.values()[1:])[0] == {"id": 1, "at": 1357016400000001}
+    source.offsets.unlink()
+    drain(source.files(fine_times="truncate"))
+    assert by_id(source.values()[3:])[0] == {"id": 1, "at": 1357016400000}
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute('CREATE TABLE "the orders" (id INTEGER, name TEXT)')
+        rows = [(n, f"name {n}") for n in range(100)]
+        connection.executemany('INSERT INTO "the orders" VALUES (?, ?)', [*rows, (None, "nobody")])
+    connection.close()
+    return path
+
+
+def test_a_table_of_a_database_is_sent_by_partitions(source: Source, database: Path) -> None:
+    props = {
+        "connection_url": f"jdbc:sqlite:{database}",
+        "tables": "the orders",
+        "partition_column": "id",
+        "partition_count": "7",
+        "load_max_partitions": "3",
+    }
+    task = source.database(**props)
+    assert task.load()
+    assert json.loads(source.offsets.read_text()).popitem()[1]["sent"] == 3
+    again = source.database(**props)
+    drain(again)
+    assert source.context.commits == 2
+    ids = [row["id"] for row in source.values()]
+    assert sorted(ids, key=lambda number: -1 if number is None else number) == [None, *range(100)]
+    drain(source.database(**props))
+    assert len(source.read()) == 101
+
+
+def test_a_query_is_read_and_a_password_is_not_shown(source: Source, database: Path) -> None:
+    props = {"connection_url": f"jdbc:sqlite:{database}", "connection_password": "no such column"}
+    query = 'SELECT id * 2 AS twice FROM "the orders" WHERE id < 3'
+    drain(source.database(**props, query=query, schema="twice INT"))
+    assert sorted(row["twice"] for row in source.values()) == [0, 2, 4]
+    source.offsets.unlink()
+    with pytest.raises(ConnectError) as told:
+        source.database(**props, query="SELECT missing FROM nowhere").load()
+    assert "could not be read" in str(told.value)
+    assert "no such column" not in str(told.value)
+
+
+Change = tuple[Any, Any]
+
+
+def changes(source: Source, skipped: int = 0) -> list[Change]:
+    """The keys and values of the records after the first ones, by key."""
+    found = [
+        (json.loads(each.key() or b"null"), None if each.value() is None else json.loads(each.value() or b""))
+        for each in source.read()[skipped:]
+    ]
+    return sorted(found, key=lambda change: json.dumps(change[0]))
+
+
+def test_a_delta_table_is_sent_and_then_its_changes(source: Source, session: Any) -> None:
+    table = f"delta.`{source.folder}/topics/t`"
+    feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    session.sql(f"CREATE TABLE {table} (id LONG, v STRING) USING delta {feed}")
+    session.sql(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+    props = {"table_format": "delta", "tables": "t", "key_columns": "id"}
+    drain(source.tables(**props))
+    assert changes(source) == [({"id": 1}, {"id": 1, "v": "a"}), ({"id": 2}, {"id": 2, "v": "b"})]
+
+    session.sql(f"INSERT INTO {table} VALUES (3, 'c')")
+    session.sql(f"UPDATE {table} SET v = 'z' WHERE id = 1")
+    session.sql(f"DELETE FROM {table} WHERE id = 2")
+    session.sql(f"OPTIMIZE {table}")
+    drain(source.tables(**props))
+    assert changes(source, 2) == [({"id": 1}, {"id": 1, "v": "z"}), ({"id": 2}, None), ({"id": 3}, {"id": 3, "v": "c"})]
+    assert not source.tables(**props).load()
+
+
+def test_a_delta_table_without_a_feed_says_what_to_do(source: Source, session: Any) -> None:
+    table = f"delta.`{source.folder}/topics/t`"
+    session.sql(f"CREATE TABLE {table} (id LONG) USING delta")
+    props = {"table_format": "delta", "tables": "t"}
+    drain(source.tables(**props))
+    session.sql(f"INSERT INTO {table} VALUES (1), (2)")
+    session.sql(f"INSERT INTO {table} VALUES (3)")
+    task = source.tables(**props)
+    drain(task)
+    assert [row["id"] for row in by_id(source.values())] == [1, 2, 3]
+    session.sql(f"DELETE FROM {table} WHERE id = 1")
+    with pytest.raises(ConnectError, match=r"replaces or deletes rows, which records without a key cannot tell"):
+        task.load()
+    with pytest.raises(ConnectError, match=r"set its property delta\.enableChangeDataFeed=true"):
+        source.tables(**props, key_columns="id").load()
+
+
+def ice(source: Source, **more: str) -> dict[str, str]:
+    return {"table_format": "iceberg", "tables": "lake.t", "key_columns": "id", **more}
+
+
+@pytest.fixture
+def lake(source: Source, session: Any) -> Any:
+    """Runs SQL in which lake.t is a table of Iceberg in the folder."""
+    sql = session.newSession()
+    sql.conf.set("spark.sql.catalog.c", "org.apache.iceberg.spark.SparkCatalog")
+    sql.conf.set("spark.sql.catalog.c.type", "hadoop")
+    sql.conf.set("spark.sql.catalog.c.warehouse", str(source.folder))
+    return sql.sql
+
+
+def test_an_iceberg_table_is_sent_and_then_its_changes(source: Source, lake: Any) -> None:
+    lake("CREATE TABLE c.lake.t (id BIGINT, v STRING) USING iceberg")
+    lake("INSERT INTO c.lake.t VALUES (1, 'a'), (2, 'b'), (4, 'same')")
+    drain(source.tables(**ice(source)))
+    assert [key["id"] for key, _ in changes(source)] == [1, 2, 4]
+
+    lake("INSERT INTO c.lake.t VALUES (3, 'c')")
+    lake("INSERT OVERWRITE c.lake.t VALUES (1, 'z'), (3, 'c'), (4, 'same')")
+    drain(source.tables(**ice(source)))
+    assert changes(source, 3) == [({"id": 1}, {"id": 1, "v": "z"}), ({"id": 2}, None), ({"id": 3}, {"id": 3, "v": "c"})]
+    assert not source.tables(**ice(source)).load()
+
+
+def test_a_large_table_is_sent_in_loads_of_some_files(source: Source, lake: Any) -> None:
+    lake("CREATE TABLE c.lake.t (id BIGINT) USING iceberg")
+    for number in range(3):
+        lake(f"INSERT INTO c.lake.t VALUES ({number})")
+    props = ice(source, load_max_bytes="1")
+    assert source.tables(**props).load()
+    assert json.loads(source.offsets.read_text()).popitem()[1]["files"] == 1
+    drain(source.tables(**props))
+    assert sorted(row["id"] for row in source.values()) == [0, 1, 2]
+    assert source.context.commits == 2
+
+
+def test_changes_come_in_the_envelope_of_debezium(source: Source, lake: Any) -> None:
+    lake("CREATE TABLE c.lake.t (id BIGINT, v STRING) USING iceberg")
+    lake("INSERT INTO c.lake.t VALUES (1, 'a'), (2, 'b')")
+    props = ice(source, envelope="debezium")
+    drain(source.tables(**props))
+    lake("INSERT OVERWRITE c.lake.t VALUES (1, 'z')")
+    drain(source.tables(**props))
+    told = [(value["op"], value["before"], value["after"]) for _, value in changes(source)]
+    one, two, new = {"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 1, "v": "z"}
+    assert sorted(told, key=str) == [("d", two, None), ("r", None, one), ("r", None, two), ("u", one, new)]
+    snapshots = {value["source"]["snapshot"] for _, value in changes(source) if value["op"] == "r"}
+    assert snapshots == {"true"}
+
+
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_what_the_sink_wrote_comes_back(source: Source, table_format: str, bootstrap: str) -> None:
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"field": "id", "type": "int8"},
+            {"field": "at", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp", "version": 1},
+            {"field": "time", "type": "int32", "name": "org.apache.kafka.connect.data.Time", "version": 1},
+            {"field": "tags", "type": "array", "items": {"type": "string"}},
+        ],
+    }
+    rows = [{"id": n, "at": 1357016400000 + n, "time": 1000 * n, "tags": ["a", str(n)]} for n in range(4)]
+    enveloped = {"value.converter": "converters.json.JsonConverter", "value.converter.schemas.enable": "true"}
+    origin = f"{source.topic}-origin"
+    create_topic(bootstrap, origin)
+    produce(bootstrap, origin, [json.dumps({"schema": schema, "payload": row}).encode() for row in rows])
+    props = {
+        "store.url": str(source.folder),
+        "table.format": table_format,
+        "name": "sink",
+        **JSON,
+        **SPARK,
+        **enveloped,
+    }
+    sink = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", bootstrap, props))
+    sink.start()
+    sink.load([OffsetRange(origin, 0, 0, len(rows))])
+
+    drain(source.tables(table_format=table_format, tables=origin, value_converter_schemas_enable="true"))
+    found = source.values()
+    assert sorted((each["payload"] for each in found), key=lambda row: row["id"]) == rows
+    fields = {field["field"]: (field["type"], field.get("name")) for field in found[0]["schema"]["fields"]}
+    expected = {field["field"]: (field["type"], field.get("name")) for field in schema["fields"]}
+    # Iceberg has no whole numbers of 8 bits.
+    assert fields == (expected | {"id": ("int32", None)} if table_format == "iceberg" else expected)
+
+
+def test_after_a_kill_one_load_comes_again_and_nothing_is_lost(source: Source) -> None:
+    for number in range(3):
+        rows = [{"id": 10 * number + each} for each in range(10)]
+        write(source.folder / f"{number}.parquet", rows, OLD + dt.timedelta(minutes=number))
+    props = {**JSON, **SPARK, "name": "lake", "topic": source.topic, "store.url": str(source.folder)}
+    props |= {"load.max.files": "1", "file.age.ms": "0"}
+    order = {"bootstrap": source.bootstrap, "offsets": str(source.offsets), "props": props}
+    killed = subprocess.run(
+        [sys.executable, spark_source_driver.__file__, json.dumps(order)],
+        env={**os.environ, CRASH_POINT_VARIABLE: "before-offset-commit:2"},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+    drain(source.files(load_max_files="1"))
+    counts = Counter(row["id"] for row in source.values())
+    assert counts == {number: 2 if 10 <= number < 20 else 1 for number in range(30)}
