@@ -253,7 +253,7 @@ def test_kills_at_random_moments(bootstrap: str, topic: str, lake: Lake) -> None
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1
             check(target)
-        drain(target)
+        drain(target, java)
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")
     if KILLS:

@@ -16,8 +16,9 @@ import requests
 
 from equipment.brokers.topics import create_topic, produce
 from equipment.waiting import wait_until
+from equipment.workers.processes import descendants
 from equipment.workers.small_spark import sink_props
-from equipment.workers.standalone import StandaloneWorker, descendants
+from equipment.workers.standalone import StandaloneWorker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -359,7 +359,7 @@ def test_kills_at_random_moments(kind: str, bootstrap: str, topic: str, tmp_path
             phase = f"{killed}: {lake.phase()}"
             print(f"kill {number + 1}, of {phase}", flush=True)
             phases[phase] += 1
-        lake.loading.drain(lake.records)
+        lake.loading.drain(lake.records, java)
         lake.check_all()
     for phase, count in sorted(phases.items()):
         print(f"{count:3} kills of {phase}")

@@ -36,6 +36,9 @@ _DELTA: Final = FormatSession(
         "spark.databricks.delta.typeWidening.allowAutomaticWidening": "always",
         # Of two drivers that write the same version of a log to S3, the second is refused.
         "spark.delta.logStore.s3a.impl": "sluice.ConditionalLogStore",
+        # Each load reads what the log has to say twice: in 50 parts of a few actions each, as Delta would by itself,
+        # that takes longer than a small load.
+        "spark.databricks.delta.snapshotPartitions": "4",
         # Names of columns may have a $ followed by braces.
         "spark.sql.variable.substitute": "false",
     },

@@ -17,8 +17,8 @@ from connect.jvm.home import sluice_home
 from connect.jvm.java import find_java
 from connectors.spark.session import java_home
 from equipment.waiting import wait_until
+from equipment.workers.processes import descendants
 from equipment.workers.small_spark import SMALL_JAVA
-from equipment.workers.standalone import descendants
 from worker.embedded.ports import HOST, any_port
 from worker.supervisor.descendants import kill_descendants
 

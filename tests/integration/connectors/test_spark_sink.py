@@ -127,8 +127,8 @@ def test_json_without_schemas_becomes_a_table_that_grows(sink: Sink) -> None:
 def test_what_the_first_records_of_a_large_load_do_not_show_is_found(sink: Sink) -> None:
     records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
     records[-1] = {"id": 19_999, "delay": 0.5, "gate": "B1"}
-    sink.produce(records)
-    sink.drain(sink.task(JSON))
+    sink.records.produce(records)
+    sink.records.drain(sink.task(JSON))
     rows = by_id(sink.rows())
     assert rows == [{"gate": None, **record, "delay": float(record["delay"])} for record in records]
 

@@ -147,6 +147,14 @@ def test_a_remote_session_is_refused(tmp_path: Path) -> None:
         session_settings({"spark.remote": "sc://host"}, "name", (), tmp_path)
 
 
+def test_the_log_of_a_delta_table_is_read_in_few_parts_unless_the_user_wants_more(tmp_path: Path) -> None:
+    parts = "spark.databricks.delta.snapshotPartitions"
+    delta = {"table.format": "delta"}
+    assert session_settings(delta, "name", (), tmp_path)[parts] == "4"
+    assert session_settings({**delta, parts: "50"}, "name", (), tmp_path)[parts] == "50"
+    assert parts not in session_settings({}, "name", (), tmp_path)
+
+
 def test_a_java_that_is_too_new_for_spark_is_refused() -> None:
     old, new = (Java(Path("/java/bin/java"), version, Path("/java"), bundled=True) for version in (21, 25))
     assert check_java(old) is old
