@@ -6,7 +6,7 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 50.
+# How many kills `make chaos` makes; `make test` makes 32.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200
@@ -43,7 +43,7 @@ check: setup
 		-o tmp_path_retention_policy=failed -o tmp_path_retention_count=1000 tests/unit tests/architecture
 
 test: setup
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest -n $(WORKERS) --dist loadscope
 
 # The seed is printed; the same one again: SLUICE_CHAOS_SEED=... make chaos
 chaos: setup

@@ -1,15 +1,16 @@
-"""What it costs to have a sink connector run by Spark, beside the worker's own tasks, in one run.
+"""What it costs to have a sink connector run by Spark, beside a task of the worker, in one run.
 
-``python bench/engine.py [RECORDS]``: JSON with schemas from a topic of four partitions to files, and exactly once into
-PostgreSQL; by one task and by two of the worker, then by Spark with ``local[1]`` and ``local[2]``. All records are
-there before the connector starts. CPU seconds are those of the worker and all below it.
-The start is what a run with few records takes: of Spark that is its Java, and one load. Last, what loads cost that
-move nothing but a record, one after the other, in a Spark that runs.
+``python bench/engine.py [RECORDS]``: JSON with schemas from a topic of four partitions to a file and into PostgreSQL,
+by one task of a worker, then by Spark with ``local[1]`` and ``local[2]``. All records are there before the connector
+starts. CPU seconds are those of the worker, or of Spark's driver, and all below it. The start is told for itself: of a
+task it is what a run with few records takes, of Spark the time until it runs and has made two loads of all the records,
+by which its Java is warm; the third and fourth are measured. Last is what a load costs that moves one record.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from standalone import Bench, Measured, show_title
+from process_tree import ProcessTree
+from standalone import Bench, Measured
 
 _ROOT = Path(__file__).parent.parent
 # The modules of the benchmarks have the names of packages, which come first.
@@ -28,14 +30,14 @@ sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]
 from connect.bulk import OffsetRange
 from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.sink import SparkSinkEngine
-from equipment.servers.lease import Database, leased_server, new_database
+from equipment.servers.lease import leased_server, new_database
 from equipment.servers.products import POSTGRESQL
 from equipment.workers.bulk_context import BulkContext
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 _PARTITIONS = 4
 _FEW = 8
-_LOADS = 20
+_LOADS = 10
 _TOPICS = ("events", "few-events")
 _TABLE = "(id BIGINT, name TEXT, score DOUBLE PRECISION)"
 _SCHEMA = {
@@ -46,12 +48,8 @@ _SCHEMA = {
         {"field": "score", "type": "double"},
     ],
 }
-_WAYS = {
-    "worker, 1 task": {},
-    "worker, 2 tasks": {"tasks.max": "2"},
-    "Spark, local[1]": {"engine": "spark", "tasks.max": "1", "spark.master": "local[1]"},
-    "Spark, local[2]": {"engine": "spark", "tasks.max": "2", "spark.master": "local[2]"},
-}
+_CORES = (1, 2)
+_WARM, _MEASURED = 2, 2
 
 
 def main() -> None:
@@ -64,9 +62,11 @@ def main() -> None:
         database = stack.enter_context(new_database(server))
         bench = Bench(folder, broker.bootstrap_servers, 0)
         _fill(broker.bootstrap_servers, records)
-        _measure_file(bench, records)
-        _measure_database(bench, records, database)
-        _measure_loads(bench)
+        file = {"connector.class": "FileStreamSink", "file": str(folder / "events.txt")}
+        _measure("topic to a file", bench, records, file)
+        database.execute(f"CREATE TABLE rows {_TABLE}")
+        jdbc = {"connector.class": "JdbcSink", "table.name.format": "rows", **database.props}
+        _measure("topic to PostgreSQL, inserts", bench, records, jdbc)
 
 
 def _fill(bootstrap: str, records: int) -> None:
@@ -84,69 +84,66 @@ def _fill(bootstrap: str, records: int) -> None:
     producer.flush()
 
 
-def _measure_file(bench: Bench, records: int) -> None:
-    show_title("topic to a file, JSON with schemas")
-
-    def sink(name: str) -> dict[str, str]:
-        return {"connector.class": "FileStreamSink", "file": str(bench.folder / f"{name}.txt")}
-
-    _measure(bench, records, {name: sink(f"{place}") for place, name in enumerate(_WAYS)}, {})
-
-
-def _measure_database(bench: Bench, records: int, database: Database) -> None:
-    show_title("topic to PostgreSQL, JSON with schemas, inserts")
-    tables = {name: f"rows{place}" for place, name in enumerate(_WAYS)}
-    database.execute(*(f"CREATE TABLE {table} {_TABLE}" for table in tables.values()))
-    sinks = {
-        name: {"connector.class": "JdbcSink", "table.name.format": table, **database.props}
-        for name, table in tables.items()
-    }
-    _measure(bench, records, sinks, {"delivery": "exactly-once"})
+def _measure(title: str, bench: Bench, records: int, sink: Mapping[str, str]) -> None:
+    """Move the records by each way; the share is that of the rate of the first."""
+    print(f"\n{title:<34}{'records/s':>12}{'us CPU each':>12}{'of the first':>14}   start", flush=True)
+    task, start = _by_worker(bench, records, sink)
+    _show(task, task, start)
+    for cores in _CORES:
+        way, start = _by_spark(bench, records, sink, cores)
+        _show(way, task, start)
 
 
-def _measure(bench: Bench, records: int, sinks: Mapping[str, Mapping[str, str]], more: Mapping[str, str]) -> None:
-    """Each way, with few records and with all of them; the rates are those between the two."""
+def _show(way: Measured, first: Measured, start: str) -> None:
+    cpu = way.cpu / way.records * 1e6
+    print(f"{way.name:<34}{way.rate:>12,.0f}{cpu:>12.1f}{way.rate / first.rate:>14.2f}   {start}", flush=True)
+
+
+def _by_worker(bench: Bench, records: int, sink: Mapping[str, str]) -> tuple[Measured, str]:
+    """A worker's task, without what a run with few records takes."""
     worker = {"value.converter": "JsonConverter"}
-    first: Measured | None = None
-    for name, own in _WAYS.items():
-        kind = sinks[name]["connector.class"]
-        props = {**sinks[name], **own, **more, "engine.flush.size": "250000", "engine.poll.interval.ms": "50"}
-        few = bench.sluice(f"{kind}, {name}, few", {**props, "topics": _TOPICS[1]}, worker, _FEW)
-        all_of_them = bench.sluice(f"{kind}, {name}", {**props, "topics": _TOPICS[0]}, worker, records)
-        seconds, cpu = all_of_them.seconds - few.seconds, all_of_them.cpu - few.cpu
-        between = Measured(name, records - _FEW, max(seconds, 0.001), cpu)
-        first = first or between
-        print(
-            f"{name:<44}{all_of_them.rate:>12,.0f}{all_of_them.seconds:>9.2f}{all_of_them.cpu:>8.2f}"
-            f"   start {few.seconds:.1f} s, {few.cpu:.1f} s CPU; without it {between.rate:,.0f} a second "
-            f"({between.rate / first.rate:.2f} of the first), {between.cpu / between.records * 1e6:.1f} us CPU each",
-            flush=True,
-        )
+    name = f"{sink['connector.class']}, a task of a worker"
+    few = bench.sluice(f"{name}, few", {**sink, "topics": _TOPICS[1]}, worker, _FEW)
+    every = bench.sluice(name, {**sink, "topics": _TOPICS[0]}, worker, records)
+    way = Measured(name, records - _FEW, every.seconds - few.seconds, every.cpu - few.cpu)
+    return way, f"{few.seconds:.1f} s, {few.cpu:.1f} s CPU"
 
 
-def _measure_loads(bench: Bench) -> None:
-    """Loads of a record each, in one driver."""
+def _by_spark(bench: Bench, records: int, sink: Mapping[str, str], cores: int) -> tuple[Measured, str]:
+    """Loads of all the records, in one driver."""
     props = {
-        "name": "bench-loads",
-        "connector.class": "FileStreamSink",
-        "file": str(bench.folder / "loads.txt"),
+        **sink,
+        "name": "bench",
+        "tasks.max": str(cores),
         "key.converter": "StringConverter",
         "value.converter": "JsonConverter",
         "header.converter": "SimpleHeaderConverter",
-        "spark.master": "local[2]",
+        "spark.master": f"local[{cores}]",
     }
-    engine = SparkSinkEngine(SparkSinkEngineConfig.parse(props), BulkContext("loads", bench.bootstrap, props))
-    engine.start()
-    times: list[float] = []
+    ends = [(records + _PARTITIONS - 1 - partition) // _PARTITIONS for partition in range(_PARTITIONS)]
+    ranges = [OffsetRange(_TOPICS[0], partition, 0, end) for partition, end in enumerate(ends)]
+    tree, begun = ProcessTree(os.getpid()), time.perf_counter()
+    spark: list[SparkSinkEngine] = []
+
+    def load(count: int, wanted: list[OffsetRange]) -> tuple[float, float]:
+        """What so many loads take; each by a task of its own, for one knows what it has loaded."""
+        cpu, started = tree.cpu(), time.perf_counter()
+        for _ in range(count):
+            spark.append(SparkSinkEngine(SparkSinkEngineConfig.parse(props), BulkContext("b", bench.bootstrap, props)))
+            spark[-1].start()
+            spark[-1].load(wanted)
+        return time.perf_counter() - started, tree.cpu() - cpu
+
     try:
-        for place in range(_LOADS):
-            first, begun = place // _PARTITIONS, time.perf_counter()
-            engine.load([OffsetRange(_TOPICS[0], place % _PARTITIONS, first, first + 1)])
-            times.append(time.perf_counter() - begun)
+        load(_WARM, ranges)
+        start = f"{time.perf_counter() - begun:.1f} s, {tree.cpu():.1f} s CPU"
+        seconds, cpu = load(_MEASURED, ranges)
+        small, _ = load(_LOADS, [OffsetRange(_TOPICS[0], 0, 0, 1)])
     finally:
-        engine.stop()
-    warm = sorted(times[_LOADS // 2 :])
-    print(f"\nA load of one record: the first {times[0]:.2f} s, a warm one {warm[len(warm) // 2]:.2f} s (median)")
+        tree.close()
+        spark[-1].stop()
+    name = f"{sink['connector.class']}, Spark, local[{cores}]"
+    return Measured(name, records * _MEASURED, seconds, cpu), f"{start}; a load of one record {small / _LOADS:.2f} s"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,15 @@ from connect.class_outline import ancestors, is_importable
 from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
 
-__all__ = ["BrokenPackage", "PluginEntry", "PluginKind", "PluginRegistry", "UnlistedPluginError", "class_name"]
+__all__ = [
+    "BrokenPackage",
+    "PluginEntry",
+    "PluginKind",
+    "PluginRegistry",
+    "UnlistedPluginError",
+    "built_in_file",
+    "class_name",
+]
 
 _ENTRY_POINTS: Final = "sluice.plugins"
 _ALLOWLIST: Final = "plugin.import.allowlist"
@@ -157,7 +165,7 @@ class PluginRegistry:
 
         Raises :class:`~connect.errors.PluginError` if ``plugin_path`` names no folder.
         """
-        entries = [*read_entries(_built_in_file(), folder=None)]
+        entries = [*read_entries(built_in_file(), folder=None)]
         broken: list[BrokenPackage] = []
         for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
             try:
@@ -334,7 +342,8 @@ def _names(file: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _built_in_file() -> Path:
+def built_in_file() -> Path:
+    """The ``plugins.toml`` that comes with Sluice."""
     package = Path(__file__).parent
     shipped = package / _FILE
     return shipped if shipped.is_file() else package.parent / _FILE

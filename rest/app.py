@@ -67,13 +67,22 @@ def create_app(
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
     resources = [
-        root(herder.ping, herder.unready, version, cluster_id, with_admin=with_admin, warnings=guards.warnings),
+        root(
+            herder.ping,
+            herder.unready,
+            version,
+            cluster_id,
+            with_admin=with_admin,
+            sign_in=guards.access is not None,
+            hide=hide,
+            warnings=lambda: [*guards.warnings(), *map(hide, herder.refusals())],
+        ),
         sessions(guards.access, herder.connectors, patience),
         connectors(herder.connectors, patience),
         versions(herder.versions, herder.connectors, patience),
         offsets(herder.offsets, patience),
         dead_letters(herder.dead_letters, patience),
-        logs(herder.connectors, recent or RecentLog(), worker_id, patience),
+        logs(herder.connectors, herder.cluster, recent or RecentLog(), worker_id, patience),
         history(herder.histories, patience),
         metrics(lambda: herder.snapshot, version),
         plugins(herder.plugins, patience),

@@ -4,20 +4,45 @@ from __future__ import annotations
 
 from typing import Final
 
+from rest.access.rights import NEEDS, Who
+from rest.access.sign_in import COOKIE
 from rest.schemas import FLAG, SCHEMAS, TEXT, Schema, array, reference
 
 __all__ = ["openapi_document"]
 
+_SCHEMES: Final[Schema] = {
+    "password": {"type": "http", "scheme": "basic"},
+    "token": {"type": "http", "scheme": "bearer", "description": "A token of sluice token, or of the OIDC issuer."},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "By POST /session, for pages."},
+}
 
-def openapi_document(version: str, *, with_admin: bool = True) -> Schema:
-    """Return the description, in OpenAPI 3.1, with ``/admin`` if it is served at the same address."""
+
+def openapi_document(version: str, *, with_admin: bool = True, sign_in: bool = False) -> Schema:
+    """Return the description, in OpenAPI 3.1, with ``/admin`` if it is served at the same address.
+
+    With ``sign_in`` it says how clients sign in.
+    """
     paths = {path: item for path, item in _PATHS.items() if with_admin or not path.startswith("/admin")}
     info = {
         "title": "Sluice",
         "version": version,
         "description": "Deploys connectors and shows their state. The API is that of Kafka Connect.",
     }
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": SCHEMAS}}
+    document: Schema = {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": SCHEMAS}}
+    if not sign_in:
+        return document
+    return {
+        **document,
+        "paths": {path: _opened(path, item) for path, item in paths.items()},
+        "components": {"schemas": SCHEMAS, "securitySchemes": _SCHEMES},
+        "security": [{name: []} for name in _SCHEMES],
+    }
+
+
+def _opened(path: str, item: Schema) -> Schema:
+    """A path, whose operations say so if they need no credentials."""
+    open_to_all = {method for method, need in NEEDS.get(path, {}).items() if need is Who.ANYBODY}
+    return {key: {**what, "security": []} if key.upper() in open_to_all else what for key, what in item.items()}
 
 
 def _json(schema: Schema) -> Schema:
@@ -145,9 +170,10 @@ _PATHS: Final[dict[str, Schema]] = {
     f"{_CONNECTOR}/logs": _item(
         _NAME,
         get=_operation(
-            "The last lines that the worker which is asked has logged for a connector and its tasks.",
+            "The last lines that a worker has logged for a connector and its tasks: the one that is asked, or another.",
             {200: "LoggedLines"},
             query={
+                "worker": TEXT,
                 "after": {"type": "integer", "minimum": 0},
                 "lines": {"type": "integer", "minimum": 0, "maximum": 10_000},
             },

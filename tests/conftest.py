@@ -18,6 +18,7 @@ from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import find_java
 from equipment.examples import register_profiles
+from equipment.schedule import UNKNOWN, Durations, UnitScheduling, in_turn, read_durations, unit_of
 from equipment.servers.hdfs import HdfsServer, running_hdfs
 from equipment.servers.lease import Database, Server, leased_server, new_database
 from equipment.servers.products import MARIADB, MYSQL, POSTGRESQL, Product
@@ -49,13 +50,21 @@ def pytest_collection() -> Generator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those first that may take longest, so that they do not begin when all the others are done."""
+    """Begin with the tests that take longest, each file's together."""
+    recorded = read_durations()
+    units = {item: unit_of(item.nodeid, recorded) for item in items}
+    busy = {unit for item, unit in units.items() if item.get_closest_marker("spark") is not None}
+    new = {unit for item, unit in units.items() if item.get_closest_marker("cluster") is not None} | busy
+    long = {unit: recorded.get(unit, UNKNOWN) for unit in units.values() if unit in recorded or unit in new}
+    kinds = [{unit: at for unit, at in long.items() if (unit in busy) is kind} for kind in (True, False)]
+    places = {unit: place for place, unit in enumerate(in_turn(*kinds))}
+    items.sort(key=lambda item: places.get(units[item], len(places)))
 
-    def seconds(item: pytest.Item) -> float:
-        limit = item.get_closest_marker("timeout")
-        return float(limit.args[0]) if limit is not None else 0.0
 
-    items.sort(key=seconds, reverse=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling | None:
+    """Keep the tests of a file together where ``--dist loadscope`` asks for that."""
+    return UnitScheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,6 +81,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Have what makes Spark start quickly before the first test that starts one."""
     if item.get_closest_marker("spark") is not None:
         prepare_spark()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure how long the tests take, if ``SLUICE_DURATIONS=write`` asks for that."""
+    if os.environ.get("SLUICE_DURATIONS") == "write" and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -179,6 +179,8 @@ class Tolerance:
                 if not self._wait(max(delay, error.retry_after or 0.0)):
                     raise StopRequested from error
                 self.counts.total_retries += 1
+            except MemoryError:
+                raise  # as in Java, whose OutOfMemoryError is tolerated by nobody
             except Exception as error:
                 if isinstance(error, ConnectError) and not isinstance(error, DataError):
                     raise  # it is not about the record, and would be said of every other: nothing is left out for it

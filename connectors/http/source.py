@@ -256,6 +256,14 @@ class HttpSourceConnector(SourceConnector[HttpSourceConfig]):
         """One task: a list has one order."""
         return [own_props(self.config.originals)]
 
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
+        """The list to its present end, in one piece: one offset tells how far it is read. A stream has no end."""
+        if self.config.http_events or self.config.http_long_polling:
+            return None
+        kept = self.context.offset_storage_reader.offsets([_partition(self.config.http_request_url.strip()), {}])
+        place = next((Place.from_offset(offset) for offset in kept if offset), None)
+        return [] if place is not None and place.is_done else [self.config.originals]
+
     @classmethod
     def exactly_once_support(cls, config: HttpSourceConfig) -> ExactlyOnceSupport:
         """Supported for what can be asked for again: lists whose pages stay as they are, streams that take ids."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from connect.errors import ConnectError
 
-__all__ = ["is_lasting", "load_error", "missing_right", "root_cause"]
+__all__ = ["failed_executor", "is_lasting", "load_error", "missing_right", "root_cause"]
 
 _DENIED: Final = re.compile(
     r"(Topic|Group)AuthorizationException: Not authorized to access (?:topics|group): \[?([^]\s]+)"
@@ -32,6 +32,27 @@ def missing_right(cause: str) -> str | None:
     return f"Give the consumer's user the right Read on {resource} {name}: {command}"
 
 
+def failed_executor(text: str) -> str | None:
+    """What became of an executor or its Python, and the remedy, if that is what Spark's message tells of."""
+    if "MemoryError" in text or "malloc of size" in text:
+        return (
+            "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
+            "records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+        )
+    if "Python worker exited unexpectedly" in text:
+        return (
+            "The Python of an executor was killed, as a rule because its machine or container had no memory left for "
+            "it. Give the container more (spark.executor.memoryOverhead, spark.executor.pyspark.memory), or Python "
+            "fewer records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+        )
+    if "ExecutorLostFailure" in text or "ExecutorDeadException" in text:
+        return (
+            "An executor was lost again and again, as a rule because its container was out of memory. See the log of "
+            "the executors, and give them more (spark.executor.memory, spark.executor.memoryOverhead)."
+        )
+    return None
+
+
 def load_error(error: Exception) -> ConnectError:
     """What to say of an error of Spark in a load."""
     if _tells_of_loss(error):
@@ -43,6 +64,8 @@ def load_error(error: Exception) -> ConnectError:
     cause = root_cause(error)
     if (remedy := missing_right(cause)) is not None:
         cause = f"{cause}. {remedy}"
+    elif (failed := failed_executor(str(error))) is not None:
+        cause = f"{failed} ({cause})"
     return ConnectError(f"Spark failed to load the records: {cause}")
 
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkTaskContext, Progress
+from connectors.spark.cluster.executors import own_tag
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ class LoadProgress:
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
+        self._tag = own_tag()
         self._chain = _CHAIN if rows else None
         self._due = 0.0
         self.begin()
@@ -81,7 +83,7 @@ class LoadProgress:
         queries = self._queries.executionsList(last, _LOOKED_AT)
         records = rows = 0
         for query in (queries.apply(number) for number in range(queries.size())):
-            if query.completionTime().isEmpty():
+            if query.completionTime().isEmpty() and query.jobTags().contains(self._tag):
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):

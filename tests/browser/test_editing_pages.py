@@ -65,6 +65,19 @@ def test_a_connector_is_made(open_page: Callable[..., Page], worker: PageWorker)
         worker.client.delete(worker.client.connector_path("made/here"))
 
 
+def test_a_new_connector_is_tried_before_it_is_made(open_page: Callable[..., Page]) -> None:
+    page = open_page("new/FileStreamSink")
+    page.locator(".field").first.wait_for()
+    tried = page.locator("#tried")
+    page.get_by_role("button", name="Preview").click()
+    tried.get_by_text("The configuration has no name").wait_for()
+    page.get_by_label("Connector name").fill("tried")
+    page.locator('[data-field="topics"] input').fill("orders")
+    page.get_by_role("button", name="Preview").click()
+    tried.get_by_role("heading", name="Record 1").wait_for()
+    assert "<b>no table</b>" in tried.inner_text(), "as text"
+
+
 def test_only_what_is_changed_is_sent_and_secrets_stay(
     open_page: Callable[..., Page], worker: PageWorker, edited: str
 ) -> None:

@@ -31,7 +31,6 @@ RECORDS = 400
 FLUSH = 25
 POINTS = (
     "before-dead-letters:2",
-    "after-dead-letters",
     "after-dead-letters:2",
     "after-staging-write",
     "before-offset-commit",

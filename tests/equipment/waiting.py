@@ -14,7 +14,7 @@ _PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.25
 
 
-def wait_until(what: str, condition: Callable[[], T], seconds: float = 30.0) -> T:
+def wait_until(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
     """The first true answer of ``condition``; fails with ``what`` if there is none in time."""
     asked = time.monotonic()
     deadline = asked + seconds

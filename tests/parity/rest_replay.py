@@ -139,7 +139,7 @@ class Replay:
             wait_until("the sink has committed", lambda: "kafka_offset" in self._text("/connectors/src-a/offsets"))
 
     def _text(self, path: str) -> str:
-        return requests.get(self._url.rstrip("/") + path, timeout=10).text
+        return requests.get(self._url.rstrip("/") + path, timeout=60).text
 
     def agree(self, call: Call, answer: Answer) -> bool:
         """Whether an answer is what is expected."""

@@ -34,6 +34,7 @@ _LOCAL: Final = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?")
 TUNING: Final[Mapping[str, re.Pattern[str]]] = {
     "spark.app.name": _PLAIN,
     "spark.master": _LOCAL,
+    "spark.session": _PLAIN,
     "spark.sql.parquet.compression.codec": _PLAIN,
     "spark.sql.parquet.outputTimestampType": _PLAIN,
     "spark.sql.session.timeZone": _PLAIN,
@@ -45,6 +46,7 @@ TUNING: Final[Mapping[str, re.Pattern[str]]] = {
             "spark.executor.heartbeatInterval",
             "spark.executor.memory",
             "spark.executor.memoryOverhead",
+            "spark.executor.pyspark.memory",
             "spark.locality.wait",
             "spark.memory.offHeap.size",
             "spark.network.timeout",

@@ -171,12 +171,17 @@ class Herder:
         """Answer, which shows that the herder works."""
         return self._requests.ask(lambda: None)
 
+    def refusals(self) -> list[str]:
+        """What the brokers do not let this worker do with its topics now. Never waits."""
+        found = (self._configs.refusal, self._statuses.refusal)
+        return [refusal for refusal in found if refusal is not None]
+
     def unready(self) -> Request[list[str]]:
         """The reasons why this worker cannot run connectors now; none if it can."""
 
         def look() -> list[str]:
             closing = ["This worker is stopping."] if self._closing else []
-            return closing + self._collaborators.rebalancing.unready()
+            return closing + self.refusals() + self._collaborators.rebalancing.unready()
 
         return self._requests.ask(look)
 

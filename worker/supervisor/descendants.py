@@ -34,14 +34,17 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "this process cannot adopt orphans (prctl PR_SET_CHILD_SUBREAPER)")
 
 
-def end_orphans(own: Collection[int], number: signal.Signals) -> list[int]:
+def end_orphans(own: Collection[int], number: signal.Signals, spared: str | None = None) -> list[int]:
     """Send a signal to the children of this process that are not among its ``own``, and return their ids.
 
-    Only this process waits for them, so no process id can have been reused.
+    Those that have the argument ``spared`` are left alone. Only this process waits for them, so no process id can have
+    been reused.
     """
     me, found = os.getpid(), []
     for process in _processes():
         if process.parent != me or process.pid in own:
+            continue
+        if spared is not None and process.state not in _ENDED and os.fsencode(spared) in _arguments(process.pid):
             continue
         # Its children become orphans next, and are found then.
         found.append(process.pid)
@@ -87,6 +90,13 @@ def _signal(pid: int, number: signal.Signals) -> None:
     # A process that runs as another user, by sudo for instance, cannot be signalled.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+
+
+def _arguments(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _processes() -> Iterator[_Process]:

@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from typing import Any, Final
 
+from connect.jvm.shared import SHARED_MARK
 from worker.supervisor.descendants import adopt_orphans, end_orphans
 
 __all__ = ["LONGEST", "main"]
@@ -132,7 +133,8 @@ class _ForkServer:
         now = time.monotonic()
         in_order = all(child.code == 0 and now < child.ended + _GRACE for child in self._ended)
         known = self._given_up.union(self._living)
-        left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL)
+        # What several connectors share ends with the last of them, or with the worker.
+        left = end_orphans(known, signal.SIGTERM if in_order else signal.SIGKILL, spared=SHARED_MARK)
         for child in list(self._ended):
             if left and now > child.ended + _GIVEN_UP:
                 # A process that hangs in the kernel, or runs as another user, must not hold up other reports.

@@ -355,6 +355,12 @@ class JdbcTaskConfig(JdbcSourceConfig):
     """The options of one task: those of the connector, and its share of the tables."""
 
     tables: str = option(default="[]", importance=LOW, internal=True, doc="The tables of this task, as JSON.")
+    split_after: Long = option(
+        default=-1, importance=LOW, internal=True, doc="The number after which a split of a table begins."
+    )
+    split_last: Long | None = option(
+        default=None, importance=LOW, internal=True, doc="The last number of a split of a table."
+    )
 
     def table_ids(self, dialect: Dialect) -> list[TableId]:
         """The tables of this task; a worker of Java that was taken over has left their names with commas between."""

@@ -26,13 +26,13 @@ from connect.errors import ConnectError
 from connectors.jdbc.connection import Database
 from connectors.jdbc.dialects.column import Column, TableId
 from connectors.jdbc.dialects.dialect import Cursor
-from connectors.jdbc.source.config import JdbcSourceConfig, LateCommits, Mode
+from connectors.jdbc.source.config import JdbcSourceConfig, JdbcTaskConfig, LateCommits, Mode
 from connectors.jdbc.source.criteria import Bounds, Criteria
 from connectors.jdbc.source.layout import Layout, UnfitRow, layout_of
 from connectors.jdbc.source.offsets import Position, RowOffsets, safe_times
 from connectors.jdbc.source.tables import column_mapping
 
-__all__ = ["Polled", "TableReader"]
+__all__ = ["Polled", "TableReader", "incrementing_column"]
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class TableReader:
     """
 
     def __init__(
-        self, config: JdbcSourceConfig, database: Database, table: TableId | None, partition: Offset, position: Position
+        self, config: JdbcTaskConfig, database: Database, table: TableId | None, partition: Offset, position: Position
     ) -> None:
         self.table = table
         self.due = 0.0
@@ -166,7 +166,7 @@ class TableReader:
 
     def _table_pass(self, table: TableId, columns: tuple[Column, ...]) -> _Pass:
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
-        number = self._incrementing(table, columns) if config.mode.has_incrementing else ""
+        number = incrementing_column(config, table, columns) if config.mode.has_incrementing else ""
         times = self._timestamps(table) if config.mode.has_timestamp else ()
         keys = dialect.primary_key(connection, table) if config.takes_primary_key else config.key_columns
         if config.validate_non_null:
@@ -181,20 +181,6 @@ class TableReader:
         bounds, transactions = self._bounds(criteria, dialect.quoted(table))
         return _Pass(criteria, select, bounds, tuple(read), keys, (number, times), transactions)
 
-    def _incrementing(self, table: TableId, columns: Sequence[Column]) -> str:
-        config = self._config
-        if config.incrementing_column_name:
-            return config.incrementing_column_name
-        if config.incrementing_column_mapping:
-            return _mapped(config.incrementing_column_mapping, table, "incrementing.column.mapping")[0]
-        found = [column.name for column in columns if column.autoincrement]
-        if len(found) != 1:
-            raise ConnectError(
-                f"Table {table} has {len(found) or 'no'} columns that the database numbers by itself: name the one to "
-                "use in incrementing.column.name or incrementing.column.mapping."
-            )
-        return found[0]
-
     def _timestamps(self, table: TableId) -> tuple[str, ...]:
         config = self._config
         if config.timestamp_column_name:
@@ -205,7 +191,8 @@ class TableReader:
         """Where to read from and to, and the transactions to wait for: they are looked for after the end is known."""
         config, dialect, connection = self._config, self._database.dialect, self._database.connection()
         mode, waits = config.mode, config.late_commits is LateCommits.WAIT and dialect.tells_transactions
-        bounds = Bounds(-1 if self._position.incrementing is None else self._position.incrementing)
+        number = -1 if self._position.incrementing is None else self._position.incrementing
+        bounds = Bounds(max(number, config.split_after), last=config.split_last)
         if mode is Mode.BULK:
             return bounds, None
         if mode.has_timestamp:
@@ -220,7 +207,8 @@ class TableReader:
             return bounds, None
         statement, parameters = criteria.last_statement(source, bounds.number, escape=self.table is None)
         last = connection.exec_driver_sql(statement, tuple(parameters)).scalar()
-        bounds = replace(bounds, last=bounds.number if last is None else int(last))
+        newest = bounds.number if last is None else int(last)
+        bounds = replace(bounds, last=newest if bounds.last is None else min(newest, bounds.last))
         connection.commit()
         return bounds, dialect.under_way(connection, self.table)
 
@@ -316,6 +304,21 @@ class TableReader:
         self.passes += 1
         self.failures = 0
         self.due = self._begun + self._config.poll_interval_ms / 1000
+
+
+def incrementing_column(config: JdbcSourceConfig, table: TableId, columns: Sequence[Column]) -> str:
+    """The column of a table that only grows: the one that is named, or the one that the database numbers by itself."""
+    if config.incrementing_column_name:
+        return config.incrementing_column_name
+    if config.incrementing_column_mapping:
+        return _mapped(config.incrementing_column_mapping, table, "incrementing.column.mapping")[0]
+    found = [column.name for column in columns if column.autoincrement]
+    if len(found) != 1:
+        raise ConnectError(
+            f"Table {table} has {len(found) or 'no'} columns that the database numbers by itself: name the one to "
+            "use in incrementing.column.name or incrementing.column.mapping."
+        )
+    return found[0]
 
 
 def _check_not_null(table: TableId, columns: Sequence[Column], number: str, times: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from connectors.jdbc.source.config import Isolation, JdbcSourceConfig, JdbcTaskC
 from connectors.jdbc.source.monitor import TableMonitor
 from connectors.jdbc.source.offsets import Position, partitions_of_table, query_partition
 from connectors.jdbc.source.reader import Polled, TableReader
+from connectors.jdbc.source.splitting import TableSplits
 from connectors.jdbc.source.tables import shares
 
 __all__ = ["JdbcSourceConnector", "JdbcSourceTask"]
@@ -136,6 +137,7 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
     task_class = JdbcSourceTask
 
     def start(self) -> None:
+        self._splits: TableSplits | None = None
         self._monitor: TableMonitor | None = None
         if not self.config.statement:
             self._monitor = TableMonitor(self.config, self.context)
@@ -152,9 +154,23 @@ class JdbcSourceConnector(SourceConnector[JdbcSourceConfig]):
             for share in shares(sizes, max_tasks)
         ]
 
+    def splits(self, max_splits: int) -> Sequence[Mapping[str, str]]:
+        """The tables with new rows, those with many in ranges; a query is one split."""
+        props = {key: value for key, value in self.config.originals.items() if value is not None}
+        if self._monitor is None:
+            # So that the offset is known to whoever reads the split.
+            self.context.offset_storage_reader.offset(query_partition())
+            return [props]
+        if self._splits is None:
+            self._splits = TableSplits(self.config, self.context.offset_storage_reader, self.context.wait)
+        sizes = self._monitor.sizes(self.config.table_monitoring_startup_polling_limit_ms / 1000)
+        return [{**props, **split} for split in self._splits.next(sizes, max_splits)]
+
     def stop(self) -> None:
         if self._monitor is not None:
             self._monitor.stop()
+        if self._splits is not None:
+            self._splits.close()
 
     @classmethod
     def exactly_once_support(cls, config: JdbcSourceConfig) -> ExactlyOnceSupport:

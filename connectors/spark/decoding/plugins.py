@@ -14,6 +14,7 @@ from connect.config import Config
 from connect.converter import Converter, HeaderConverter
 from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginRegistry
+from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.columns import column_reader
 from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
@@ -56,7 +57,7 @@ def has_transformations(props: Mapping[str, str]) -> bool:
 
 def executor_registry(props: Mapping[str, str]) -> PluginRegistry:
     """The plugins that this configuration may name."""
-    return PluginRegistry.discover(_listed(props, "plugin.path"), _listed(props, "plugin.import.allowlist"))
+    return PluginRegistry.discover(shipped_folders(plugin_folders(props)), _listed(props, "plugin.import.allowlist"))
 
 
 def executor_plugins(props: Mapping[str, str], *, with_keys: bool, with_headers: bool = False) -> ExecutorPlugins:

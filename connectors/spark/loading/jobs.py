@@ -11,6 +11,7 @@ leaves staging folders that no manifest names, as one job would; the topics of a
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,8 +19,16 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from connect.bulk import BulkTaskContext
+from connect.bulk import BulkTaskContext, Progress
 from connect.errors import RetriableError
+from connectors.spark.cluster.code import is_local
+from connectors.spark.cluster.executors import (
+    ExecutorsLostError,
+    ExecutorWatch,
+    check_executors,
+    has_executors,
+    own_tag,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +66,8 @@ class Jobs:
         self._context = context
         self._progress = progress
         self._width = width
+        self._checked = is_local(str(spark.sparkContext.master))
+        self._executors = ExecutorWatch(partial(has_executors, spark))
 
     def run(self, job: Callable[[], T]) -> T:
         """The result of a single job, for which everything else waits."""
@@ -70,24 +81,55 @@ class Jobs:
     def run_all(self, works: Sequence[Work[T]]) -> list[T]:
         """The results of works, in their order; the first error if one fails.
 
-        Raises :class:`~connect.errors.RetriableError` if the task is to stop.
+        On a cluster the executors are asked first, once, whether they can do the work: not when the task starts, which
+        must not wait for a cluster that is full. Raises :class:`~connect.errors.RetriableError` if the task is to stop.
         """
+        if not self._checked:
+            self._context.progress(Progress("asking the executors"))
+            self._run_all([self._check()])
+            self._checked = True
+        return self._run_all(works)
+
+    def _check(self) -> Work[None]:
+        yield partial(check_executors, self._spark)
+
+    def _run_all(self, works: Sequence[Work[T]]) -> list[T]:
         running = _Running(works, self._width)
-        with ThreadPoolExecutor(min(self._width, len(works)) or 1) as threads:
+        with ThreadPoolExecutor(min(self._width, len(works)) or 1, initializer=self._mark) as threads:
             try:
                 running.fill(threads)
                 while running.futures:
                     ended = wait(running.futures, _WAIT, FIRST_COMPLETED).done
-                    self._progress.look()
+                    self._look()
                     if self._context.stopping():
                         raise RetriableError(
                             "The load was given up because the task stops; its records are loaded when it starts."
                         )
                     running.advance(threads, ended)
-            except BaseException:
+            except BaseException as error:
                 self._end(running)
+                if isinstance(error, ExecutorsLostError):
+                    # Whoever started it finds that it has ended, as when its Java is killed, and starts another.
+                    self._spark.sparkContext.stop()
                 raise
         return running.results
+
+    def _look(self) -> None:
+        """Tell how far the works are, or that they wait for executors."""
+        self._executors.look(time.monotonic())
+        if self._executors.missing:
+            self._context.progress(Progress("waiting for executors: the cluster of Spark has none for this connector"))
+        else:
+            self._progress.look()
+        if self._executors.lost:
+            raise ExecutorsLostError
+
+    def _mark(self) -> None:
+        """Mark the jobs of a thread as this connector's, which may share its application with others."""
+        # If Java has ended, the job says so.
+        with suppress(Exception):
+            self._spark.sparkContext.addJobTag(own_tag())
+            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", own_tag())
 
     def _end(self, running: _Running) -> None:
         """Cancel what runs, and wait for it."""
@@ -95,7 +137,7 @@ class Jobs:
         while left:
             # Again and again, for a job that had not begun is not cancelled; and if Java has ended, so have the jobs.
             with suppress(Exception):
-                self._spark.sparkContext.cancelAllJobs()
+                self._spark.sparkContext.cancelJobsWithTag(own_tag())
             left = wait(left, _WAIT).not_done
         running.close()
 

@@ -6,6 +6,7 @@ import { confirm } from "./dialog.js";
 import { element, table } from "./elements.js";
 import { Fields } from "./fields.js";
 import { FORMS } from "./forms.js";
+import { show } from "./records.js";
 import { localTime } from "./times.js";
 
 const DELAY = 400;
@@ -109,6 +110,19 @@ document.getElementById("copy").addEventListener("click", async () => {
 });
 
 save.addEventListener("click", () => (isNew ? create() : store()));
+
+document.getElementById("try")?.addEventListener("click", async (event) => {
+  const outcome = document.getElementById("tried");
+  event.target.disabled = true;
+  outcome.replaceChildren("The records are on their way …");
+  try {
+    const { document: found } = await call("POST", `${api("connector-plugins", config["connector.class"] || plugin, "config", "preview")}?limit=10&seconds=10`, config);
+    show(outcome, found);
+  } catch (error) {
+    outcome.replaceChildren(element("p", { class: "refusal" }, error.message));
+  }
+  event.target.disabled = false;
+});
 
 function create() {
   const made = config.name?.trim();

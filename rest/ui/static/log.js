@@ -26,7 +26,7 @@ const decorate = (span) => {
 
 async function more() {
   try {
-    const { document: found } = await call("GET", `${api("connectors", log.dataset.name, "logs")}?after=${next}&lines=1000`);
+    const { document: found } = await call("GET", `${api("connectors", log.dataset.name, "logs")}?worker=${encodeURIComponent(log.dataset.worker)}&after=${next}&lines=1000`);
     next = found.next;
     log.append(...found.lines.map(marked));
     if (found.lines.length) document.getElementById("no-lines")?.remove();
@@ -41,6 +41,7 @@ async function more() {
 }
 
 (async () => {
+  await more();
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
     if (!document.hidden) await more();

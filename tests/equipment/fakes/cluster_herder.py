@@ -50,6 +50,9 @@ class ClusterHerder:
     def ping(self) -> Request[None]:
         return answered(None) if self.broken is None else refused(self.broken)
 
+    def refusals(self) -> list[str]:
+        return []
+
     def unready(self) -> Request[list[str]]:
         return answered(self.reasons)
 

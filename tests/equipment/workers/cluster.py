@@ -49,7 +49,7 @@ class ClusterWorker(DistributedWorker):
     def answers(self) -> bool:
         """Whether the REST API answers."""
         try:
-            return self.get("health").status_code == 200
+            return self.get("health", 10.0).status_code == 200
         except requests.RequestException:
             return False
 

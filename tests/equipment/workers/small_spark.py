@@ -15,22 +15,32 @@ from typing import Any, Final
 from equipment.scripts import spark_driver, spark_java
 from equipment.workers.spark_classes import ARCHIVE_OPTIONS, make_archive
 
-__all__ = ["DRIVER", "SMALL_SPARK", "end_spark", "prepare_spark", "sink_props", "spark_java_for"]
+__all__ = [
+    "COMPILING_SPARK",
+    "DRIVER",
+    "SMALL_JAVA",
+    "SMALL_SPARK",
+    "end_spark",
+    "prepare_spark",
+    "sink_props",
+    "spark_java_for",
+]
 
 DRIVER: Final = Path(spark_driver.__file__)
 """A process that loads a topic as the worker does."""
 
 _JAVA: Final = Path(spark_java.__file__)
+SMALL_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""The options of any Java of Spark that is to start quickly."""
 # Compiling code for each of a few small loads takes longer than it saves.
-_JAVA_OPTIONS: Final = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
-    "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
-)
+_JAVA_OPTIONS: Final = f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 SMALL_SPARK: Final = {
     "spark.master": "local[2]",
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {ARCHIVE_OPTIONS}",
 }
+COMPILING_SPARK: Final = {**SMALL_SPARK, "spark.driver.extraJavaOptions": f"{SMALL_JAVA} {ARCHIVE_OPTIONS}"}
+"""A small Spark that compiles code for each query, as that of users does."""
 
 
 def prepare_spark() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,14 +23,25 @@ from connect.crash import CRASH_POINT_VARIABLE
 from equipment.workers.processes import command_line, descendants
 from equipment.workers.small_spark import DRIVER
 
-__all__ = ["CONNECTOR", "PARTITIONS", "PATIENCE", "VICTIMS", "Loading", "Reader", "fill", "seeded", "victim", "watched"]
+__all__ = [
+    "CONNECTOR",
+    "PARTITIONS",
+    "PATIENCE",
+    "VICTIMS",
+    "Loading",
+    "Reader",
+    "fill",
+    "kill_soon",
+    "seeded",
+    "watched",
+]
 
 CONNECTOR: Final = "kills"
 """The name of the sink."""
 PARTITIONS: Final = 2
 PATIENCE: Final = 300.0
 """Seconds: on a busy machine the first load after a start of Spark takes two minutes."""
-VICTIMS: Final = ("driver", "driver", "jvm", "driver", "python worker")
+VICTIMS: Final = ("driver", "jvm", "python worker")
 """What is killed in turn."""
 
 
@@ -107,12 +120,16 @@ class Reader(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(self._pause):
+        pause = self._pause
+        while not self._over.wait(pause):
+            began = time.monotonic()
             try:
                 self._look()
             except Exception as error:
                 self.amiss.append(repr(error))
             self.looks += 1
+            # Looks that cost much leave the machine to those who are looked at.
+            pause = max(self._pause, 3 * (time.monotonic() - began))
 
     def end(self) -> None:
         """Look no more."""
@@ -133,7 +150,19 @@ def watched(look: Callable[[], object], pause: float = 0.1) -> Iterator[Reader]:
     assert reader.amiss == []
 
 
-def victim(driver: int, kind: str) -> int | None:
+def kill_soon(process: subprocess.Popen[str], kind: str, seconds: float) -> str:
+    """Kill a victim of that kind after so many seconds; which it was: the driver, if there was none of the kind."""
+    time.sleep(seconds)
+    pid = _victim(process.pid, kind)
+    if pid is None:
+        return "driver"
+    os.kill(pid, signal.SIGKILL)
+    if kind == "jvm":
+        assert process.wait(timeout=PATIENCE) != 0
+    return kind
+
+
+def _victim(driver: int, kind: str) -> int | None:
     """The process to kill: the driver itself, its JVM, or one of Spark's Python workers, if there is one."""
     if kind == "driver":
         return driver

@@ -112,9 +112,9 @@ class StandaloneWorker:
         assert self._process is not None
         return self._process.pid
 
-    def get(self, path: str) -> requests.Response:
+    def get(self, path: str, seconds: float = 60.0) -> requests.Response:
         """Ask the REST API, once it is up."""
-        return requests.get(self.url() + path.lstrip("/"), timeout=10)
+        return requests.get(self.url() + path.lstrip("/"), timeout=seconds)
 
     def url(self) -> str:
         """Where the REST API is."""

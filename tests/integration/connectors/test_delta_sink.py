@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import random
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
-from connect.bulk import OffsetRange, Progress, TablePreview
+from connect.bulk import Progress, TablePreview
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.sink import SparkSinkTask
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_SPARK
@@ -53,20 +50,7 @@ class Sink:
         self.bootstrap = bootstrap
         self.topic = topic
         self.store = store
-        self.producer = Producer({"bootstrap.servers": bootstrap})
-        self.ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-
-    def produce(self, values: Sequence[Any], keys: Sequence[Any] = ()) -> None:
-        """Produce values, dicts as JSON, to the partitions in turn, or each where the ``id`` of its key says."""
-        for index, value in enumerate(values):
-            data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            key = json.dumps(keys[index]).encode() if keys else None
-            partition = keys[index]["id"] % 2 if keys else index % 2
-            self.producer.produce(self.topic, data, key, partition=partition)
-            self.ends[TopicPartition(self.topic, partition)] += 1
-        assert self.producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic, "an-id")
 
     def props(self, props: Mapping[str, str]) -> dict[str, str]:
         return {
@@ -92,20 +76,7 @@ class Sink:
         """What another driver, which is not started, would write of all that was produced."""
         props = self.props(props)
         task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
-        return list(task.preview([OffsetRange(*tp, 0, end) for tp, end in self.ends.items()], 10))
-
-    def ranges(self, task: SparkSinkTask) -> list[OffsetRange]:
-        committed = task.committed()
-        return [
-            OffsetRange(*tp, committed.get(tp, 0), end, "an-id")
-            for tp, end in self.ends.items()
-            if end > committed.get(tp, 0)
-        ]
-
-    def drain(self, task: SparkSinkTask) -> None:
-        """Load all that was produced and is not loaded yet."""
-        task.load(self.ranges(task))
-        assert task.committed() == dict(self.ends)
+        return list(task.preview(self.records.ranges(), 10))
 
     def told(self, task: SparkSinkTask) -> Progress:
         """What the task has told the worker of its load."""
@@ -147,16 +118,16 @@ def sink(bootstrap: str, topic: str, tmp_path: Path) -> Sink:
 
 def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sink) -> None:
     first = [{"id": n, "origin": "EWR", "tags": ["a"], "at": {"gate": "B1"}} for n in range(20)]
-    sink.produce(first)
+    sink.records.produce(first)
     task = sink.task()
-    sink.drain(task)
+    sink.records.drain(task)
     assert sink.rows() == first
     files = [Path(uri.removeprefix("file://")) for uri in sink.table().file_uris()]
     told = sink.told(task)
     assert (told.rows, told.bytes, told.files) == (20, sum(file.stat().st_size for file in files), len(files))
 
-    sink.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
-    sink.drain(task)
+    sink.records.produce([{"id": n, "delay": n / 2, "at": {"gate": "B2", "floor": 2}} for n in range(20, 40)])
+    sink.records.drain(task)
     assert sink.rows()[0] == {**first[0], "delay": None, "at": {"gate": "B1", "floor": None}}
     assert sink.rows()[20] == {"id": 20, "origin": None, "tags": None, "at": {"gate": "B2", "floor": 2}, "delay": 10.0}
 
@@ -169,9 +140,9 @@ def test_a_table_grows_and_keeps_its_offsets_whoever_else_writes_to_it(sink: Sin
         (sink.path() / "_delta_log" / f"{version:020}.json").unlink()
 
     restarted = sink.task()
-    assert restarted.committed() == dict(sink.ends)
-    sink.produce([{"id": 40}])
-    sink.drain(restarted)
+    assert restarted.committed() == dict(sink.records.ends)
+    sink.records.produce([{"id": 40}])
+    sink.records.drain(restarted)
     assert [row["id"] for row in sink.rows()] == list(range(5, 41))
     table = sink.table()
     assert table.transaction_version("sluice/sink") % 2 == 1
@@ -206,32 +177,32 @@ def test_a_table_is_what_a_stream_of_changes_says(sink: Sink) -> None:
                 values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
                 model.pop(key, None)
             keys.append({"id": key})
-        sink.produce(values, keys)
+        sink.records.produce(values, keys)
         if load == 2:
             task = sink.task({**UPSERT, "upsert.envelope": "debezium"})
-        sink.drain(task)
+        sink.records.drain(task)
         columns = [field.name for field in sink.table().schema().fields]
         expected = [{name: row.get(name) for name in columns} for _, row in sorted(model.items())]
         assert sink.rows() == expected
 
 
 def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(sink: Sink) -> None:
-    sink.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
+    sink.records.produce([{"id": 0, "origin": "EWR"}, {"id": 1, "origin": "JFK"}])
     task = sink.task()
-    sink.drain(task)
+    sink.records.drain(task)
     version = sink.table().version()
-    sink.produce([{"id": 2, "gate": "B1"}])
+    sink.records.produce([{"id": 2, "gate": "B1"}])
     (table,) = sink.previewed(JSON)
     assert (table.table, table.place) == (sink.topic, f"file:{sink.path()}")
     assert table.schema.field_names == ("id", "origin", "gate")
     assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
     assert sink.table().version() == version
-    sink.drain(task)
+    sink.records.drain(task)
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 
 def test_a_preview_of_changes_shows_the_last_of_each_key(sink: Sink) -> None:
-    sink.produce([{"id": 0, "n": 1}, {"id": 0, "n": 2}, None], [{"id": 0}, {"id": 0}, {"id": 1}])
+    sink.records.produce([{"id": 0, "n": 1}, {"id": 0, "n": 2}, None], [{"id": 0}, {"id": 0}, {"id": 1}])
     (table,) = sink.previewed(UPSERT)
     assert table.schema.field_names == ("id", "n", "(deleted)")
     rows = sorted(table.rows, key=lambda row: row["id"])
@@ -263,11 +234,11 @@ def test_columns_are_exact_or_refused(sink: Sink) -> None:
         "counts": {"a": 1},
     }
     task = sink.task(ENVELOPED)
-    sink.produce([enveloped("int32", {**row, "id": 1})])
-    sink.drain(task)
+    sink.records.produce([enveloped("int32", {**row, "id": 1})])
+    sink.records.drain(task)
     restarted = sink.task(ENVELOPED)
-    sink.produce([enveloped("int64", {**row, "id": 2**40, "at": None})])
-    sink.drain(restarted)
+    sink.records.produce([enveloped("int64", {**row, "id": 2**40, "at": None})])
+    sink.records.drain(restarted)
     found = sink.sql("SELECT *, unix_millis(at) AS millis FROM {table} ORDER BY id")
     assert found[0] | {"at": None} == {
         "id": 1,
@@ -281,9 +252,9 @@ def test_columns_are_exact_or_refused(sink: Sink) -> None:
     }
     assert (found[1]["id"], found[1]["at"]) == (2**40, None)
 
-    sink.produce([enveloped("string", {**row, "id": "text"})])
+    sink.records.produce([enveloped("string", {**row, "id": "text"})])
     with pytest.raises(DataError, match=r"Bad record in topic .*, partition 0, offset 2"):
-        restarted.load(sink.ranges(restarted))
+        restarted.load(sink.records.ranges(restarted.committed()))
     assert len(sink.sql("SELECT * FROM {table}")) == 2
 
 
@@ -295,38 +266,38 @@ def test_routed_records_are_in_each_table_once_however_a_load_ends(sink: Sink) -
         "transforms.route.field": "to",
     }
     task = sink.task(routed)
-    sink.produce([{"id": n, "to": ("a", "b")[n % 2]} for n in range(10)])
-    sink.drain(task)
+    sink.records.produce([{"id": n, "to": ("a", "b")[n % 2]} for n in range(10)])
+    sink.records.drain(task)
     properties = f"delta.`{sink.path('b')}` {{}} TBLPROPERTIES ('delta.setTransactionRetentionDuration'{{}})"
     sink.sql("ALTER TABLE " + properties.format("SET", " = 'interval 1 day'"))
-    sink.produce([{"id": n, "to": ("a", "b", "c")[n % 3], "more": 1} for n in range(10, 20)])
+    sink.records.produce([{"id": n, "to": ("a", "b", "c")[n % 3], "more": 1} for n in range(10, 20)])
     with pytest.raises(ConnectError, match="would forget the offsets"):
-        task.load(sink.ranges(task))
+        task.load(sink.records.ranges(task.committed()))
     assert [row["id"] for row in sink.rows("a")] == [0, 2, 4, 6, 8, 12, 15, 18]
     sink.sql("ALTER TABLE " + properties.format("UNSET", ""))
 
     restarted = sink.task(routed)
     assert set(restarted.committed().values()) == {5}
-    sink.produce([{"id": n, "to": "a"} for n in range(20, 24)])
-    sink.drain(restarted)
+    sink.records.produce([{"id": n, "to": "a"} for n in range(20, 24)])
+    sink.records.drain(restarted)
     assert [row["id"] for row in sink.rows("a")] == [0, 2, 4, 6, 8, 12, 15, 18, 20, 21, 22, 23]
     assert [row["id"] for row in sink.rows("b")] == [1, 3, 5, 7, 9, 10, 13, 16, 19]
     assert [row["id"] for row in sink.rows("c")] == [11, 14, 17]
-    assert dict(sink.task(routed).committed()) == dict(sink.ends)
+    assert dict(sink.task(routed).committed()) == dict(sink.records.ends)
 
 
 def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     from connectors.spark.delta.table import DeltaTable as Table  # noqa: PLC0415 - needs pyspark
     from connectors.spark.delta.writing import append_rows  # noqa: PLC0415
 
-    sink.produce([{"id": 0}])
+    sink.records.produce([{"id": 0}])
     first = sink.task()
-    sink.drain(first)
+    sink.records.drain(first)
     second = sink.task()
-    sink.produce([{"id": 1}, {"id": 2}])
+    sink.records.produce([{"id": 1}, {"id": 2}])
     with pytest.raises(FencedError, match="has taken over connector sink"):
-        first.load(sink.ranges(first))
-    sink.drain(second)
+        first.load(sink.records.ranges(first.committed()))
+    sink.records.drain(second)
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
     # The table is taken over just before the rows of a load are written, and while they are.
@@ -364,13 +335,13 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
 
 def test_the_files_of_loads_are_merged_and_the_offsets_stay(sink: Sink) -> None:
     for first in range(0, 30, 10):
-        sink.produce([{"id": n} for n in range(first, first + 10)])
-        sink.drain(sink.task(JSON))
+        sink.records.produce([{"id": n} for n in range(first, first + 10)])
+        sink.records.drain(sink.task(JSON))
     assert len(sink.table().file_uris()) == 6
 
-    sink.produce([{"id": n} for n in range(30, 40)])
+    sink.records.produce([{"id": n} for n in range(30, 40)])
     task = sink.task({**JSON, "compact.interval.ms": "1"})
-    sink.drain(task)
+    sink.records.drain(task)
     assert len(sink.table().file_uris()) == 1
     assert [row["id"] for row in sink.rows()] == list(range(40))
-    assert sink.task(JSON).committed() == dict(sink.ends)
+    assert sink.task(JSON).committed() == dict(sink.records.ends)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
@@ -34,6 +31,7 @@ from connectors.spark.sink import SparkSinkTask
 from connectors.spark.stores.access import Access
 from connectors.spark.tables.changes import CHANGE_COLUMN
 from connectors.spark.target import make_target
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.servers.iceberg_rest import rest_catalog
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import SMALL_SPARK
@@ -57,20 +55,7 @@ class Lake:
         self.bootstrap = bootstrap
         self.topic = topic
         self.store = store
-        self.producer = Producer({"bootstrap.servers": bootstrap})
-        self.ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-
-    def produce(self, values: Sequence[Any], keys: Sequence[Any] = ()) -> None:
-        """Produce values as JSON, to the partitions in turn, or each where the ``id`` of its key says."""
-        for index, value in enumerate(values):
-            partition = keys[index]["id"] % 2 if keys else index % 2
-            data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            key = json.dumps(keys[index]).encode() if keys else None
-            self.producer.produce(self.topic, data, key, partition=partition)
-            self.ends[TopicPartition(self.topic, partition)] += 1
-        assert self.producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic)
 
     def props(self, props: Mapping[str, str]) -> dict[str, str]:
         """A configuration."""
@@ -92,17 +77,6 @@ class Lake:
         task = SparkSinkTask(SparkSinkConfig.parse(whole), BulkContext(whole["name"], self.bootstrap, whole))
         task.start()
         return task
-
-    def ranges(self, task: SparkSinkTask) -> list[OffsetRange]:
-        """What is not loaded yet."""
-        committed = task.committed()
-        ranges = [OffsetRange(*tp, committed.get(tp, 0), end) for tp, end in self.ends.items()]
-        return [item for item in ranges if len(item)]
-
-    def drain(self, task: SparkSinkTask) -> None:
-        """Load all that was produced and is not loaded yet."""
-        task.load(self.ranges(task))
-        assert task.committed() == dict(self.ends)
 
     def table(self, name: str | None = None) -> StaticTable:
         """The table as pyiceberg has it."""
@@ -142,9 +116,9 @@ def lake(bootstrap: str, topic: str, tmp_path: Path) -> Lake:
 
 def test_a_table_grows_by_commits_that_carry_the_offsets(lake: Lake) -> None:
     first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"]} for n in range(20)]
-    lake.produce(first)
+    lake.records.produce(first)
     task = lake.task()
-    lake.drain(task)
+    lake.records.drain(task)
     assert lake.rows() == first
     assert lake.offsets() == {lake.topic: {"next": [10, 10]}}
     files = [item.file for item in lake.table().scan().plan_files()]
@@ -153,8 +127,8 @@ def test_a_table_grows_by_commits_that_carry_the_offsets(lake: Lake) -> None:
     assert (told.rows, told.bytes, told.files) == (20, sum(file.file_size_in_bytes for file in files), len(files))
 
     second = [{"id": n, "gate": {"name": "B1", "floor": 2}, "tags": []} for n in range(20, 40)]
-    lake.produce(second)
-    lake.drain(task)
+    lake.records.produce(second)
+    lake.records.drain(task)
     rows = lake.rows()
     assert rows[:20] == [{**row, "gate": None} for row in first]
     assert rows[20:] == [{**row, "origin": None, "delay": None} for row in second]
@@ -163,10 +137,10 @@ def test_a_table_grows_by_commits_that_carry_the_offsets(lake: Lake) -> None:
     assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
 
     # Another driver goes on from there.
-    lake.produce([{"id": n} for n in range(40, 44)])
+    lake.records.produce([{"id": n} for n in range(40, 44)])
     again = lake.task()
     assert again.committed() == {TopicPartition(lake.topic, 0): 20, TopicPartition(lake.topic, 1): 20}
-    lake.drain(again)
+    lake.records.drain(again)
     assert [row["id"] for row in lake.rows()] == list(range(44))
 
 
@@ -180,8 +154,8 @@ UPSERT = {
 def test_what_the_first_records_of_a_large_load_do_not_show_is_found(lake: Lake) -> None:
     records: list[dict[str, Any]] = [{"id": n, "delay": n} for n in range(20_000)]
     records[-1] = {"id": 19_999, "delay": 0.5}
-    lake.produce(records)
-    lake.drain(lake.task())
+    lake.records.produce(records)
+    lake.records.drain(lake.task())
     assert lake.rows() == [{**record, "delay": float(record["delay"])} for record in records]
 
 
@@ -207,10 +181,10 @@ def test_a_table_is_what_a_stream_of_changes_says(lake: Lake) -> None:
                 values.append(dice.choice((None, {"op": "d", "before": {"id": key}, "after": None})))
                 model.pop(key, None)
             keys.append({"id": key})
-        lake.produce(values, keys)
+        lake.records.produce(values, keys)
         if load == 2:
             task = lake.task(props)
-        lake.drain(task)
+        lake.records.drain(task)
         names = lake.table().schema().column_names
         assert lake.rows() == [{name: row.get(name) for name in names} for _, row in sorted(model.items())]
     assert lake.table().properties["sluice.offsets.lake"] == json.dumps(lake.offsets(), separators=(",", ":"))
@@ -285,16 +259,16 @@ def altered(spark: Any, folder: Path, statement: Any) -> None:
 
 def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
     folder = lake.store / "topics" / lake.topic
-    lake.produce([{"id": n} for n in range(10)])
+    lake.records.produce([{"id": n} for n in range(10)])
     first = lake.task()
-    lake.drain(first)
+    lake.records.drain(first)
     second = lake.task()
-    lake.produce([{"id": n} for n in range(10, 20)])
+    lake.records.produce([{"id": n} for n in range(10, 20)])
     # The first one is alive and knows of nothing: it writes its files, and finds its table taken.
     with pytest.raises(FencedError, match="has taken over table topics"):
-        lake.drain(first)
+        lake.records.drain(first)
     assert len(lake.rows()) == 10
-    lake.drain(second)
+    lake.records.drain(second)
     assert [row["id"] for row in lake.rows()] == list(range(20))
     with pytest.raises(FencedError, match="has taken over table topics"):
         first.load([OffsetRange(lake.topic, 0, 5, 10)])
@@ -306,7 +280,7 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
     altered(session, folder, taken_back)
     assert len(lake.rows()) == 10
     third = lake.task()
-    lake.drain(third)
+    lake.records.drain(third)
     assert [row["id"] for row in lake.rows()] == list(range(20))
 
     # Others commit and expire: the offsets have no snapshot left, and are known all the same.
@@ -319,10 +293,10 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
 
     altered(session, folder, expired)
     assert len(lake.table().metadata.snapshots) == 1
-    lake.produce([{"id": n} for n in range(20, 24)])
+    lake.records.produce([{"id": n} for n in range(20, 24)])
     fourth = lake.task()
     assert fourth.committed() == {TopicPartition(lake.topic, 0): 10, TopicPartition(lake.topic, 1): 10}
-    lake.drain(fourth)
+    lake.records.drain(fourth)
     assert [row["id"] for row in lake.rows()] == list(range(24))
 
     # Another column while a driver is at work: the load is made again.
@@ -333,10 +307,10 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
             table.updateSchema().addColumn("note", java.org.apache.iceberg.types.Types.StringType.get()).commit()
         ),
     )
-    lake.produce([{"id": n} for n in range(24, 26)])
+    lake.records.produce([{"id": n} for n in range(24, 26)])
     with pytest.raises(RetriableError, match="altered"):
-        lake.drain(fourth)
-    lake.drain(fourth)
+        lake.records.drain(fourth)
+    lake.records.drain(fourth)
     assert lake.rows()[-1] == {"id": 25, "note": None}
 
 
@@ -344,27 +318,27 @@ def test_two_live_drivers_and_other_writers(lake: Lake, session: Any) -> None:
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_preview_shows_the_columns_that_the_table_would_get_and_fences_nobody(lake: Lake) -> None:
-    lake.produce([{"id": n, "origin": "EWR"} for n in range(2)])
+    lake.records.produce([{"id": n, "origin": "EWR"} for n in range(2)])
     task = lake.task()
-    lake.drain(task)
+    lake.records.drain(task)
     before = lake.table().metadata
-    lake.produce([{"id": 2, "gate": "B1"}])
+    lake.records.produce([{"id": 2, "gate": "B1"}])
     props = lake.props({})
     other = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("lake", lake.bootstrap, props))
-    (table,) = other.preview([OffsetRange(*tp, 0, end) for tp, end in lake.ends.items()], 10)
+    (table,) = other.preview(lake.records.ranges(), 10)
     assert (table.table, table.place) == (lake.topic, f"topics.{lake.topic}")
     assert table.schema.field_names == ("id", "origin", "gate")
     assert table.rows == [{"id": 2, "origin": None, "gate": "B1"}]
     assert lake.table().metadata == before
-    lake.drain(task)
+    lake.records.drain(task)
     assert [row["id"] for row in lake.rows()] == [0, 1, 2]
 
 
 def test_bad_records_skipped_offsets_and_widening(lake: Lake) -> None:
-    lake.produce([{"id": 1, "n": 1}, b"{"])
+    lake.records.produce([{"id": 1, "n": 1}, b"{"])
     task = lake.task()
     with pytest.raises(DataError, match="offset 0"):
-        lake.drain(task)
+        lake.records.drain(task)
     assert not (lake.store / "topics" / lake.topic).exists()
     task.load([OffsetRange(lake.topic, 0, 0, 1)])
     skipping = make_target(task.config, "lake", task._session)
@@ -379,20 +353,20 @@ def test_bad_records_skipped_offsets_and_widening(lake: Lake) -> None:
         return {"schema": {"type": "struct", "fields": fields}, "payload": {"id": 2, "v": value}}
 
     wide = {**ENVELOPED, "value.converter.schemas.enable": "true", "iceberg.tables.evolve-schema-enabled": "false"}
-    lake.produce([typed("int32", 7)])
+    lake.records.produce([typed("int32", 7)])
     closed = lake.task(wide)
     with pytest.raises(ConnectError, match="evolve-schema-enabled"):
-        lake.drain(closed)
+        lake.records.drain(closed)
     opened = lake.task({**wide, "iceberg.tables.evolve-schema-enabled": "true"})
-    lake.drain(opened)
-    lake.produce([typed("int64", 2**40), typed("int16", 3)])
-    lake.drain(opened)
+    lake.records.drain(opened)
+    lake.records.produce([typed("int64", 2**40), typed("int16", 3)])
+    lake.records.drain(opened)
     assert sorted(row["v"] for row in lake.rows() if row["v"] is not None) == [3, 7, 2**40]
     assert str(lake.table().schema().find_field("v").field_type) == "long"
     # Iceberg has no way from long to double.
-    lake.produce([typed("double", 0.5)])
+    lake.records.produce([typed("double", 0.5)])
     with pytest.raises(ConnectError, match="v"):
-        lake.drain(opened)
+        lake.records.drain(opened)
 
 
 def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
@@ -404,31 +378,31 @@ def test_a_topic_for_several_tables_is_loaded_whole(lake: Lake) -> None:
         "iceberg.tables.default-partition-by": "bucket(4, id), origin",
         "iceberg.tables.auto-create-props.history.expire.max-snapshot-age-ms": "60000",
     }
-    lake.produce([{"id": n, "origin": "EWR"} for n in range(6)])
+    lake.records.produce([{"id": n, "origin": "EWR"} for n in range(6)])
     task = lake.task(route)
-    lake.drain(task)
+    lake.records.drain(task)
     name = f"{lake.topic}-routed"
     assert len(lake.rows(name)) == 6
     table = lake.table(name)
     assert [field.name for field in table.spec().fields] == ["id_bucket", "origin"]
     assert table.properties["history.expire.max-snapshot-age-ms"] == "60000"
-    assert lake.task(route).committed() == dict(lake.ends)
+    assert lake.task(route).committed() == dict(lake.records.ends)
 
 
 def test_compaction_keeps_rows_and_offsets(lake: Lake) -> None:
     task = lake.task({"compact.interval.ms": "3600000"})
     for start in range(0, 24, 4):
-        lake.produce([{"id": n} for n in range(start, start + 4)])
-        lake.drain(task)
+        lake.records.produce([{"id": n} for n in range(start, start + 4)])
+        lake.records.drain(task)
     target = make_target(task.config, "lake", task._session)
     target.open()
     (done,) = compact(target, None, lambda: False)
     assert (done.table, done.files_before) == (f"topics.{lake.topic}", 12)
     assert done.files_after == 1
     assert lake.rows() == [{"id": n} for n in range(24)]
-    lake.produce([{"id": 24}])
+    lake.records.produce([{"id": 24}])
     again = lake.task()
-    lake.drain(again)
+    lake.records.drain(again)
     assert len(lake.rows()) == 25
 
 
@@ -446,14 +420,14 @@ def test_a_sql_catalog_compares_and_swaps(
     catalog = {f"iceberg.catalog.{key}": value for key, value in sql_catalog.items()}
     props = {"iceberg.catalog.type": "jdbc", "table.name.format": "lake.${topic}_raw", **catalog}
     props["iceberg.catalog.jdbc.schema-version"] = "V1"
-    lake.produce([{"id": n} for n in range(10)])
+    lake.records.produce([{"id": n} for n in range(10)])
     task = lake.task(props)
-    lake.drain(task)
+    lake.records.drain(task)
     other = lake.task(props)
-    lake.produce([{"id": n} for n in range(10, 20)])
+    lake.records.produce([{"id": n} for n in range(10, 20)])
     with pytest.raises(FencedError):
-        lake.drain(task)
-    lake.drain(other)
+        lake.records.drain(task)
+    lake.records.drain(other)
     if "sqlite" in sql_catalog["uri"]:
         reading = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=lake.store.as_uri())
         rows = reading.load_table(("lake", f"{lake.topic}_raw")).scan().to_arrow()["id"].to_pylist()
@@ -473,14 +447,14 @@ def test_a_rest_catalog(lake: Lake, tmp_path: Path) -> None:
             "iceberg.tables": "lake.events",
             "iceberg.tables.default-commit-branch": "incoming",
         }
-        lake.produce([{"id": n} for n in range(10)])
+        lake.records.produce([{"id": n} for n in range(10)])
         task = lake.task(props)
-        lake.drain(task)
+        lake.records.drain(task)
         other = lake.task(props)
-        lake.produce([{"id": n} for n in range(10, 20)])
+        lake.records.produce([{"id": n} for n in range(10, 20)])
         with pytest.raises(FencedError):
-            lake.drain(task)
-        lake.drain(other)
+            lake.records.drain(task)
+        lake.records.drain(other)
         table = RestCatalog("central", uri=url).load_table(("lake", "events"))
         branch = table.scan().use_ref("incoming").to_arrow()["id"].to_pylist()
         assert sorted(branch) == list(range(20))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.spark import register
 from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
+from equipment.brokers.topics import read_topic
 from equipment.workers.small_spark import SMALL_SPARK
+from equipment.workers.standalone import StandaloneWorker
 
 pytest.importorskip("pyspark.sql")
 
@@ -124,9 +126,41 @@ def test_the_notebook_runs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert notebook["totals"] == notebook["kept"] == [("north", 3), ("south", 2)]
 
 
-def test_it_may_be_registered(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
-    register(spark)
-    options = {"connector.class": "DirectorySource", "path": str(tmp_path), "topic": "rows", "settle.ms": "0"}
-    rows = spark.read.format("sluice").options(**options).schema("id int").load()
-    assert [tuple(row) for row in rows.collect()] == [(1,)]
+def test_a_connector_reads_the_same_in_every_engine(
+    spark: Any, standalone: Callable[..., StandaloneWorker], topic: str, bootstrap: str, tmp_path: Path
+) -> None:
+    """One configuration: in a worker, on Spark by engine=spark, and as a DataFrame."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for part in range(3):
+        rows = [{"id": 10 * part + n, "name": f"n{n}", "at": {"lat": n / 4}} for n in range(10)]
+        (folder / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    config = {
+        "connector.class": "DirectorySource",
+        "tasks.max": "2",
+        "path": str(folder),
+        "settle.ms": "0",
+        "scan.interval.ms": "1",
+        "transforms": "Tag",
+        "transforms.Tag.type": "InsertField$Value",
+        "transforms.Tag.static.field": "Team",
+        "transforms.Tag.static.value": "blue",
+    }
+    allowed = {"value.converter.schemas.enable": "false", "connector.spark.config.override.policy": "All"}
+    worker = standalone(value_converter="JsonConverter", **allowed)
+    worker.connector("by-worker", **config, topic=f"{topic}-worker", run_until="drained")
+    worker.connector("by-spark", **config, topic=f"{topic}-spark", run_until="drained", engine="spark", **SMALL_SPARK)
+    assert worker.run(seconds=240) == 0, worker.log()
+    by_worker, by_spark = (values(bootstrap, f"{topic}-{engine}") for engine in ("worker", "spark"))
+    frame = spark.read.format("sluice").options(**config, topic="rows").load()
+    by_frame = [row.asDict(recursive=True) for row in frame.collect()]
+    assert by_number(by_worker) == by_number(by_spark) == by_number(by_frame)
+    assert [row["id"] for row in by_number(by_frame)] == list(range(30))
+
+
+def values(bootstrap: str, topic: str) -> list[dict[str, Any]]:
+    return [json.loads(message.value()) for message in read_topic(bootstrap, topic)]
+
+
+def by_number(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["id"])

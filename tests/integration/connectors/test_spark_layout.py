@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,14 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyarrow import csv, orc
 
-from connect.bulk import OffsetRange
-from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from connectors.spark.stores.access import store_access
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -38,7 +34,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-PARTITIONS = 2
 DAY = 86_400_000
 # 2013-11-03T05:30:00Z: half past one in New York, and again an hour later.
 HALF_PAST_ONE = 1_383_456_600_000
@@ -60,21 +55,7 @@ class Sink:
         self.topic = topic
         self.store = store
         self.table = store / "topics" / topic
-        self.producer = Producer({"bootstrap.servers": bootstrap})
-        self.ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        topics = [NewTopic(topic, PARTITIONS, 1, config={"retention.ms": "-1"})]
-        admin.create_topics(topics)[topic].result()
-
-    def produce(self, values: Sequence[Any], timestamps: Sequence[int] | None = None) -> None:
-        """Produce values, dicts as JSON, to the partitions in turn."""
-        for index, value in enumerate(values):
-            partition = index % PARTITIONS
-            data = value if isinstance(value, bytes) else json.dumps(value).encode()
-            extra = {} if timestamps is None else {"timestamp": timestamps[index]}
-            self.producer.produce(self.topic, data, partition=partition, **extra)
-            self.ends[TopicPartition(self.topic, partition)] += 1
-        assert self.producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic, **{"retention.ms": "-1"})
 
     def props(self, **props: str) -> dict[str, str]:
         keys = {key.replace("_", "."): value for key, value in props.items()}
@@ -85,12 +66,6 @@ class Sink:
         task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext(props["name"], self.bootstrap, props))
         task.start()
         return task
-
-    def drain(self, task: SparkSinkTask) -> None:
-        """Load all that was produced and is not loaded yet."""
-        committed = task.committed()
-        task.load([OffsetRange(*tp, committed.get(tp, 0), end) for tp, end in sorted(self.ends.items())])
-        assert task.committed() == dict(self.ends)
 
     def files(self) -> list[str]:
         return sorted(path.relative_to(self.table).as_posix() for path in self.table.rglob("*") if path.is_file())
@@ -151,9 +126,9 @@ FLAT = [{"id": n, "text": ("a,b", 'say "x"', "two\nlines", "", " s ", None)[n % 
     ],
 )
 def test_a_format_keeps_all_rows(sink: Sink, format_class: str, codec: dict[str, str], extension: str) -> None:
-    sink.produce(FLAT)
+    sink.records.produce(FLAT)
     task = sink.task({**sink.props(format_class=format_class), **codec})
-    sink.drain(task)
+    sink.records.drain(task)
     topic = sink.topic
     assert sink.files() == [f"partition={p}/{topic}+{p}+0000000000+0000000011.{extension}" for p in (0, 1)]
     assert rows(sink) == FLAT
@@ -161,15 +136,15 @@ def test_a_format_keeps_all_rows(sink: Sink, format_class: str, codec: dict[str,
 
 def test_lines_of_text_are_written_as_they_are(sink: Sink) -> None:
     values = [f' {n}, "quoted" \\ ü' for n in range(10)]
-    sink.produce([value.encode() for value in values])
+    sink.records.produce([value.encode() for value in values])
     props = sink.props(format_class="StringFormat") | {"value.converter": "converters.string.StringConverter"}
     task = sink.task(props)
-    sink.drain(task)
+    sink.records.drain(task)
     assert sorted(row["value"] for row in rows(sink)) == sorted(values)
     assert sink.files()[0].endswith(".txt")
-    sink.produce([b"one\ntwo"])
+    sink.records.produce([b"one\ntwo"])
     with pytest.raises(ConnectError, match="line break"):
-        sink.drain(task)
+        sink.records.drain(task)
 
 
 @pytest.mark.parametrize(
@@ -183,9 +158,9 @@ def test_lines_of_text_are_written_as_they_are(sink: Sink) -> None:
 def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(
     sink: Sink, format_class: str, value: Any, match: str
 ) -> None:
-    sink.produce([value])
+    sink.records.produce([value])
     with pytest.raises(ConnectError, match=match):
-        sink.drain(sink.task(sink.props(format_class=format_class)))
+        sink.records.drain(sink.task(sink.props(format_class=format_class)))
     assert not sink.table.exists()
 
 
@@ -206,11 +181,11 @@ def test_types_are_exact_in_each_format(sink: Sink) -> None:
     ]
     schema = {"type": "struct", "fields": fields}
     payload = {"id": 1, "at": 1500, "day": 1, "price": "AMg=", "data": "AAH/", "tags": ["a", "b"]}
-    sink.produce([{"schema": schema, "payload": payload}])
+    sink.records.produce([{"schema": schema, "payload": payload}])
     found = {}
     for name in ("ParquetFormat", "OrcFormat", "AvroFormat", "JsonFormat"):
         props = sink.props(format_class=name, topics_dir=name, value_converter_schemas_enable="true", name=name)
-        sink.drain(sink.task(props))
+        sink.records.drain(sink.task(props))
         (file,) = [path for path in (sink.store / name).rglob("*") if path.is_file()]
         found[name] = {key: str(value) for key, value in read(file)[0].items()}
     exact = {
@@ -230,8 +205,8 @@ def test_types_are_exact_in_each_format(sink: Sink) -> None:
 def test_folders_by_the_times_of_records(sink: Sink) -> None:
     # An hour that the clocks show twice has one folder.
     instants = [HALF_PAST_ONE + n * 3_600_000 for n in range(4)] * 10
-    sink.produce([{"id": n} for n in range(40)], instants)
-    sink.drain(sink.task(sink.props() | TIMED))
+    sink.records.produce([{"id": n} for n in range(40)], timestamp=instants)
+    sink.records.drain(sink.task(sink.props() | TIMED))
     folders = [f"year=2013/month=11/day=03/hour={hour}" for hour in ("01", "02", "03")]
     assert [file.rpartition("/")[0] for file in sink.files()] == folders
     # Rows of both partitions are in one file, which is named after the load.
@@ -241,25 +216,25 @@ def test_folders_by_the_times_of_records(sink: Sink) -> None:
 
 def test_folders_by_a_field_and_by_the_wall_clock(sink: Sink) -> None:
     days = ["2013-01-01T23:30:00-05:00", "2013-01-02T05:00:00Z", "2013-01-03"]
-    sink.produce([{"id": n, "of": {"at": days[n % 3]}} for n in range(12)])
+    sink.records.produce([{"id": n, "of": {"at": days[n % 3]}} for n in range(12)])
     props = sink.props(partitioner_class="DailyPartitioner", timestamp_extractor="RecordField", timestamp_field="of.at")
     task = sink.task(props)
-    sink.drain(task)
+    sink.records.drain(task)
     assert sorted({file.rpartition("/")[0] for file in sink.files()}) == [
         "year=2013/month=01/day=02",
         "year=2013/month=01/day=03",
     ]
     assert rows(sink)[0] == {"id": 0, "of": {"at": days[0]}}
-    sink.produce([{"id": 12, "of": {"at": "soon"}}])
+    sink.records.produce([{"id": 12, "of": {"at": "soon"}}])
     with pytest.raises(ConnectError, match=r"partition 0, offset 6: timestamp\.field=of\.at tells no time"):
-        sink.drain(task)
+        sink.records.drain(task)
     tolerant = sink.task(props | {"errors.tolerance": "all"})
-    sink.drain(tolerant)
+    sink.records.drain(tolerant)
     assert len(rows(sink)) == 12
 
     other = sink.props(partitioner_class="TimeBasedPartitioner", path_format="YYYY/MM", topics_dir="other")
     other |= {"partition.duration.ms": str(DAY), "name": "other", "errors.tolerance": "all"}
-    sink.drain(sink.task(other))
+    sink.records.drain(sink.task(other))
     (folder,) = {
         file.parent.relative_to(sink.store / "other" / sink.topic) for file in sink.store.glob("other/*/*/*/*")
     }
@@ -268,17 +243,17 @@ def test_folders_by_a_field_and_by_the_wall_clock(sink: Sink) -> None:
 
 
 def test_folders_by_nested_fields(sink: Sink) -> None:
-    sink.produce([{"id": n, "gate": {"name": f"B/{n % 2}"}, "origin": "EWR"} for n in range(8)])
+    sink.records.produce([{"id": n, "gate": {"name": f"B/{n % 2}"}, "origin": "EWR"} for n in range(8)])
     props = sink.props(partitioner_class="FieldPartitioner") | {"partition.field.name": "origin,gate.name"}
-    sink.drain(sink.task(props))
+    sink.records.drain(sink.task(props))
     assert [file.rpartition("/")[0] for file in sink.files()] == [f"origin=EWR/gate.name=B%2F{n}" for n in (0, 1)]
     assert rows(sink) == [{"id": n, "gate": {"name": f"B/{n % 2}"}} for n in range(8)]
 
 
 def test_many_folders_are_one_file_each(sink: Sink) -> None:
-    sink.produce([{"id": n, "key": n % 50} for n in range(2000)])
+    sink.records.produce([{"id": n, "key": n % 50} for n in range(2000)])
     props = sink.props(partitioner_class="FieldPartitioner") | {"partition.field.name": "key"}
-    sink.drain(sink.task(props))
+    sink.records.drain(sink.task(props))
     assert len(sink.files()) == 50
     assert len(rows(sink)) == 2000
 
@@ -288,8 +263,8 @@ def test_a_target_size_merges_and_splits_the_files_of_a_load(sink: Sink) -> None
     size = 1024 * 1024
     task = sink.task(sink.props(target_file_size_bytes=str(size)))
     for load in range(2):
-        sink.produce([{"id": 4000 * load + n, "text": texts.randbytes(700).hex()} for n in range(4000)])
-        sink.drain(task)
+        sink.records.produce([{"id": 4000 * load + n, "text": texts.randbytes(700).hex()} for n in range(4000)])
+        sink.records.drain(task)
     sizes = {file: (sink.table / file).stat().st_size for file in sink.files()}
     assert {file.partition("/")[0] for file in sizes} == {"partition=0", "partition=1"}
     # How large the rows are is known once some were written.
@@ -306,8 +281,8 @@ def test_compaction_merges_what_loads_have_left(sink: Sink, format_class: str) -
     for load in range(3):
         values = [{"id": 10 * load + n, "tags": [f"x{n}"], **({"new": n} if load == 2 else {})} for n in range(10)]
         expected += values
-        sink.produce(values)
-        sink.drain(task)
+        sink.records.produce(values)
+        sink.records.drain(task)
     assert len(sink.files()) == 6
     foreign = sink.table / "partition=0" / "notes.txt"
     foreign.write_text("not ours")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from connect.bulk import OffsetRange
 from connect.data import TopicPartition
 from connect.errors import DataError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.servers.s3 import S3Server
 from equipment.stores.contract import unique_prefix
 from equipment.stores.lakes import s3_lake
@@ -55,16 +51,7 @@ class Sink:
         self.server = server
         self.folder = unique_prefix()
         self.url = f"s3://{server.bucket}/{self.folder}"
-        self.producer = Producer({"bootstrap.servers": bootstrap})
-        self.ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-
-    def produce(self, rows: list[dict[str, Any]]) -> None:
-        for number, row in enumerate(rows):
-            self.producer.produce(self.topic, json.dumps(row).encode(), partition=number % 2)
-            self.ends[TopicPartition(self.topic, number % 2)] += 1
-        assert self.producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic)
 
     def props(self, more: Mapping[str, str]) -> dict[str, str]:
         return {**sink_props({"store.url": self.url, **self.server.props}), "name": "sink", **more}
@@ -74,10 +61,6 @@ class Sink:
         task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", self.bootstrap, props))
         task.start()
         return task
-
-    def drain(self, task: SparkSinkTask) -> None:
-        done = task.committed()
-        task.load([OffsetRange(*tp, done.get(tp, 0), end) for tp, end in self.ends.items() if end > done.get(tp, 0)])
 
     def objects(self) -> list[str]:
         """All objects of the store."""
@@ -107,11 +90,11 @@ def sink(bootstrap: str, topic: str, s3: S3Server) -> Sink:
 
 
 def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
-    sink.produce(ROWS[:20])
+    sink.records.produce(ROWS[:20])
     task = sink.task()
-    sink.drain(task)
-    sink.produce(ROWS[20:])
-    sink.drain(sink.task())
+    sink.records.drain(task)
+    sink.records.produce(ROWS[20:])
+    sink.records.drain(sink.task())
     assert sink.read() == ROWS
     folders = {key.rpartition("/")[0] for key in sink.objects()}
     table = f"topics/{sink.topic}"
@@ -121,9 +104,9 @@ def test_tables_grow_and_nothing_else_is_left(sink: Sink) -> None:
 
 
 def test_folders_of_values_and_other_formats(sink: Sink) -> None:
-    sink.produce(ROWS)
+    sink.records.produce(ROWS)
     by_field = {"partitioner_class": "FieldPartitioner", "partition_field_name": "origin"}
-    sink.drain(sink.task(format_class="JsonFormat", **by_field))
+    sink.records.drain(sink.task(format_class="JsonFormat", **by_field))
     spark = SparkSession.getActiveSession()
     frame = spark.read.schema("id long, origin string").json(f"s3a://{sink.url[5:]}/topics/{sink.topic}")
     assert by_id([row.asDict() for row in frame.collect()]) == ROWS
@@ -133,15 +116,15 @@ def test_folders_of_values_and_other_formats(sink: Sink) -> None:
 
 def test_small_files_are_merged_and_columns_made_wider(sink: Sink) -> None:
     for start in (0, 20, 40):
-        sink.produce(ROWS[start : start + 20])
-        sink.drain(sink.task())
+        sink.records.produce(ROWS[start : start + 20])
+        sink.records.drain(sink.task())
     (done,) = SparkSinkConnector.compact(SparkSinkConfig.parse(sink.props({})), None)
     assert (done.table, done.files_before, done.files_after) == (sink.topic, 6, 2)
     assert sink.read() == ROWS
     places = {key.rpartition("/")[0] for key in sink.objects() if key.startswith("topics/")}
     assert places == {f"topics/{sink.topic}/partition={number}" for number in (0, 1)}
-    sink.produce([{"id": 60.5, "origin": "BOS"}])
-    sink.drain(sink.task(schema_conflict="rewrite"))
+    sink.records.produce([{"id": 60.5, "origin": "BOS"}])
+    sink.records.drain(sink.task(schema_conflict="rewrite"))
     assert sink.read(pa.float64()) == [*ROWS, {"id": 60.5, "origin": "BOS"}]
     folders = {key.rpartition("/")[0] for key in sink.objects()}
     assert folders == {*places, "_sluice/sink/manifests", "_sluice/tables/topics"}
@@ -149,16 +132,15 @@ def test_small_files_are_merged_and_columns_made_wider(sink: Sink) -> None:
 
 
 def test_a_load_that_fails_leaves_nothing_after_the_next(sink: Sink) -> None:
-    sink.produce(ROWS[:20])
+    sink.records.produce(ROWS[:20])
     task = sink.task()
-    sink.drain(task)
-    sink.producer.produce(sink.topic, b"{", partition=1)
-    sink.ends[TopicPartition(sink.topic, 1)] += 1
-    sink.produce(ROWS[20:])
+    sink.records.drain(task)
+    sink.records.produce([b"{"])
+    sink.records.produce(ROWS[20:])
     with pytest.raises(DataError, match=f"{sink.topic}"):
-        sink.drain(task)
+        sink.records.drain(task)
     assert sink.read() == ROWS[:20]
-    sink.drain(sink.task(errors_tolerance="all"))
+    sink.records.drain(sink.task(errors_tolerance="all"))
     assert sink.read() == ROWS
     assert sink.uploads() == []
 
@@ -166,8 +148,8 @@ def test_a_load_that_fails_leaves_nothing_after_the_next(sink: Sink) -> None:
 def test_offsets_are_set_forward_without_spark(sink: Sink) -> None:
     config = SparkSinkConfig.parse(sink.props({}))
     assert SparkSinkConnector.alter_offsets(config, {TopicPartition(sink.topic, 0): 10})
-    sink.produce(ROWS[:40])
-    sink.drain(sink.task())
+    sink.records.produce(ROWS[:40])
+    sink.records.drain(sink.task())
     assert [row["id"] for row in sink.read()] == [row["id"] for row in ROWS[:40] if row["id"] % 2 or row["id"] >= 20]
 
 

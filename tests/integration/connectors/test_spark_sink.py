@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from connect.bulk import OffsetRange, Progress
 from connect.data import TopicPartition
@@ -28,8 +28,10 @@ from connectors.spark.progress import LoadProgress
 from connectors.spark.reader import read_ranges
 from connectors.spark.sink import SparkSinkConnector, SparkSinkTask
 from equipment.brokers.dead_letters import dead_letters
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.waiting import wait_until
 from equipment.workers.bulk_context import BulkContext
+from equipment.workers.small_spark import COMPILING_SPARK
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -55,20 +57,7 @@ class Sink:
         self.bootstrap = bootstrap
         self.topic = topic
         self.store = store
-        self.producer = Producer({"bootstrap.servers": bootstrap})
-        self.ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-
-    def produce(self, values: Sequence[Any], keys: Sequence[bytes | None] | None = None) -> None:
-        """Produce values, dicts as JSON, to the partitions in turn."""
-        for index, value in enumerate(values):
-            partition = index % 2
-            data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            key = keys[index] if keys else None
-            self.producer.produce(self.topic, data, key, partition=partition, headers={"source": b"test"})
-            self.ends[TopicPartition(self.topic, partition)] += 1
-        assert self.producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic)
 
     def task(self, props: Mapping[str, str]) -> SparkSinkTask:
         """A task that has started, on the session that the tests share."""
@@ -76,22 +65,13 @@ class Sink:
             "store.url": str(self.store),
             "key.converter": "converters.byte_array.ByteArrayConverter",
             "header.converter": "converters.simple_header.SimpleHeaderConverter",
-            "spark.master": "local[2]",
-            "spark.driver.memory": "512m",
+            **COMPILING_SPARK,
             "name": "sink",
             **props,
         }
         task = SparkSinkTask(SparkSinkConfig.parse(props), BulkContext("sink", self.bootstrap, props))
         task.start()
         return task
-
-    def drain(self, task: SparkSinkTask) -> None:
-        """Load all that was produced and is not loaded yet."""
-        committed = task.committed()
-        task.load(
-            [OffsetRange(*tp, committed.get(tp, 0), end) for tp, end in self.ends.items() if end > committed.get(tp, 0)]
-        )
-        assert task.committed() == dict(self.ends)
 
     def rows(self, table: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows a reader sees, files of different schemas taken together."""
@@ -121,16 +101,16 @@ def by_id(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def test_json_without_schemas_becomes_a_table_that_grows(sink: Sink) -> None:
     first = [{"id": n, "origin": "EWR", "delay": n / 2, "tags": ["a"], "at": "2013-01-01T05:00:00Z"} for n in range(20)]
-    sink.produce(first)
+    sink.records.produce(first)
     task = sink.task(JSON)
-    sink.drain(task)
+    sink.records.drain(task)
     assert by_id(sink.rows()) == first
 
     second = [
         {"id": n, "gate": {"name": "B1", "floor": 2}, "tags": [], "none": None, "empty": []} for n in range(20, 40)
     ]
-    sink.produce(second)
-    sink.drain(task)
+    sink.records.produce(second)
+    sink.records.drain(task)
     rows = by_id(sink.rows())
     assert rows[:20] == first
     assert rows[20:] == [
@@ -139,8 +119,8 @@ def test_json_without_schemas_becomes_a_table_that_grows(sink: Sink) -> None:
     ]
 
     restarted = sink.task(JSON)
-    sink.produce([{"id": 40}])
-    sink.drain(restarted)
+    sink.records.produce([{"id": 40}])
+    sink.records.drain(restarted)
     assert by_id(sink.rows())[40] == {"id": 40, "gate": None, "tags": None, "origin": None, "delay": None, "at": None}
 
 
@@ -154,8 +134,8 @@ def test_what_the_first_records_of_a_large_load_do_not_show_is_found(sink: Sink)
 
 
 def test_file_names_carry_topic_partition_and_offsets(sink: Sink) -> None:
-    sink.produce([{"id": n} for n in range(10)])
-    sink.drain(sink.task({**JSON, "parquet.codec": "zstd", "filename.offset.zero.pad.width": "4"}))
+    sink.records.produce([{"id": n} for n in range(10)])
+    sink.records.drain(sink.task({**JSON, "parquet.codec": "zstd", "filename.offset.zero.pad.width": "4"}))
     found = sorted(path.relative_to(sink.store).as_posix() for path in sink.store.rglob("*.parquet"))
     topic = sink.topic
     assert found == [f"topics/{topic}/partition={p}/{topic}+{p}+0000+0004.zstd.parquet" for p in (0, 1)]
@@ -211,9 +191,9 @@ def test_json_with_schemas_keeps_their_types(sink: Sink) -> None:
         "counts": {"a": 1},
         "list": [{"x": 0.5, "seen": 2000}],
     }
-    sink.produce([{"schema": schema, "payload": payload}, {"schema": schema, "payload": {"id": 2}}])
+    sink.records.produce([{"schema": schema, "payload": payload}, {"schema": schema, "payload": {"id": 2}}])
     task = sink.task(ENVELOPED)
-    sink.drain(task)
+    sink.records.drain(task)
     rows = by_id(sink.rows())
     assert str(rows[0]["price"]) == "2.00"
     assert rows[0]["day"].isoformat() == "1970-01-02"
@@ -225,8 +205,8 @@ def test_json_with_schemas_keeps_their_types(sink: Sink) -> None:
     assert rows[1] == {"id": 2, **{field["field"]: None for field in fields[1:]}}
 
     wider = {**schema, "fields": [{**fields[0], "type": "int64"}, {"field": "new", "type": "string", "optional": True}]}
-    sink.produce([{"schema": wider, "payload": {"id": 2**40, "new": "x"}}])
-    sink.drain(task)
+    sink.records.produce([{"schema": wider, "payload": {"id": 2**40, "new": "x"}}])
+    sink.records.drain(task)
     assert by_id(sink.rows())[2]["id"] == 2**40
 
 
@@ -240,8 +220,8 @@ def test_json_with_schemas_keeps_their_types(sink: Sink) -> None:
 def test_a_value_that_is_no_struct_is_the_column_value(
     sink: Sink, converter: Mapping[str, str], values: list[bytes]
 ) -> None:
-    sink.produce(values, [b"k%d" % index for index in range(len(values))])
-    sink.drain(sink.task({**converter, "store.kafka.keys": "true"}))
+    sink.records.produce(values, [b"k%d" % index for index in range(len(values))])
+    sink.records.drain(sink.task({**converter, "store.kafka.keys": "true"}))
     expected: list[Any] = list(values)
     if converter is STRING:
         expected = [value.decode(errors="replace") for value in values]
@@ -251,13 +231,13 @@ def test_a_value_that_is_no_struct_is_the_column_value(
 
 def test_field_partitioner_makes_folders_of_values(sink: Sink) -> None:
     values = [{"id": n, "origin": ("EWR", "J/K", None)[n // 2 % 3], "year": 2013 + n % 2} for n in range(60)]
-    sink.produce(values)
+    sink.records.produce(values)
     props = {
         "partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner",
         "partition.field.name": "origin,year",
     }
     task = sink.task({**JSON, **props})
-    sink.drain(task)
+    sink.records.drain(task)
     folders = {
         path.parent.relative_to(sink.store / "topics" / sink.topic).as_posix() for path in sink.store.rglob("*.parquet")
     }
@@ -272,23 +252,23 @@ def test_field_partitioner_makes_folders_of_values(sink: Sink) -> None:
     ]
     with pytest.raises(DataError, match=r"partition\.field\.name=gone"):
         other = Sink(sink.bootstrap, f"{sink.topic}-2", sink.store / "other")
-        other.produce([{"id": 1}])
-        other.drain(other.task({**JSON, **props, "partition.field.name": "gone"}))
+        other.records.produce([{"id": 1}])
+        other.records.drain(other.task({**JSON, **props, "partition.field.name": "gone"}))
 
 
 def test_a_bad_record_fails_the_load_and_names_itself(sink: Sink) -> None:
-    sink.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": 3}])
+    sink.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": 3}])
     task = sink.task(JSON)
     with pytest.raises(DataError, match=rf"topic {sink.topic}, partition 0, offset 1: "):
-        sink.drain(task)
+        sink.records.drain(task)
     assert list(sink.store.rglob("*.parquet")) == []
     assert task.committed() == {}
 
 
 def test_with_tolerance_a_bad_record_is_left_out_and_told(sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
-    sink.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}])
+    sink.records.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}])
     with caplog.at_level(logging.WARNING):
-        sink.drain(sink.task({**JSON, "errors.tolerance": "all"}))
+        sink.records.drain(sink.task({**JSON, "errors.tolerance": "all"}))
     assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 5]
     assert "3 of 6 records are left out" in caplog.text
     assert "partition 0, offset 1" in caplog.text
@@ -314,9 +294,10 @@ def error_headers(message: Message) -> dict[str, str]:
 
 
 def test_dead_letters_are_whole_and_tell_what_is_wrong_with_them(sink: Sink) -> None:
-    sink.produce([{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}], [b"k%d" % n for n in range(6)])
+    values = [{"id": 0}, {"id": 1}, b"{broken", {"id": "text"}, None, {"id": 5}]
+    sink.records.produce(values, [b"k%d" % n for n in range(6)], headers=[{"source": b"test"}] * 6)
     task = sink.task(queue_props(sink))
-    sink.drain(task)
+    sink.records.drain(task)
     assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 5]
     told_and_whole = [
         (error_headers(message), message) for message in dead_letters(sink.bootstrap, f"{sink.topic}-dlq")
@@ -339,21 +320,21 @@ def test_dead_letters_are_whole_and_tell_what_is_wrong_with_them(sink: Sink) -> 
 
 
 def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_path: Path) -> None:
-    sink.produce([b"{" if number % 3 else {"id": number} for number in range(60)])
-    sink.drain(sink.task(queue_props(sink)))
+    sink.records.produce([b"{" if number % 3 else {"id": number} for number in range(60)])
+    sink.records.drain(sink.task(queue_props(sink)))
     first = len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq"))
     assert first == 40
     # A target without the load is what a driver leaves that dies before the target's commit.
     sink.store = tmp_path / "again"
-    sink.drain(sink.task(queue_props(sink)))
+    sink.records.drain(sink.task(queue_props(sink)))
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == first
-    sink.produce([b"{", b"{"])
-    sink.drain(sink.task(queue_props(sink)))
+    sink.records.produce([b"{", b"{"])
+    sink.records.drain(sink.task(queue_props(sink)))
     assert len(dead_letters(sink.bootstrap, f"{sink.topic}-dlq")) == first + 2
     sink.store = tmp_path / "others"
     wide = {"type": "struct", "fields": [{"field": "id", "type": "string"}]}
     # With another configuration other records are bad: then one may be written again, but none is left out.
-    sink.drain(sink.task({**queue_props(sink), "value.schema": json.dumps(wide)}))
+    sink.records.drain(sink.task({**queue_props(sink), "value.schema": json.dumps(wide)}))
     assert sink.rows() == []
     told = Counter(
         (told["partition"], told["offset"])
@@ -363,8 +344,8 @@ def test_a_load_that_is_made_again_writes_no_dead_letter_twice(sink: Sink, tmp_p
 
 
 def test_bad_records_beyond_what_is_held_at_once_are_all_told(sink: Sink) -> None:
-    sink.produce([b"{%d" % number for number in range(22_000)])
-    sink.drain(sink.task({**queue_props(sink), "value.schema": SCHEMA}))
+    sink.records.produce([b"{%d" % number for number in range(22_000)])
+    sink.records.drain(sink.task({**queue_props(sink), "value.schema": SCHEMA}))
     told = [
         (int(each["partition"]), int(each["offset"]))
         for each in map(error_headers, dead_letters(sink.bootstrap, f"{sink.topic}-dlq"))
@@ -373,44 +354,44 @@ def test_bad_records_beyond_what_is_held_at_once_are_all_told(sink: Sink) -> Non
 
 
 def test_without_tolerance_the_record_that_fails_the_task_is_in_the_queue_once(sink: Sink) -> None:
-    sink.produce([{"id": 0}, {"id": 1}, b"{", b"{"])
+    sink.records.produce([{"id": 0}, {"id": 1}, b"{", b"{"])
     for _ in range(2):
         with pytest.raises(DataError, match="partition 0, offset 1"):
-            sink.drain(sink.task({**queue_props(sink), "errors.tolerance": "none"}))
+            sink.records.drain(sink.task({**queue_props(sink), "errors.tolerance": "none"}))
     assert [message.value() for message in dead_letters(sink.bootstrap, f"{sink.topic}-dlq")] == [b"{"]
     assert list(sink.store.rglob("*.parquet")) == []
 
 
 def test_more_bad_records_than_the_limit_fail_the_load(sink: Sink) -> None:
-    sink.produce([{"id": 0}, {"id": 1}, b"{", b"{", {"id": 4}, b"{"])
+    sink.records.produce([{"id": 0}, {"id": 1}, b"{", b"{", {"id": 4}, b"{"])
     with pytest.raises(ConnectError, match=r"errors\.tolerance\.limit=2"):
-        sink.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
+        sink.records.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "2"}))
     assert sink.rows() == []
-    sink.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "3"}))
+    sink.records.drain(sink.task({**JSON, "errors.tolerance": "all", "errors.tolerance.limit": "3"}))
     assert [row["id"] for row in by_id(sink.rows())] == [0, 1, 4]
 
 
 @pytest.mark.parametrize(("behavior", "expected"), [("ignore", [1, 3]), ("write", [1, 3, None])])
 def test_records_without_a_value(sink: Sink, behavior: str, expected: list[Any]) -> None:
-    sink.produce([{"id": 1}, None, {"id": 3}])
-    sink.drain(sink.task({**JSON, "behavior.on.null.values": behavior}))
+    sink.records.produce([{"id": 1}, None, {"id": 3}])
+    sink.records.drain(sink.task({**JSON, "behavior.on.null.values": behavior}))
     assert sorted((row["id"] for row in sink.rows()), key=lambda each: (each is None, each)) == expected
 
 
 def test_a_record_that_would_change_a_type_is_bad(sink: Sink) -> None:
     task = sink.task(JSON)
-    sink.produce([{"id": 1, "price": 10}])
-    sink.drain(task)
-    sink.produce([{"id": 3, "price": 10.5}])
+    sink.records.produce([{"id": 1, "price": 10}])
+    sink.records.drain(task)
+    sink.records.produce([{"id": 3, "price": 10.5}])
     with pytest.raises(DataError, match="price"):
-        sink.drain(task)
+        sink.records.drain(task)
 
 
 def test_a_declared_schema_is_what_the_table_begins_with(sink: Sink) -> None:
     schema = {"type": "struct", "fields": [{"field": "id", "type": "int64"}, {"field": "price", "type": "double"}]}
     task = sink.task({**JSON, "value.schema": json.dumps(schema)})
-    sink.produce([{"id": 1, "price": 10}, {"id": 2}, {"id": 3, "price": 10.5, "more": True}])
-    sink.drain(task)
+    sink.records.produce([{"id": 1, "price": 10}, {"id": 2}, {"id": 3, "price": 10.5, "more": True}])
+    sink.records.drain(task)
     assert by_id(sink.rows()) == [
         {"id": 1, "price": 10.0, "more": None},
         {"id": 2, "price": None, "more": None},
@@ -443,10 +424,10 @@ def test_gaps_of_transactions_and_empty_ranges_are_no_loss(sink: Sink) -> None:
 
 def test_several_topics_of_one_connector_are_tables_each(sink: Sink, tmp_path: Path) -> None:
     other = Sink(sink.bootstrap, f"{sink.topic}-other", tmp_path)
-    sink.produce([{"id": 1, "a": 1}])
-    other.produce([{"id": 2, "b": "x"}])
+    sink.records.produce([{"id": 1, "a": 1}])
+    other.records.produce([{"id": 2, "b": "x"}])
     task = sink.task(JSON)
-    ends = {**sink.ends, **other.ends}
+    ends = {**sink.records.ends, **other.records.ends}
     task.load([OffsetRange(*tp, 0, end) for tp, end in ends.items()])
     assert sink.rows() == [{"id": 1, "a": 1}]
     assert other.rows() == [{"id": 2, "b": "x"}]
@@ -456,11 +437,11 @@ def test_several_topics_of_one_connector_are_tables_each(sink: Sink, tmp_path: P
 def test_topics_that_share_a_table_are_loaded_at_once_and_agree_on_its_columns(sink: Sink, tmp_path: Path) -> None:
     """The first load finds the schema of each topic by itself: those of the second are added to those of the first."""
     others = [Sink(sink.bootstrap, f"{sink.topic}-{number}", tmp_path) for number in range(2)]
-    sink.produce([{"id": 1, "a": 1}, {"id": 2}])
-    others[0].produce([{"id": 3, "b": "x"}, b"no JSON", {"id": 5}])
-    others[1].produce([{"id": 6, "a": 2}])
+    sink.records.produce([{"id": 1, "a": 1}, {"id": 2}])
+    others[0].records.produce([{"id": 3, "b": "x"}, b"no JSON", {"id": 5}])
+    others[1].records.produce([{"id": 6, "a": 2}])
     sinks = [sink, *others]
-    ranges = [OffsetRange(*tp, 0, end) for each in sinks for tp, end in each.ends.items()]
+    ranges = [item for each in sinks for item in each.records.ranges()]
     router = {"transforms": "r", "transforms.r.type": "RegexRouter", "transforms.r.regex": ".*"}
     props = {**JSON, **router, "transforms.r.replacement": "all"}
     with pytest.raises(DataError, match=f"topic {others[0].topic}, partition 1, offset 0"):
@@ -477,13 +458,13 @@ def test_topics_that_share_a_table_are_loaded_at_once_and_agree_on_its_columns(s
         {"id": 6, "a": 2},
     ]
     for each in sinks:
-        each.produce([{"id": 7, "a": 7, "b": "y"}])
-    task.load([OffsetRange(*tp, task.committed().get(tp, 0), end) for each in sinks for tp, end in each.ends.items()])
+        each.records.produce([{"id": 7, "a": 7, "b": "y"}])
+    task.load([item for each in sinks for item in each.records.ranges(task.committed())])
     assert by_id(sink.rows("all"))[5:] == [{"id": 7, "a": 7, "b": "y"}] * 3
 
 
 def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
-    sink.produce([{"id": n} for n in range(10)])
+    sink.records.produce([{"id": n} for n in range(10)])
     tp = TopicPartition(sink.topic, 0)
     admin = AdminClient({"bootstrap.servers": sink.bootstrap})
     for deleted in admin.delete_records([ClientPartition(*tp, 3)]).values():
@@ -496,7 +477,7 @@ def test_offsets_that_kafka_no_longer_has_are_an_error(sink: Sink) -> None:
 
 def test_a_topic_that_was_made_again_is_not_taken_for_the_one_that_was_loaded(sink: Sink) -> None:
     """However long it is: its first records would never be loaded (I4)."""
-    sink.produce([{"id": n} for n in range(10)])
+    sink.records.produce([{"id": n} for n in range(10)])
     tp = TopicPartition(sink.topic, 0)
     task = sink.task(JSON)
     task.load([OffsetRange(*tp, 0, 2, "first")])
@@ -511,19 +492,19 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_one_that_was_loaded(si
 
 
 def test_a_task_that_is_to_stop_gives_its_load_up(sink: Sink) -> None:
-    sink.produce([{"id": n} for n in range(10)])
+    sink.records.produce([{"id": n} for n in range(10)])
     task = sink.task(JSON)
     assert isinstance(task.context, BulkContext)
     task.context.stop = True
     with pytest.raises(RetriableError, match="given up because the task stops"):
-        sink.drain(task)
+        sink.records.drain(task)
     task.context.stop = False
-    sink.drain(task)
+    sink.records.drain(task)
     assert len(sink.rows()) == 10
 
 
 def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> None:
-    sink.produce([b"x"] * 10)
+    sink.records.produce([b"x"] * 10)
     task = sink.task(STRING)
     assert isinstance(task.context, BulkContext)
     spark, go_on = SparkSession.getActiveSession(), str(tmp_path / "go-on")
@@ -537,7 +518,7 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
             while not os.path.exists(go_on):  # noqa: PTH110 - it runs in a process of Spark, without this module
                 time.sleep(0.05)
 
-    ranges = [OffsetRange(*tp, 0, end) for tp, end in sink.ends.items()]
+    ranges = sink.records.ranges()
     frame: Any = read_ranges(spark, ranges, task.context.consumer_properties, whole=False)
     frame = frame.mapInArrow(wait_for_file, frame.schema)
     job = Thread(target=lambda: frame.write.format("noop").mode("overwrite").save())

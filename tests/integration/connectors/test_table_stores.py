@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 import connectors.spark
-from connect.bulk import OffsetRange
-from connect.data import TopicPartition
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connectors.spark.config import SparkSinkConfig
@@ -24,6 +18,7 @@ from connectors.spark.options.store import StoreOptions
 from connectors.spark.session import start_session
 from connectors.spark.sink import SparkSinkTask
 from connectors.spark.stores.access import store_access
+from equipment.brokers.filled_topic import FilledTopic
 from equipment.servers.s3 import S3Server, running_moto, running_versitygw, versitygw
 from equipment.stores.contract import unique_prefix
 from equipment.workers.bulk_context import BulkContext
@@ -45,30 +40,13 @@ class Sink:
         self.topic = topic
         self.props = {**sink_props(props), "name": "sink", "topics": topic}
         self._bootstrap = bootstrap
-        self._producer = Producer({"bootstrap.servers": bootstrap})
-        self._ends: Counter[TopicPartition] = Counter()
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
-
-    def produce(self, first: int, end: int) -> None:
-        """Produce rows of these ids."""
-        for number in range(first, end):
-            self._producer.produce(self.topic, json.dumps({"id": number}).encode(), partition=number % 2)
-            self._ends[TopicPartition(self.topic, number % 2)] += 1
-        assert self._producer.flush(30) == 0
+        self.records = FilledTopic(bootstrap, topic)
 
     def task(self) -> SparkSinkTask:
         """A task that has started."""
         task = SparkSinkTask(SparkSinkConfig.parse(self.props), BulkContext("sink", self._bootstrap, self.props))
         task.start()
         return task
-
-    def drain(self, task: SparkSinkTask) -> None:
-        """Load what is not loaded yet."""
-        there = task.committed()
-        ranges = [OffsetRange(*tp, there.get(tp, 0), end) for tp, end in self._ends.items()]
-        task.load([item for item in ranges if len(item)])
-        assert task.committed() == dict(self._ends)
 
 
 @pytest.fixture(scope="module")
@@ -102,14 +80,14 @@ def store(request: pytest.FixtureRequest, s3_server: S3Server) -> dict[str, str]
 
 def load_twice(sink: Sink) -> None:
     """Load, have another driver take over and load the rest."""
-    sink.produce(0, 10)
+    sink.records.produce([{"id": number} for number in range(10)])
     first = sink.task()
-    sink.drain(first)
+    sink.records.drain(first)
     second = sink.task()
-    sink.produce(10, 20)
+    sink.records.produce([{"id": number} for number in range(10, 20)])
     with pytest.raises(FencedError):
-        sink.drain(first)
-    sink.drain(second)
+        sink.records.drain(first)
+    sink.records.drain(second)
 
 
 def iceberg_ids(spark: Any, sink: Sink, name: TableName) -> list[int]:

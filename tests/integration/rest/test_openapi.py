@@ -27,7 +27,7 @@ def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     worker = StandaloneWorker(folder, bootstrap).start()
     try:
         config = {"connector.class": "FileStreamSource", "file": str(folder / "in.txt"), "topic": "openapi"}
-        made = requests.post(f"{worker.url()}connectors", json={"name": "a", "config": config}, timeout=10)
+        made = requests.post(f"{worker.url()}connectors", json={"name": "a", "config": config}, timeout=60)
         assert made.status_code == 201, made.text
         yield worker
     finally:

@@ -248,12 +248,12 @@ def test_who_speaks_no_tls_is_dropped(worker: Any, authority: Authority) -> None
 
 
 def test_a_leader_that_hangs_does_not_keep_reads_from_being_answered(worker: Any) -> None:
-    leader, follower = worker(timeout=3.0), worker(timeout=3.0)
+    leader, follower = worker(timeout=6.0), worker(timeout=6.0)
     leader.herder.hangs = True
     with ThreadPoolExecutor(MOST_FORWARDS + 4) as clients:
         asked = [clients.submit(create, follower) for _ in range(MOST_FORWARDS + 4)]
         wait_until("the leader has as many as it gets", lambda: len(leader.seen) == MOST_FORWARDS)
-        assert requests.get(f"{follower.url}connectors", timeout=2).json() == []
+        assert requests.get(f"{follower.url}connectors", timeout=5).json() == []
         answers = [done.result() for done in asked]
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [500] * MOST_FORWARDS + [503] * 4
@@ -266,22 +266,22 @@ def test_task_configs_reach_the_leader_signed(worker: Any, authority: Authority)
     client = LeaderClient(follower.peers, "HmacSHA256")
     configs = [{"a": "1", "ü": "…"}, {}]
     first, second = Publication(3, "ab12", 1), Publication(3, "ab12", 2)
-    client.post_task_configs(leader.url, "a/b", configs, first, key).result(10)
+    client.post_task_configs(leader.url, "a/b", configs, first, key).result(60)
     assert leader.herder.task_configs_by_name == {"a/b": configs}
     assert leader.herder.publications == {"a/b": first}
-    client.fence(leader.url, "a/b", key).result(10)
+    client.fence(leader.url, "a/b", key).result(60)
     assert leader.herder.fenced == ["a/b"]
-    client.post_task_configs(follower.url, "late", configs, second, key).result(10)
+    client.post_task_configs(follower.url, "late", configs, second, key).result(60)
     assert leader.herder.task_configs_by_name["late"] == configs, "who leads no more passes it on, signature and all"
     assert leader.herder.publications["late"] == second
     with pytest.raises(ForbiddenError, match="Internal request contained invalid signature"):
-        client.fence(leader.url, "a", new_key("HmacSHA256", None, 0)).result(10)
+        client.fence(leader.url, "a", new_key("HmacSHA256", None, 0)).result(60)
     leader.herder.key = None
     with pytest.raises(UnavailableError, match="has not been able to read a session key"):
-        client.fence(leader.url, "a", key).result(10)
+        client.fence(leader.url, "a", key).result(60)
     leader.close()
     with pytest.raises(ForwardingError, match="Connection refused"):
-        client.fence(leader.url, "a", key).result(10)
+        client.fence(leader.url, "a", key).result(60)
     client.close()
 
 

@@ -122,6 +122,35 @@ def test_pages_of_every_origin_get_no_credentials(herder: Herder) -> None:
     assert shown.headers["Access-Control-Allow-Credentials"] == "true"
 
 
+def test_what_the_brokers_refuse_is_in_the_health_of_a_worker(herder: Herder) -> None:
+    refused = "Topic 'configs' cannot be used: the login hunter2 was refused"
+    store = MemoryConfigStore()
+    assert (store.refusal, herder.refusals()) == (None, [])
+
+    class Refused(MemoryConfigStore):
+        """A store whose brokers do not accept the password any more."""
+
+        refusal = refused
+
+    worker = Herder(
+        WorkerSettings({}, "host:8083"),
+        Stores(Refused(), MemoryStatusStore(), NoOffsets()),
+        Inbox(),
+        SoloMembership(),
+        lambda notify: Supervisor(ThreadLauncher(child), notify, lambda *_: None, 5.0),
+        PluginRegistry([]),
+    )
+    worker.start()
+    try:
+        client = create_app(worker, "cluster", hide=lambda text: text.replace("hunter2", "[hidden]")).test_client()
+        health, ready = client.get("/health"), client.get("/health/ready")
+        shown = refused.replace("hunter2", "[hidden]")
+        assert (health.status_code, health.get_json()["warnings"]) == (200, [shown])
+        assert (ready.status_code, ready.get_json()["reasons"]) == (503, [shown])
+    finally:
+        worker.close()
+
+
 CHANGES = [
     ("POST", "/connectors/a/restart"),
     ("POST", "/connectors/a/tasks/0/restart"),

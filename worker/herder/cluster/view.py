@@ -53,9 +53,16 @@ class ClusterRequests:
         """
         return self._requests.ask(lambda: self._drain(worker_id, draining=draining))
 
+    def at(self, worker_id: str) -> Request[None]:
+        """Fail as :meth:`drain` does unless this is the worker of that id."""
+        return self._requests.ask(lambda: self._check_at(worker_id))
+
     def _drain(self, worker_id: str, *, draining: bool) -> None:
+        self._check_at(worker_id)
+        self._membership.drain(draining=draining)
+
+    def _check_at(self, worker_id: str) -> None:
         if worker_id == self._worker_id:
-            self._membership.drain(draining=draining)
             return
         if not self._membership.is_leader:
             raise NotLeaderError("Only the leader of the cluster knows every worker.", self._membership.leader_url)
@@ -63,7 +70,7 @@ class ClusterRequests:
         if worker_id not in urls:
             known = ", ".join(sorted({self._worker_id, *urls}))
             raise NotFoundError(f"There is no worker {worker_id!r} in this cluster: it has {known}.")
-        raise NotAssignedError("Each worker is drained by itself.", urls[worker_id])
+        raise NotAssignedError("Only that worker itself can do this.", urls[worker_id])
 
     def _view(self) -> Document:
         members = self._membership.members

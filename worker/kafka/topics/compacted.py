@@ -244,6 +244,12 @@ class CompactedTopic:
             else:
                 return {number: range(begins[number], ends[number]) for number in ends}
 
+    @property
+    def refusal(self) -> str | None:
+        """What the brokers do not let this worker do with the topic now; any thread may ask."""
+        refusal = self._refusal
+        return None if refusal is None else str(denied_error(self._topic, refusal, "Read"))
+
     def _heed_refusal(self) -> None:
         """Before the topic's thread has started, fail with what the brokers do not let this worker do."""
         while not self._inbox.empty():

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from connect.bulk_source import BulkSourceTask
 from connect.chain.tolerance import Tolerance
 from connect.chain.traces import stack_trace
 from connect.errors import ConnectError
@@ -31,6 +32,10 @@ from worker.supervisor.messages import messages
 
 __all__ = ["preview"]
 
+_PUBLISHES: Final = (
+    "the source publishes by itself, as it reads: there is nothing to be seen before. Run it with another topic to try "
+    "it"
+)
 _GRACE: Final = 3.0
 """How long a call of the plugin may last when the time is up."""
 _GRACE_OF_ENGINE: Final = 55.0
@@ -73,6 +78,8 @@ def _previewed(
     size = inquiry.bytes // 2 if bulk else inquiry.bytes
     records = Showing(show, size)
     if assembly.is_source:
+        if issubclass(assembly.connector_class.task_class, BulkSourceTask):
+            return messages.PreviewEnded(_PUBLISHES)
         source = SourcePreview(assembly, tolerance, documents, stored_offsets(inquiry, assembly), records)
         return _ended(lambda: source.run(inquiry.records, deadline), redaction)
     sink = SinkPreview(assembly, tolerance, documents, records)

@@ -114,6 +114,10 @@ class KafkaConfigStore(ConfigStore):
         if self._leader is not None:
             self._leader.start()
 
+    @property
+    def refusal(self) -> str | None:
+        return self._topic.refusal
+
     def close(self) -> None:
         if self._leader is not None:
             self._leader.close()

@@ -171,6 +171,11 @@ class ConfigStore(ABC):
     def start(self, listener: Callable[[ConfigChange], None]) -> None:
         """Read everything kept so far without telling the listener; then tell it of every change."""
 
+    @property
+    def refusal(self) -> str | None:
+        """What the brokers do not let the store do now; any thread may ask."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Close the store; pending writes fail."""

@@ -157,6 +157,10 @@ class KafkaStatusStore(StatusStore):
         self._topic.start(_START_SECONDS)
         self._apply_arrived()
 
+    @property
+    def refusal(self) -> str | None:
+        return self._topic.refusal
+
     def close(self) -> None:
         """Close the store, after a few seconds at most for pending writes."""
         self._topic.close()

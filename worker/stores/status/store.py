@@ -80,6 +80,11 @@ class StatusStore(ABC):
     def start(self) -> None:
         """Read everything that is kept."""
 
+    @property
+    def refusal(self) -> str | None:
+        """What the brokers do not let the store do now; any thread may ask."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Make pending writes, and close the store."""

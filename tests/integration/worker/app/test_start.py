@@ -43,7 +43,7 @@ class Worker(DistributedWorker):
     def is_starting(self) -> bool:
         """Whether it listens, and answers that it is not ready."""
         try:
-            return requests.get(f"{self.address}/health", timeout=5).status_code == 503
+            return requests.get(f"{self.address}/health", timeout=60).status_code == 503
         except requests.ConnectionError:
             return False
 

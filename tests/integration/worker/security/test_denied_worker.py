@@ -143,8 +143,27 @@ def test_a_worker_that_loses_the_right_to_write_says_so_and_goes_on_when_it_is_b
         secured.forbid([write.named(names)])
         with pytest.raises(ConnectError, match=f"the right Write on topic {names['CONFIGS']}: kafka-acls.sh"):
             store.put_target_state("c", TargetState.STARTED).result(60)
+        assert store.refusal is None, "it can be read"
         secured.allow([write.named(names)])
         wait_until("it is written", lambda: store.put_target_state("c", TargetState.STARTED).exception(60) is None)
+    finally:
+        store.close()
+
+
+def test_a_worker_that_loses_the_right_to_read_tells_that_until_it_is_back(
+    secured: SecuredBroker, inbox: Inbox
+) -> None:
+    read = next(acl for acl in ON_TOPICS if acl.name == "$CONFIGS" and acl.operation == "Read")
+    props, names = props_without(secured)
+    store = KafkaConfigStore(DistributedConfig.parse(props), props, inbox.post)
+    try:
+        store.start(lambda _: None)
+        secured.forbid([read.named(names)])
+        told = wait_until("the refusal is known", lambda: store.refusal, 60)
+        assert f"the right Read on topic {names['CONFIGS']}: kafka-acls.sh" in told
+        secured.allow([read.named(names)])
+        store.put_target_state("c", TargetState.STARTED).exception(60)
+        wait_until("it is read again", lambda: store.refusal is None, 60)
     finally:
         store.close()
 

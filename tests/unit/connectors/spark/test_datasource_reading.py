@@ -10,13 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
+import pyspark_sluice
 from connect.data import SourceRecord
 from connect.errors import ConfigError, ConnectError, DataError, PluginError, RetriableError
+from connectors.spark import register
 from connectors.spark.datasource.polling import polled_to_the_end
 from connectors.spark.datasource.source import SluiceDataSource
 
@@ -341,3 +344,11 @@ def test_a_mistake_in_a_record_keeps_its_class(folder: Path, directory: dict[str
     with pytest.raises(ConnectError) as caught:
         read(directory, StructType([StructField("id", StringType())]))
     assert isinstance(caught.value.__cause__, DataError)
+
+
+def test_a_session_may_be_told_of_it_where_it_does_not_find_it() -> None:
+    known: list[Any] = []
+    session = SimpleNamespace(dataSource=SimpleNamespace(register=known.append))
+    register(session)  # type: ignore[arg-type]
+    assert known == [pyspark_sluice.DefaultSource]
+    assert known[0].name() == "sluice"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -179,69 +180,61 @@ def test_a_load_is_seen_and_its_offsets_survive_a_restart(tmp_path: Path) -> Non
     assert staging_folders(tmp_path) == []
 
 
-@pytest.mark.parametrize("loads_before", [0, 1, 21])
-def test_a_crash_at_every_step_loses_and_doubles_nothing(tmp_path: Path, loads_before: int) -> None:
-    crashes = 0
-    before = tmp_path / "before"
+def crashes_at_every_step(
+    folder: Path,
+    loads_before: int,
+    work: Callable[[Ledger, LocalStore], None],
+    recovered: Callable[[Ledger, LocalStore], None],
+) -> int:
+    """Crash a driver at each step of its work, with the same loads before, and have another one recover from that.
+
+    How many crashes there were until the work came to its end.
+    """
+    before = folder / "before"
     ledger, files = opened(before)
     for _ in range(loads_before):
         load(ledger, files)
     for number in range(1, 200):
-        root = tmp_path / str(number)
+        root = folder / str(number)
         shutil.copytree(before, root)
         stepped = SteppedStore(root, crash_at(number))
-        try:
+        finished = False
+        with suppress(Crash):
             driver = Ledger(stepped, "sink")
             driver.open()
-            load(driver, stepped)
-            load(driver, stepped)
+            work(driver, stepped)
             finished = True
-        except Crash:
-            finished = False
-            crashes += 1
         assert_no_row_twice(root)
         survivor, files = opened(root)
         assert_exact(root, survivor)
-        load(survivor, files)
+        recovered(survivor, files)
         assert_exact(root, survivor)
         assert staging_folders(root) == []
         if finished:
-            break
-    assert crashes > 30
-    assert finished
+            return number - 1
+    raise AssertionError("the work does not come to its end")
+
+
+@pytest.mark.parametrize("loads_before", [0, 1, 21])
+def test_a_crash_at_every_step_loses_and_doubles_nothing(tmp_path: Path, loads_before: int) -> None:
+    def work(ledger: Ledger, files: LocalStore) -> None:
+        load(ledger, files)
+        load(ledger, files)
+
+    assert crashes_at_every_step(tmp_path, loads_before, work, load) > 30
 
 
 def test_a_crash_at_every_step_of_a_compaction_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    crashes = 0
-    before = tmp_path / "before"
-    ledger, files = opened(before)
-    for _ in range(3):
+    def work(ledger: Ledger, files: LocalStore) -> None:
+        merge(ledger, files)
         load(ledger, files)
-    for number in range(1, 200):
-        root = tmp_path / str(number)
-        shutil.copytree(before, root)
-        stepped = SteppedStore(root, crash_at(number))
-        try:
-            driver = Ledger(stepped, "sink")
-            driver.open()
-            merge(driver, stepped)
-            load(driver, stepped)
-            merge(driver, stepped)
-            finished = True
-        except Crash:
-            finished = False
-            crashes += 1
-        assert_no_row_twice(root)
-        survivor, files = opened(root)
-        assert_exact(root, survivor)
-        merge(survivor, files)
-        assert_exact(root, survivor)
-        assert all(len(list(folder.iterdir())) == 1 for folder in (root / "topics/t").iterdir())
-        assert staging_folders(root) == []
-        if finished:
-            break
-    assert crashes > 60
-    assert finished
+        merge(ledger, files)
+
+    def recovered(ledger: Ledger, files: LocalStore) -> None:
+        merge(ledger, files)
+        assert all(len(list(folder.iterdir())) == 1 for folder in (files.root / "topics/t").iterdir())
+
+    assert crashes_at_every_step(tmp_path, 3, work, recovered) > 60
 
 
 def test_a_driver_that_was_fenced_removes_nothing_that_is_new(tmp_path: Path) -> None:

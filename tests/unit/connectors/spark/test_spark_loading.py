@@ -22,8 +22,18 @@ class Session:
 
     def __init__(self) -> None:
         self.cancelled = Event()
+        self.tags: list[str] = []
         self.stop = False
-        self.sparkContext = SimpleNamespace(cancelAllJobs=self.cancelled.set)
+        self.sparkContext = SimpleNamespace(
+            master="local",
+            addJobTag=self.tags.append,
+            setLocalProperty=lambda *_: None,
+            cancelJobsWithTag=self._cancel,
+        )
+
+    def _cancel(self, tag: str) -> None:
+        assert tag in self.tags
+        self.cancelled.set()
 
     def stopping(self) -> bool:
         return self.stop

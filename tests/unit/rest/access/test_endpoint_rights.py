@@ -298,3 +298,12 @@ def test_a_worker_answers_to_its_names(herder: Herder, host: str, allowed: bool)
     client = create_app(herder, "cluster", guards=guards_of(herder, SignIn(), hosts=hosts)).test_client()
     if host:
         assert client.get("/", headers={"Host": host}).status_code == (401 if allowed else 403)
+
+
+def test_the_document_says_how_to_sign_in(client: FlaskClient) -> None:
+    document = client.get("/openapi.json", headers=basic("root", "pw")).get_json()
+    assert document["security"] == [{"password": []}, {"token": []}, {"session": []}]
+    assert document["components"]["securitySchemes"]["password"] == {"type": "http", "scheme": "basic"}
+    assert document["paths"]["/session"]["post"]["security"] == []
+    assert "security" not in document["paths"]["/connectors"]["get"]
+    assert "security" not in openapi_document("where nobody signs in")

@@ -13,10 +13,14 @@ from flask.testing import FlaskClient
 
 from equipment.fakes.guarded_api import basic, guards_of, small_herder
 from equipment.fakes.herding import Clock
+from rest.access.access import Access
+from rest.access.guards import Guards
+from rest.access.inventory import Inventory
 from rest.access.sign_in import SignIn
 from rest.app import create_admin_app, create_app
 from rest.http.headers import AnswerHeaders
 from rest.server.tls import CLIENT_CERTIFICATE
+from rest.ui.web import PageSettings
 from worker.herder.herder import Herder
 from worker.security.api_tokens import ApiTokens, TokenFile
 from worker.security.attempts import Attempts
@@ -304,3 +308,20 @@ def test_a_session_ends() -> None:
     third = sessions.begin(Principal("alice", "basic"), lambda: holds[0])
     holds[0] = False
     assert sessions.principal(third) is None
+
+
+def test_a_page_below_a_path_is_sent_to_its_own_sign_in(herder: Herder, tmp_path: Path) -> None:
+    (tmp_path / "below").write_text("ann: pw\n")
+    access = Access(SignIn(users=Users(tmp_path / "below")), None, Inventory(herder), page="/connect/ui")
+    site = PageSettings(base="/connect")
+    client = create_app(herder, "cluster", guards=Guards(access=access), page=site).test_client()
+    away = client.get("/ui/cluster?x=1")
+    assert (away.status_code, away.headers["Location"]) == (
+        303,
+        "/connect/ui/sign-in?next=%2Fconnect%2Fui%2Fcluster%3Fx%3D1",
+    )
+    wrong = client.post("/session", data={"user": "ann", "password": "no"})
+    assert wrong.headers["Location"] == "/connect/ui/sign-in?failed=wrong"
+    form = {"user": "ann", "password": "pw", "next": "/connect/ui/cluster?x=1"}
+    assert client.post("/session", data=form).headers["Location"] == "/connect/ui/cluster?x=1"
+    assert client.post("/session", data={**form, "next": "/ui"}).headers["Location"] == "/connect/ui"

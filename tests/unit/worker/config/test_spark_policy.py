@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from connect.config.errors import keys_of
+from connect.config.properties import read_properties
 from connect.errors import ConfigError
+from connectors.spark.config import SparkSinkConfig
 from worker.config.spark_policy import TUNING as ALLOWED
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WorkerConfig
@@ -139,3 +141,11 @@ def test_a_task_is_not_made_of_a_stored_configuration_that_is_refused(where: str
 def test_the_documentation_names_the_keys_that_tuning_allows() -> None:
     page = (Path(__file__).parents[4] / "docs" / "spark" / "cluster.md").read_text()
     assert [key for key in ALLOWED if f"`{key}`" not in page] == []
+
+
+@pytest.mark.parametrize("cluster", ["standalone", "yarn", "kubernetes"])
+def test_the_examples_for_clusters_set_what_their_worker_allows(cluster: str) -> None:
+    folder = Path(__file__).parents[4] / "examples" / "spark-cluster"
+    props = read_properties(folder / f"{cluster}.properties")
+    assert list(refused_spark_keys(read_properties(folder / "worker.properties"), props)) == []
+    SparkSinkConfig.parse(props)

@@ -1,0 +1,126 @@
+"""The code that executors on a cluster need: a zip of Sluice's packages and of the plugin folders, sent by the driver.
+
+Spark unpacks it in the folder in which an executor works, and the executors' Pythons find it there before whatever is
+installed. So the code is always that of the driver; the packages that it needs, such as pyarrow, are not sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import connect
+from connect.errors import ConfigError, os_reason
+from connect.jvm.home import file_lock
+from connect.plugins import built_in_file
+
+__all__ = ["SHIPPED_VARIABLE", "is_local", "plugin_folders", "shipped_folders", "shipping_settings"]
+
+SHIPPED_VARIABLE: Final = "SLUICE_SHIPPED"
+"""The variable that tells an executor the folder of the code that was sent to it."""
+
+_NAME: Final = "sluice-code"
+_PACKAGES: Final = ("connect", "converters", "connectors")
+_LEFT_OUT: Final = frozenset({"__pycache__", ".git"})
+_MOST: Final = 256 * 1024 * 1024
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark's executors are in the process of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
+def plugin_folders(props: Mapping[str, str]) -> list[str]:
+    """The folders of ``plugin.path``."""
+    return [item.strip() for item in props.get("plugin.path", "").split(",") if item.strip()]
+
+
+def shipped_folders(folders: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Where the folders of ``plugin.path`` are in this process: in an executor to which code was sent, in that."""
+    shipped = environ.get(SHIPPED_VARIABLE)
+    return [str(Path(shipped, _place(folder))) for folder in folders] if shipped else list(folders)
+
+
+def shipping_settings(props: Mapping[str, str], home: Path) -> dict[str, str]:
+    """The settings with which Spark sends the code to executors on a cluster; none if the master is local.
+
+    The zip is made once for the same code, and kept in ``home``.
+    """
+    if is_local(props.get("spark.master", "local[*]")):
+        return {}
+    archive = _archive(plugin_folders(props), home / "spark" / "code")
+    paths = [_NAME, props.get("spark.executorEnv.PYTHONPATH", "")]
+    archives = [props.get("spark.archives", ""), f"{archive}#{_NAME}"]
+    return {
+        "spark.archives": ",".join(filter(None, archives)),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        f"spark.executorEnv.{SHIPPED_VARIABLE}": _NAME,
+    }
+
+
+def _archive(folders: Sequence[str], place: Path) -> Path:
+    """The zip of the code as it is now."""
+    files = list(_files(folders))
+    digest = hashlib.sha256()
+    for name, path in files:
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode())
+        digest.update(content)
+    archive = place / f"sluice-{digest.hexdigest()[:16]}.zip"
+    with file_lock(place / ".lock"):
+        if not archive.is_file():
+            partial = archive.with_suffix(".partial")
+            _write(partial, files)
+            partial.replace(archive)
+    return archive
+
+
+def _write(path: Path, files: Sequence[tuple[str, Path]]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, source in files:
+            # No times: the same code is the same zip, whichever worker has made it.
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), source.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def _files(folders: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """The files to send, each with its name in the zip."""
+    for package in _PACKAGES:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        yield from _below(Path(spec.origin).parent, package)
+    yield f"{connect.__name__}/{built_in_file().name}", built_in_file()
+    for folder in folders:
+        found = list(_below(Path(folder), _place(folder)))
+        size = sum(path.stat().st_size for _, path in found)
+        if size > _MOST:
+            raise ConfigError(
+                "plugin.path",
+                folder,
+                f"It has {size >> 20} MB, which is too much to send to the executors of Spark (the most is "
+                f"{_MOST >> 20} MB): name the folder of the connector's plugins alone.",
+            )
+        yield from found
+
+
+def _below(root: Path, name: str) -> Iterator[tuple[str, Path]]:
+    try:
+        paths = sorted(path for path in root.rglob("*") if path.is_file())
+    except OSError as error:
+        raise ConfigError("plugin.path", root, f"It cannot be read: {os_reason(error)}.") from error
+    for path in paths:
+        within = path.relative_to(root)
+        listed_already = name == connect.__name__ and path.name == built_in_file().name
+        if not listed_already and not _LEFT_OUT.intersection(within.parts):
+            yield f"{name}/{within.as_posix()}", path
+
+
+def _place(folder: str) -> str:
+    """The folder of the zip that stands for one of ``plugin.path``."""
+    return f"plugins/{hashlib.sha256(folder.encode()).hexdigest()[:16]}"

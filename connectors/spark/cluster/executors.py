@@ -1,0 +1,167 @@
+"""The executors of a cluster: whether their Python has what loads need, and whether there are any."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from connect.errors import ConnectError
+from connectors.spark.cluster.code import is_local
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "Answer",
+    "ExecutorWatch",
+    "ExecutorsLostError",
+    "check_executors",
+    "has_executors",
+    "own_tag",
+    "unfit_executors",
+]
+
+logger = logging.getLogger(__name__)
+_TICK: Final = 1.0
+_PATIENCE: Final = 5.0
+_LOST: Final = 120.0
+_NEEDED: Final = ("pyarrow", "orjson", "connectors.spark.decoding.executor")
+_MOST: Final = 32
+_VERSIONS: Final = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: (\S+?)[,.]"
+)
+_NO_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
+_REMEDY: Final = (
+    "Install Sluice for the same Python on all machines of the cluster and name it with spark.pyspark.python, or send "
+    "an environment with spark.archives (docs/spark/cluster.md tells how)."
+)
+
+
+class Answer(NamedTuple):
+    """What one executor says of its Python."""
+
+    host: str
+    program: str
+    missing: tuple[str, ...]
+    """The packages that it cannot import, each with Python's reason."""
+
+
+class ExecutorsLostError(Exception):
+    """A Spark application that had executors has none any more, and is not given others: it has been ended."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark's executors are gone, and its master gives no others")
+
+
+class ExecutorWatch:
+    """Tells from looks at a session whether its work waits for executors, and whether they are lost for good.
+
+    A cluster that is full gives an application executors when it has some. A master that was started again and no
+    longer knows the application never does: another application has to be started.
+    """
+
+    def __init__(self, there: Callable[[], bool]) -> None:
+        """``there`` tells whether there is any executor at this moment."""
+        self._there = there
+        self._due = 0.0
+        self.missing = False
+        """Whether there has been no executor for some seconds."""
+        self.lost = False
+        """Whether those that there were have been gone for two minutes."""
+        self._had = False
+        self._since: float | None = None
+
+    def look(self, now: float) -> None:
+        """Look whether there is an executor now, by a clock in seconds, if it was not looked a moment ago."""
+        if now < self._due:
+            return
+        self._due = now + _TICK
+        try:
+            there = self._there()
+        except Exception:
+            # Java has ended: the jobs say so.
+            return
+        if there:
+            if self.missing:
+                logger.info("The cluster of Spark has executors for this connector again.")
+            self.missing, self.lost, self._had, self._since = False, False, True, None
+            return
+        self._since = now if self._since is None else self._since
+        waited = now - self._since
+        if waited >= _PATIENCE and not self.missing:
+            self.missing = True
+            logger.warning(
+                "The load waits for executors, and the cluster of Spark has none for this connector: all of its "
+                "cores are taken, its workers are down, or its master cannot be reached. It goes on when there are "
+                "some."
+            )
+        self.lost = self._had and waited >= _LOST
+
+
+def check_executors(spark: SparkSession) -> None:
+    """Run a small job that asks the executors what they have; nothing where the master is local.
+
+    Raises :class:`~connect.errors.ConnectError` with the remedy if they cannot do the work of loads.
+    """
+    context = spark.sparkContext
+    if is_local(str(context.master)):
+        return
+    count = max(1, min(_MOST, context.defaultParallelism))
+    try:
+        answers = context.parallelize(range(count), count).mapPartitions(_question(_NEEDED)).collect()
+    except Exception as error:
+        if (reason := _unfit(str(error))) is None:
+            raise
+        raise ConnectError(f"{reason} {_REMEDY}") from error
+    if (reason := unfit_executors([Answer(*answer) for answer in answers])) is not None:
+        raise ConnectError(reason)
+
+
+def unfit_executors(answers: Iterable[Answer]) -> str | None:
+    """What is missing where, and the remedy; ``None`` if nothing is."""
+    lacking = sorted({answer for answer in answers if answer.missing})
+    if not lacking:
+        return None
+    told = "; ".join(f"{answer.program} on {answer.host} lacks {', '.join(answer.missing)}" for answer in lacking)
+    return f"The executors of Spark cannot do the work: {told}. {_REMEDY}"
+
+
+def has_executors(spark: SparkSession) -> bool:
+    """Whether there is any executor at this moment; where the master is local, the driver is one."""
+    context: Any = spark.sparkContext
+    return is_local(context.master) or context._jsc.sc().getExecutorMemoryStatus().size() > 1
+
+
+def own_tag() -> str:
+    """The tag of the jobs of this process, whose application may be used by other connectors' as well."""
+    return f"sluice-{os.getpid()}"
+
+
+def _unfit(text: str) -> str | None:
+    if (found := _VERSIONS.search(text)) is not None:
+        return f"The executors of Spark run Python {found[1]}, and this worker runs Python {found[2]}."
+    if (program := _NO_PROGRAM.search(text)) is not None:
+        return f"The machines of the cluster have no Python at {program[1]}."
+    return None
+
+
+def _question(needed: tuple[str, ...]) -> Callable[[Iterable[int]], Iterator[tuple[str, str, tuple[str, ...]]]]:
+    """A function that Spark sends by its code, not by its name: where it arrives, Sluice may be missing."""
+
+    def ask(_: Iterable[int]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        import importlib  # noqa: PLC0415 - it runs elsewhere
+        import socket  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+
+        missing = []
+        for name in needed:
+            try:
+                importlib.import_module(name)
+            except Exception as error:
+                missing.append(f"{name} ({type(error).__name__}: {error})")
+        yield socket.gethostname(), sys.executable, tuple(missing)
+
+    return ask

@@ -1,0 +1,113 @@
+"""Two Spark sinks of one worker that share an application: one Java, which both use, and which survives either."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+import requests
+
+from equipment.brokers.topics import create_topic, produce
+from equipment.waiting import wait_until
+from equipment.workers.small_spark import sink_props
+from equipment.workers.standalone import StandaloneWorker, descendants
+
+pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_PATIENCE: Final = 300.0
+_IDS: Final = pa.schema([("id", pa.int64())])
+_NAMES: Final = ("one", "two")
+
+
+class Sharing:
+    """A worker with two sinks in one application; they start with the worker."""
+
+    def __init__(self, bootstrap: str, topic: str, folder: Path) -> None:
+        self._bootstrap, self._topic, self._folder = bootstrap, topic, folder
+        self._produced = 0
+        create_topic(bootstrap, topic)
+        self.worker = StandaloneWorker(folder, bootstrap, connector_spark_config_override_policy="All")
+        for name in _NAMES:
+            self.worker.connector(name, **self.props(name))
+
+    def props(self, name: str) -> dict[str, str]:
+        """The configuration of a sink."""
+        return sink_props({"store.url": str(self._folder / name)}) | {
+            "connector.class": "SparkSink",
+            "topics": self._topic,
+            "spark.session": "lake",
+            "rotate.interval.ms": "0",
+            "poll.interval.ms": "50",
+        }
+
+    def load(self, *names: str) -> None:
+        """Produce records, and wait until these sinks have loaded all that there are."""
+        ids = range(self._produced, self._produced + 10)
+        produce(self._bootstrap, self._topic, [json.dumps({"id": number}).encode() for number in ids])
+        self._produced += 10
+        for name in names:
+            wait_until(f"{name} has loaded", lambda store=name: self._has_all(store), seconds=_PATIENCE)
+
+    def _has_all(self, name: str) -> bool:
+        table = self._folder / name / "topics" / self._topic
+        found: list[int] = ds.dataset(table, schema=_IDS).to_table()["id"].to_pylist() if table.exists() else []
+        assert len(found) == len(set(found)), "a record is there twice"
+        return sorted(found) == list(range(self._produced))
+
+    def javas(self) -> list[int]:
+        """The processes of Java below the worker."""
+        return [pid for pid in descendants(self.worker.pid) if _is_java(pid)]
+
+    def delete(self, name: str) -> None:
+        """Delete a connector."""
+        requests.delete(f"{self.worker.url()}connectors/{name}", timeout=60).raise_for_status()
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name == "java"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def sharing(bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Sharing]:
+    sharing = Sharing(bootstrap, topic, tmp_path)
+    yield sharing
+    sharing.worker.close()
+
+
+def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sharing) -> None:
+    sharing.worker.start()
+    sharing.load(*_NAMES)
+    (java,) = sharing.javas()
+
+    os.kill(java, signal.SIGKILL)
+    sharing.load(*_NAMES)
+    (again,) = sharing.javas()
+    assert again != java
+    for name in _NAMES:
+        assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
+
+    # One of them has started it; it goes on without that one, whichever it is.
+    differing = sharing.props("three") | {"spark.driver.memory": "600m"}
+    requests.post(
+        f"{sharing.worker.url()}connectors", json={"name": "three", "config": differing}, timeout=60
+    ).raise_for_status()
+    failed = sharing.worker.wait_for_states("three", "RUNNING", "FAILED")
+    assert "cannot share a Spark application: they disagree on spark.driver.memory" in failed["tasks"][0]["trace"]
+    starter = "one" if "[one|task-0] connectors.spark.cluster.joining: Starting" in sharing.worker.log() else "two"
+    (left,) = {*_NAMES} - {starter}
+    sharing.delete(starter)
+    sharing.load(left)
+    assert sharing.javas() == [again]
+
+    sharing.delete(left)
+    wait_until("the application has ended with its last connector", lambda: not sharing.javas(), seconds=_PATIENCE)

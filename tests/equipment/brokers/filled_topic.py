@@ -1,0 +1,63 @@
+"""A topic that a test fills little by little, and has a bulk sink load."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from confluent_kafka import Producer
+
+from connect.bulk import OffsetRange
+from connect.data import TopicPartition
+from equipment.brokers.topics import create_topic
+
+__all__ = ["FilledTopic"]
+
+_PARTITIONS: Final = 2
+
+
+class _Task(Protocol):
+    def committed(self) -> Mapping[TopicPartition, int]: ...
+
+    def load(self, ranges: Sequence[OffsetRange]) -> None: ...
+
+
+class FilledTopic:
+    """A topic of two partitions, and where they end."""
+
+    def __init__(self, bootstrap: str, name: str, topic_id: str | None = None, **settings: str) -> None:
+        self.name = name
+        self.ends: Counter[TopicPartition] = Counter()
+        self._id = topic_id
+        self._producer = Producer({"bootstrap.servers": bootstrap})
+        create_topic(bootstrap, name, _PARTITIONS, **settings)
+
+    def produce(self, values: Sequence[Any], keys: Sequence[Any] = (), **more: Sequence[Any]) -> None:
+        """Produce values to the partitions in turn, or each where the ``id`` of its key says, if keys have one.
+
+        Values and keys are written as JSON, unless they are bytes or ``None``. ``more`` are the other arguments of the
+        producer, one for each value.
+        """
+        for index, value in enumerate(values):
+            key = keys[index] if keys else None
+            place = (key["id"] if isinstance(key, dict) else index) % _PARTITIONS
+            others = {name: given[index] for name, given in more.items()}
+            self._producer.produce(self.name, _written(value), _written(key), partition=place, **others)
+            self.ends[TopicPartition(self.name, place)] += 1
+        assert self._producer.flush(30) == 0
+
+    def ranges(self, first: Mapping[TopicPartition, int] = {}) -> list[OffsetRange]:
+        """All that there is, or what comes after these offsets."""
+        ranges = [OffsetRange(*tp, first.get(tp, 0), end, self._id) for tp, end in self.ends.items()]
+        return [item for item in ranges if len(item)]
+
+    def drain(self, task: _Task) -> None:
+        """Have a task load what it has not loaded yet."""
+        task.load(self.ranges(task.committed()))
+        assert task.committed() == dict(self.ends)
+
+
+def _written(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()

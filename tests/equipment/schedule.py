@@ -1,0 +1,89 @@
+"""The order in which the processes of a test run take its tests: the longest first, so that none begins at the end.
+
+What is taken at once is a *unit*: the tests of a file, which share sessions and clusters, or one test that the record
+of durations names by itself. Units that keep a processor busy all the time, those of Spark, and units that wait for
+clusters most of the time are taken in turn, so that neither kind is left for the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["UNKNOWN", "Durations", "UnitScheduling", "in_turn", "read_durations", "record_of", "unit_of"]
+
+UNKNOWN: Final = 30.0
+"""How many seconds a file is taken to need that starts Spark or a cluster and is not recorded yet."""
+
+_RECORD: Final = Path(__file__).parents[1] / "durations.txt"
+
+_LEAST: Final = 5.0
+_HEAD: Final = """\
+# How long the tests take that are begun first, in seconds; the others follow in the order of their files.
+# A test with a line of its own is taken by itself, all others with the rest of their file.
+# SLUICE_DURATIONS=write make test measures the seconds anew.
+"""
+
+
+def read_durations() -> dict[str, float]:
+    """The seconds that each recorded unit takes."""
+    lines = [line.split(maxsplit=1) for line in _RECORD.read_text().splitlines() if line and not line.startswith("#")]
+    return {unit: float(seconds) for seconds, unit in lines}
+
+
+def unit_of(test: str, recorded: Collection[str]) -> str:
+    """The unit that a test belongs to: itself if it is recorded, or else its file."""
+    return test if test in recorded else test.partition("::")[0]
+
+
+def in_turn(busy: Mapping[str, float], waiting: Mapping[str, float]) -> Iterator[str]:
+    """The units of two kinds, the longest of each first, mixed so that both kinds come to their end together."""
+    left = [sorted(kind.items(), key=lambda item: item[1]) for kind in (busy, waiting)]
+    totals = [sum(kind.values()) or 1.0 for kind in (busy, waiting)]
+    done = [0.0, 0.0]
+    while any(left):
+        kind = min((kind for kind in (0, 1) if left[kind]), key=lambda kind: done[kind] / totals[kind])
+        unit, seconds = left[kind].pop()
+        done[kind] += seconds
+        yield unit
+
+
+def record_of(measured: Mapping[str, float], recorded: Collection[str]) -> str:
+    """The text of a record, from the seconds that each test took; those that are recorded by themselves stay so."""
+    units: dict[str, float] = {}
+    for test, seconds in measured.items():
+        unit = unit_of(test, recorded)
+        units[unit] = units.get(unit, 0.0) + seconds
+    long = sorted((item for item in units.items() if item[1] >= _LEAST), key=lambda item: (-item[1], item[0]))
+    return _HEAD + "".join(f"{seconds:.0f} {unit}\n" for unit, seconds in long)
+
+
+class Durations:
+    """Writes a new record at the end of the run whose tests it is told of: a plugin of pytest's."""
+
+    def __init__(self) -> None:
+        self._measured: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add what a test took, or setting it up, or tearing it down."""
+        self._measured[report.nodeid] = self._measured.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the record."""
+        _RECORD.write_text(record_of(self._measured, read_durations()))
+
+
+class UnitScheduling(LoadScopeScheduling):
+    """Gives the units of a run to its processes, in the order in which they were collected."""
+
+    def __init__(self, config: Any, log: Any) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False
+        self._recorded = frozenset(read_durations())
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid, self._recorded)

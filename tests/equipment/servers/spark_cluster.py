@@ -1,0 +1,166 @@
+"""A standalone cluster of Spark on loopback: a master, and workers with folders of their own for their executors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyspark
+import requests
+
+from connect.jvm.home import sluice_home
+from connect.jvm.java import find_java
+from connectors.spark.session import java_home
+from equipment.waiting import wait_until
+from equipment.workers.small_spark import SMALL_JAVA
+from equipment.workers.standalone import descendants
+from worker.embedded.ports import HOST, any_port
+from worker.supervisor.descendants import kill_descendants
+
+__all__ = ["SparkCluster", "running_spark_cluster"]
+
+_PACKAGE: Final = "org.apache.spark.deploy"
+_READY_SECONDS: Final = 180.0
+_WORKERS: Final = 2
+
+
+class SparkCluster:
+    """A master and two workers of one core each. The master may be ended and started again: it knows its workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = any_port(taken=0)
+        self._page = any_port(taken=self._port)
+        self._master: subprocess.Popen[bytes] | None = None
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def url(self) -> str:
+        """The value of ``spark.master``."""
+        return f"spark://{HOST}:{self._port}"
+
+    @property
+    def props(self) -> dict[str, str]:
+        """The keys of a connector that runs on it, with executors of one core."""
+        return {
+            "spark.master": self.url,
+            "spark.driver.host": HOST,
+            "spark.driver.bindAddress": HOST,
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": SMALL_JAVA,
+        }
+
+    def start(self) -> None:
+        """Start the master and its workers."""
+        self.start_master()
+        self.start_workers()
+
+    def start_workers(self) -> None:
+        """Start the workers."""
+        for number in range(_WORKERS):
+            place = self._folder / f"worker-{number}"
+            arguments = ("--host", HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g")
+            self._workers.append(self._launch("worker.Worker", place, *arguments, "--work-dir", str(place), self.url))
+        self._wait("its workers are known", lambda state: state["aliveworkers"] == _WORKERS)
+
+    def start_master(self) -> None:
+        """Start the master, which finds out what there was when it ended."""
+        ports = ("--port", str(self._port), "--webui-port", str(self._page))
+        self._master = self._launch("master.Master", self._folder / "master", "--host", HOST, *ports)
+        self._wait("it answers", lambda state: state["status"] == "ALIVE")
+
+    def kill_workers(self) -> None:
+        """Kill the workers, and all that runs on them."""
+        for worker in self._workers:
+            kill_descendants(worker.pid)
+            worker.kill()
+            worker.wait()
+        self._workers.clear()
+
+    def kill_master(self) -> None:
+        """Kill the master; the workers and what runs on them live on."""
+        if self._master is not None:
+            self._master.kill()
+            self._master.wait()
+
+    def executors(self) -> list[int]:
+        """The processes of the executors that run."""
+        return [pid for worker in self._workers for pid in descendants(worker.pid) if _is_executor(pid)]
+
+    def free_cores(self) -> int:
+        """How many cores no application has."""
+        state = self.state()
+        return int(state["cores"] - state["coresused"])
+
+    def applications(self) -> list[dict[str, Any]]:
+        """The applications that the master knows as running or waiting."""
+        return list(self.state()["activeapps"])
+
+    def state(self) -> dict[str, Any]:
+        """What the master tells of itself."""
+        answer = requests.get(f"http://{HOST}:{self._page}/json/", timeout=30)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    def stop(self) -> None:
+        """Kill all of it."""
+        self.kill_workers()
+        self.kill_master()
+
+    def _launch(self, name: str, place: Path, *arguments: str) -> subprocess.Popen[bytes]:
+        place.mkdir(exist_ok=True)
+        home, java = sluice_home(), find_java(minimum=17)
+        spark = Path(pyspark.__file__).parent
+        recovery = ("-Dspark.deploy.recoveryMode=FILESYSTEM", f"-Dspark.deploy.recoveryDirectory={self._folder}/known")
+        quick = ("-Dspark.worker.timeout=20", "-Dspark.master.rest.enabled=false")
+        command = [
+            *(str(java.executable), "-Xmx192m", *SMALL_JAVA.split(), *recovery, *quick),
+            *("-cp", f"{spark}/jars/*", f"{_PACKAGE}.{name}", *arguments),
+        ]
+        environ = {
+            **os.environ,
+            "SPARK_HOME": str(spark),
+            "JAVA_HOME": str(java_home(java, home)),
+            "SPARK_SCALA_VERSION": "2.13",
+        }
+        with (place / "log").open("ab") as log:
+            return subprocess.Popen(command, cwd=place, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+
+    def _wait(self, what: str, holds: Callable[[dict[str, Any]], bool]) -> None:
+        def ready() -> bool:
+            for process in (*self._workers, self._master):
+                assert process is None or process.poll() is None, self._logs()
+            try:
+                return holds(self.state())
+            except requests.RequestException:
+                return False
+
+        wait_until(f"the cluster of Spark is ready: {what}", ready, seconds=_READY_SECONDS)
+
+    def _logs(self) -> str:
+        return "\n".join(path.read_text(errors="replace")[-2000:] for path in self._folder.glob("*/log"))
+
+
+@contextmanager
+def running_spark_cluster() -> Iterator[SparkCluster]:
+    """A cluster, while the ``with`` block runs; :class:`~connect.errors.ConnectError` if there is no Java for it."""
+    with tempfile.TemporaryDirectory(prefix="sluice-spark-", ignore_cleanup_errors=True) as folder:
+        cluster = SparkCluster(Path(folder))
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def _is_executor(pid: int) -> bool:
+    try:
+        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
