@@ -86,7 +86,10 @@ class Collaborators:
         self.units = Units(
             worker, stores, membership, supervisor, publishing, inbox, self.fencing.may_start, callbacks.reconcile
         )
-        self.drains = Drains(configs, statuses, self.leadership, self.turns, inbox, is_source, together=cluster is None)
+        will_restart = self.units.will_restart
+        self.drains = Drains(
+            configs, statuses, self.leadership, self.turns, inbox, is_source, will_restart, together=cluster is None
+        )
         self.schedules = Schedules(configs, self.leadership, self.turns, inbox)
         self.rebalancing = Rebalancing(
             membership, configs, self.units, self.leadership, self.inquiries, inbox, callbacks, cluster

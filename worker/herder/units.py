@@ -64,6 +64,7 @@ class Units:
         self._running: dict[Unit, Running] = {}
         self._restarting: set[Unit] = set()
         self._restarts: dict[Unit, tuple[float, ...]] = {}
+        self._to_restart: set[Unit] = set()
         self._when_gone: list[tuple[Callable[[], bool], Action]] = []
         self._false_starts = FalseStarts(inbox, reconcile)
         self._reloads = Reloads(self.restart, inbox)
@@ -146,6 +147,10 @@ class Units:
             return False
         wanted = desired_units({unit.connector: entry}, self._worker_props, frozenset()).get(unit)
         return wanted is not None and running.phase is not Phase.STOPPING and running.command == wanted.command
+
+    def will_restart(self, unit: Unit) -> bool:
+        """Whether a unit that has failed here is about to be started again by its connector's ``restart.policy``."""
+        return unit in self._to_restart
 
     def stop(self, unit: Unit) -> None:
         """Stop a unit, if it runs; the next :meth:`reconcile` after its end starts it again, if it is to run."""
@@ -285,11 +290,13 @@ class Units:
         logger.info("%s is started again in %.1f s (restart.policy)", unit, delay, extra={"context": str(unit)})
 
         def again() -> None:
+            self._to_restart.discard(unit)
             running = self._running.get(unit)
             if running is not None and running.phase is Phase.FAILED and running.command is failed.command:
                 self._restarts[unit] = (*before, time.monotonic())
                 self.restart([unit])
 
+        self._to_restart.add(unit)
         self._inbox.after(delay, again)
 
     def _gone(self, unit: Unit) -> None:

@@ -80,7 +80,8 @@ class Drains:
     """Watches connectors with ``run.until=drained``, tells their sinks to drain, and stops what is drained.
 
     In a standalone worker the sinks wait for its sources, once :meth:`all_created` was called; in a cluster, where
-    connectors have nothing to do with each other (``together`` is false), each sink drains from its start.
+    connectors have nothing to do with each other (``together`` is false), each sink drains from its start. What has
+    failed and is about to be started again (``will_restart``) is waited for.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Drains:
         turns: Turns,
         inbox: Inbox,
         is_source: Callable[[str], bool],
+        will_restart: Callable[[Unit], bool],
         *,
         together: bool,
     ) -> None:
@@ -100,6 +102,7 @@ class Drains:
         self._turns = turns
         self._inbox = inbox
         self._is_source = is_source
+        self._will_restart = will_restart
         self._together = together
         self._all_created = False
         self._later: Later | None = None
@@ -183,13 +186,21 @@ class Drains:
         return {name: self._standing(name, entry, statuses) for name, entry in bounded.items()}
 
     def _standing(self, name: str, entry: ConnectorEntry, statuses: Mapping[Unit, Status]) -> Drainable:
-        connector = _phase(statuses.get(Unit(name)))
+        connector = self._phase(Unit(name), statuses)
         units = [Unit(name, task) for task in range(len(entry.task_configs))]
-        tasks: tuple[Phase | None, ...] | None = tuple(_phase(statuses.get(unit)) for unit in units)
+        tasks: tuple[Phase | None, ...] | None = tuple(self._phase(unit, statuses) for unit in units)
         if entry.applied != entry.config or (not units and connector is not Phase.DRAINED):
             tasks = None
         stopped = entry.target is TargetState.STOPPED
         return Drainable(is_source=self._is_source(name), stopped=stopped, connector=connector, tasks=tasks)
+
+    def _phase(self, unit: Unit, statuses: Mapping[Unit, Status]) -> Phase | None:
+        status = statuses.get(unit)
+        if status is None:
+            return None
+        if status.drained:
+            return Phase.DRAINED
+        return Phase.FAILED if status.state is State.FAILED and not self._will_restart(unit) else Phase.RUNNING
 
 
 def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int | None = None) -> Future[None]:
@@ -211,11 +222,3 @@ def stop_connector(configs: ConfigStore, name: str, inbox: Inbox, drained: int |
     # The store is used by the herder's thread alone.
     configs.put_task_configs(name, ()).add_done_callback(lambda done: inbox.post(lambda: tasks_gone(done)))
     return stopped
-
-
-def _phase(status: Status | None) -> Phase | None:
-    if status is None:
-        return None
-    if status.drained:
-        return Phase.DRAINED
-    return Phase.FAILED if status.state is State.FAILED else Phase.RUNNING

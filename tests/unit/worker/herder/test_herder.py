@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -59,6 +60,10 @@ def child(connection: Connection) -> None:
         case messages.RunTask(connector, _, _, config):
             if config.get("fails") == "task":
                 send(messages.Failed("Traceback: task"))
+                return
+            if config.get("fails.once") and not (mark := Path(config["fails.once"])).exists():
+                mark.touch()
+                send(messages.Failed("Traceback: the first task"))
                 return
             send(messages.Started("2.0"))
             send(messages.Metrics({"records": 5.0}))
@@ -220,6 +225,23 @@ def test_a_failure_is_part_of_the_outcome(herder: Herder) -> None:
     create(herder, "source", run_until="drained", fails="task")
     herder.all_created()
     assert herder.drained.result(DEADLINE).failed == ("source",)
+
+
+def test_what_is_to_be_started_again_is_waited_for(herder: Herder, tmp_path: Path) -> None:
+    again = {"restart_policy": "on-failure", "restart_backoff_ms": "200"}
+    create(herder, "sink", run_until="drained")
+    create(herder, "source", run_until="drained", fails_once=str(tmp_path / "failed"), **again)
+    herder.all_created()
+    assert herder.drained.result(DEADLINE).failed == ()
+    assert (tmp_path / "failed").exists()
+
+
+def test_what_has_failed_as_often_as_it_may_is_part_of_the_outcome(herder: Herder) -> None:
+    often = {"restart_policy": "on-failure", "restart_backoff_ms": "1", "restart_limit": "2"}
+    create(herder, "source", run_until="drained", fails="task", **often)
+    herder.all_created()
+    assert herder.drained.result(DEADLINE).failed == ("source",)
+    assert states(herder.connectors.status("source").result(DEADLINE)) == ["RUNNING", "FAILED"]
 
 
 def test_with_a_connector_that_never_ends_nothing_is_finished(herder: Herder) -> None:

@@ -22,7 +22,9 @@ class Leader:
         self.inbox, self.configs, self.statuses = WorkedInbox(), MemoryConfigStore(), MemoryStatusStore()
         leadership = Leadership(Place(), self.configs, self.inbox)
         turns = Turns(leadership, self.inbox.post)
-        self.drains = Drains(self.configs, self.statuses, leadership, turns, self.inbox, lambda _: True, together=False)
+        self.drains = Drains(
+            self.configs, self.statuses, leadership, turns, self.inbox, lambda _: True, lambda _: False, together=False
+        )
         leadership.changed()
         self.inbox.work()
         self.configs.put_connector("c", CONFIG, None)
