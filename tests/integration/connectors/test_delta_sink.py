@@ -291,11 +291,11 @@ def test_topics_are_loaded_at_once_into_tables_of_their_own(sink: Sink, bootstra
     task = sink.task()
     for start in (0, 10):
         for number, each in enumerate(sinks):
-            each.produce(
+            each.records.produce(
                 [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
             )
-        task.load([item for each in sinks for item in each.ranges(task)])
-    assert task.committed() == {tp: 10 for each in sinks for tp in each.ends}
+        task.load([item for each in sinks for item in each.records.ranges(task.committed())])
+    assert task.committed() == {tp: 10 for each in sinks for tp in each.records.ends}
     for number, each in enumerate(sinks):
         assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
 

@@ -394,15 +394,15 @@ def test_topics_with_tables_of_their_own_are_loaded_at_once(lake: Lake, bootstra
     task = lake.task({"topics": ",".join(each.topic for each in lakes)})
     for start in (0, 10):
         for number, each in enumerate(lakes):
-            each.produce(
+            each.records.produce(
                 [{"id": n, "number": number, **({"gate": n} if start else {})} for n in range(start, start + 10)]
             )
-        task.load([item for each in lakes for item in each.ranges(task)])
+        task.load([item for each in lakes for item in each.records.ranges(task.committed())])
     for number, each in enumerate(lakes):
         assert each.rows() == [{"id": n, "number": number, "gate": n if n > 9 else None} for n in range(20)]
-        each.produce([{"id": 20}] if number else [b"{"])
+        each.records.produce([{"id": 20}] if number else [b"{"])
     with pytest.raises(DataError, match="Bad record"):
-        task.load([item for each in lakes for item in each.ranges(task)])
+        task.load([item for each in lakes for item in each.records.ranges(task.committed())])
     assert [len(each.rows()) for each in lakes] == [20, 20]
 
 

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from connect.bulk import OffsetRange, Progress
 from connect.data import TopicPartition
 from connect.errors import ConnectError, DataError, RetriableError
+from connectors.spark.cluster.executors import own_tag
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.progress import LoadProgress
 from connectors.spark.reader import read_ranges
@@ -508,6 +509,7 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
     task = sink.task(STRING)
     assert isinstance(task.context, BulkContext)
     spark, go_on = SparkSession.getActiveSession(), str(tmp_path / "go-on")
+    assert spark is not None
     progress = LoadProgress(spark, task.context)
     progress.wrote(rows=7)
     progress.stage("writing")
@@ -521,10 +523,15 @@ def test_it_is_known_how_far_a_running_job_is(sink: Sink, tmp_path: Path) -> Non
     ranges = sink.records.ranges()
     frame: Any = read_ranges(spark, ranges, task.context.consumer_properties, whole=False)
     frame = frame.mapInArrow(wait_for_file, frame.schema)
-    job = Thread(target=lambda: frame.write.format("noop").mode("overwrite").save())
+
+    def write() -> None:
+        # So jobs are told from those of others in the application.
+        spark.sparkContext.addJobTag(own_tag())
+        frame.write.format("noop").mode("overwrite").save()
+
+    job = Thread(target=write)
     job.start()
     try:
-        assert isinstance(task.context, BulkContext)
         context = task.context
 
         def told() -> Progress | None:
