@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import BulkTaskContext, Progress
@@ -30,6 +31,7 @@ class LoadProgress:
         """``rows`` says whether what the executors give out are rows of tables."""
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
+        self._jobs = session.sparkContext._jsc.sc().statusTracker()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
         self._tag = own_tag()
@@ -81,9 +83,10 @@ class LoadProgress:
         """The records that the running queries have read, and the rows that their executors have made of them."""
         last = max(0, self._queries.executionsCount() - _LOOKED_AT)
         queries = self._queries.executionsList(last, _LOOKED_AT)
+        own = set(self._jobs.getJobIdsForTag(self._tag))
         records = rows = 0
         for query in (queries.apply(number) for number in range(queries.size())):
-            if query.completionTime().isEmpty() and query.jobTags().contains(self._tag):
+            if query.completionTime().isEmpty() and own.intersection(_jobs_of(query)):
                 values = self._queries.executionMetrics(query.executionId())
                 nodes = self._queries.planGraph(query.executionId()).allNodes()
                 for node in (nodes.apply(number) for number in range(nodes.size())):
@@ -97,6 +100,13 @@ class LoadProgress:
         stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage
         progress = Progress(stage, records, self._rows + rows, self._bytes, self._files, self._ui)
         self._context.progress(progress)
+
+
+def _jobs_of(query: Any) -> Iterator[int]:
+    """The ids of a query's jobs."""
+    jobs = query.jobs().keysIterator()
+    while jobs.hasNext():
+        yield jobs.next()
 
 
 def _value(node: Any, values: Any) -> int:
