@@ -225,6 +225,8 @@ class Subscription:
         self._rebalanced = True
         self._assignment -= set(gone)
         self._paused -= set(gone)
+        # Until the group has divided its partitions anew, it is not known that the task has none.
+        self._joined = self._joined and bool(self._assignment)
 
     def _attempt(self, call: Callable[[], None]) -> None:
         """Keep an error until the client has returned: it cannot be raised through the client."""
