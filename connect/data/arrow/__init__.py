@@ -26,6 +26,7 @@ milliseconds: finer digits of a Python value are cut off.
 
 from connect.data.arrow.arrays import to_array
 from connect.data.arrow.casting import conform
+from connect.data.arrow.ranges import check_ranges
 from connect.data.arrow.rows import to_values
 from connect.data.arrow.types import (
     arrow_field,
@@ -39,6 +40,7 @@ __all__ = [
     "arrow_field",
     "arrow_schema",
     "arrow_type",
+    "check_ranges",
     "conform",
     "schema_from_arrow",
     "schema_from_arrow_type",

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from connect.data import ArrowColumn, Schema, Type, logical
-from connect.data.arrow import conform, schema_from_arrow, to_values
+from connect.data import ArrowColumn, Schema, Type
+from connect.data.arrow import check_ranges, conform, schema_from_arrow, to_values
 from connect.errors import DataError, SchemaError
 from connectors.directory.formats.table import Block
 
@@ -18,15 +17,6 @@ __all__ = ["ArrowRows"]
 
 _DEEPEST: Final = 100
 _FINE: Final = ("us", "ns")
-_DAYS: Final = (-719_162, 2_932_896)
-_MILLISECONDS: Final = (-62_135_596_800_000, 253_402_300_799_999)
-_DAY_MS: Final = (0, 86_399_999)
-_RANGES: Final = {
-    logical.DATE_NAME: (pa.int32(), _DAYS),
-    logical.TIME_NAME: (pa.int32(), _DAY_MS),
-    logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
-}
-"""The numbers of the moments that Python has: those of the years 1 to 9999."""
 
 
 class ArrowRows:
@@ -80,7 +70,7 @@ class ArrowRows:
             # A key that comes twice is found only where the dicts are made.
             to_values(cast, self.schema)
         else:
-            _check(cast, self.schema, "")
+            check_ranges(cast, self.schema)
         return cast
 
     def _target(self, data_type: Any, path: str, depth: int) -> Any:  # noqa: PLR0911 - one for each kind
@@ -132,19 +122,3 @@ def _has_maps(schema: Schema) -> bool:
     parts = [field.schema for field in schema.fields]
     parts += [each for each in (schema.key_schema, schema.value_schema) if each is not None]
     return schema.type is Type.MAP or any(map(_has_maps, parts))
-
-
-def _check(array: Any, schema: Schema, path: str) -> None:
-    """Refuse what Arrow can hold and Python cannot: moments beyond its years, texts that are none."""
-    if schema.name in _RANGES:
-        numbers, (low, high) = _RANGES[schema.name]
-        found: Any = pc.min_max(array.view(numbers)).as_py()
-        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
-            raise DataError(f"{path} has a value that is not within the years 1 to 9999, or not within a day")
-    elif schema.type is Type.STRING:
-        array.validate(full=True)
-    elif schema.type is Type.STRUCT:
-        for field, child in zip(schema.fields, array.flatten(), strict=True):
-            _check(child, field.schema, f"{path}.{field.name}" if path else field.name)
-    elif schema.type is Type.ARRAY and schema.value_schema is not None:
-        _check(array.flatten(), schema.value_schema, f"{path}[]")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from connect.data import ArrowColumn, Column, Constant, Schema, SourceBatch, Type, ValueColumn, logical
-from connect.data.arrow import arrow_type, conform
+from connect.data import ArrowColumn, Column, Constant, Schema, SourceBatch, Type, ValueColumn
+from connect.data.arrow import arrow_type, check_ranges, conform
 from connect.errors import DataError
 
 __all__ = ["KEY", "TIMESTAMP", "VALUE", "BadRow", "RowPlan", "Rows", "rows_of"]
@@ -23,16 +23,6 @@ __all__ = ["KEY", "TIMESTAMP", "VALUE", "BadRow", "RowPlan", "Rows", "rows_of"]
 KEY: Final = "key"
 VALUE: Final = "value"
 TIMESTAMP: Final = "timestamp"
-
-_DAYS: Final = (-719_162, 2_932_896)
-_MILLISECONDS: Final = (-62_135_596_800_000, 253_402_300_799_999)
-_DAY_MS: Final = (0, 86_399_999)
-_RANGES: Final = {
-    logical.DATE_NAME: (pa.int32(), _DAYS),
-    logical.TIME_NAME: (pa.int32(), _DAY_MS),
-    logical.TIMESTAMP_NAME: (pa.int64(), _MILLISECONDS),
-}
-"""The numbers of the moments that Python has: those of the years 1 to 9999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +117,7 @@ def _cast(array: Any, schema: Schema, plan: RowPlan) -> Any:
     if plan.truncates:
         array = array.cast(_in_milliseconds(array.type), safe=False)
     cast = array if array.type.equals(target) else array.cast(target)
-    _check(cast, schema, "")
+    check_ranges(cast, schema)
     return conform(cast, schema)
 
 
@@ -143,25 +133,6 @@ def _in_milliseconds(data_type: Any) -> Any:
         item = data_type.item_field.with_type(_in_milliseconds(data_type.item_type))
         return pa.map_(data_type.key_field, item)
     return data_type
-
-
-def _check(array: Any, schema: Schema, path: str) -> None:
-    """Refuse what Arrow can hold and Python cannot: moments beyond its years, texts that are none."""
-    if schema.name in _RANGES:
-        numbers, (low, high) = _RANGES[schema.name]
-        found: Any = pc.min_max(array.view(numbers)).as_py()
-        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
-            raise DataError(f"{path} has a value that is not within the years 1 to 9999, or not within a day")
-    elif schema.type is Type.STRING:
-        array.validate(full=True)
-    elif schema.type is Type.STRUCT:
-        for member, child in zip(schema.fields, array.flatten(), strict=True):
-            _check(child, member.schema, f"{path}.{member.name}" if path else member.name)
-    elif schema.type is Type.ARRAY and schema.value_schema is not None:
-        _check(array.flatten(), schema.value_schema, f"{path}[]")
-    elif schema.type is Type.MAP and schema.value_schema is not None:
-        taken = array.take(pa.array(range(len(array)), pa.int64()))
-        _check(taken.items, schema.value_schema, f"{path}[]")
 
 
 def _reason(error: Exception) -> str:
