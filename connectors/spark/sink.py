@@ -16,6 +16,7 @@ from connect.sink import SinkConnector
 from connectors.spark.compaction import CompactionClock, compact
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.ledger.ledger import FencedError
+from connectors.spark.losses import JAVA_ENDED
 from connectors.spark.options.replaced import as_spark_sink
 from connectors.spark.session import forget_session, java_runs
 from connectors.spark.stores.access import store_access
@@ -31,9 +32,6 @@ __all__ = ["SparkSinkConnector", "SparkSinkTask"]
 logger = logging.getLogger(__name__)
 _LOSSES: Final = 2
 _RETRY: Final = 1.0
-_JAVA_ENDED: Final = (
-    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
-)
 
 
 class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
@@ -124,14 +122,14 @@ class SparkSinkTask(BulkSinkTask[SparkSinkConfig]):
         self._spark = None
         if self._losses > _LOSSES:
             return ConnectError(
-                f"{_JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
+                f"{JAVA_ENDED} That was so {self._losses} times in a row. Nothing is lost; see in the log and in the "
                 "machine's own why it ends, and restart the task."
             )
-        logger.warning("%s Starting it again.", _JAVA_ENDED)
+        logger.warning("%s Starting it again.", JAVA_ENDED)
         self.context.progress(Progress("starting Spark again"))
         # A plugin of users is started once, whatever becomes of Java.
         self._take_over()
-        return RetriableError(f"{_JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
+        return RetriableError(f"{JAVA_ENDED} It has been started again, and nothing is lost.", retry_after=_RETRY)
 
     def _check_topics(self, ranges: Sequence[OffsetRange]) -> None:
         """Refuse a topic that was made again since it was loaded: the offsets of the target mean nothing for it."""

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 import requests
 
-from equipment.brokers.topics import create_topic, produce
+from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.processes import descendants
 from equipment.workers.small_spark import sink_props
@@ -66,6 +66,11 @@ class Sharing:
         """The processes of Java below the worker."""
         return [pid for pid in descendants(self.worker.pid) if _is_java(pid)]
 
+    def create(self, name: str, config: dict[str, str]) -> None:
+        """Create a connector in the same application."""
+        body = {"name": name, "config": {**sink_props({}), "spark.session": "lake", **config}}
+        requests.post(f"{self.worker.url()}connectors", json=body, timeout=60).raise_for_status()
+
     def delete(self, name: str) -> None:
         """Delete a connector."""
         requests.delete(f"{self.worker.url()}connectors/{name}", timeout=60).raise_for_status()
@@ -85,6 +90,25 @@ def sharing(bootstrap: str, topic: str, tmp_path: Path) -> Iterator[Sharing]:
     sharing.worker.close()
 
 
+def test_sources_and_engines_share_it_as_well(sharing: Sharing, bootstrap: str, topic: str, tmp_path: Path) -> None:
+    sharing.worker.start()
+    sharing.load("one")
+    back, copy = f"{topic}-back", tmp_path / "copy.txt"
+    files = {"store.url": str(tmp_path / "one" / "topics" / topic), "topic": back, "file.age.ms": "0"}
+    sharing.create("back", {"connector.class": "SparkFileSource", "pattern": "*.parquet", **files})
+    sharing.create(
+        "copy",
+        {"connector.class": "FileStreamSink", "engine": "spark", "topics": topic, "file": str(copy)}
+        | {"engine.rotate.interval.ms": "0", "engine.poll.interval.ms": "50"},
+    )
+    wait_until("the rows are on a topic again", lambda: len(read_topic(bootstrap, back)) == 10, seconds=_PATIENCE)
+    wait_until(
+        "the engine has put them", lambda: copy.exists() and len(copy.read_text().splitlines()) == 10, seconds=_PATIENCE
+    )
+    assert sorted(json.loads(message.value())["id"] for message in read_topic(bootstrap, back)) == list(range(10))
+    assert len(sharing.javas()) == 1
+
+
 def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sharing) -> None:
     sharing.worker.start()
     sharing.load(*_NAMES)
@@ -98,10 +122,7 @@ def test_connectors_share_an_application_that_outlives_each_of_them(sharing: Sha
         assert [task["state"] for task in sharing.worker.status(name)["tasks"]] == ["RUNNING"]
 
     # One of them has started it; it goes on without that one, whichever it is.
-    differing = sharing.props("three") | {"spark.driver.memory": "600m"}
-    requests.post(
-        f"{sharing.worker.url()}connectors", json={"name": "three", "config": differing}, timeout=60
-    ).raise_for_status()
+    sharing.create("three", sharing.props("three") | {"spark.driver.memory": "600m"})
     failed = sharing.worker.wait_for_states("three", "RUNNING", "FAILED")
     assert "cannot share a Spark application: they disagree on spark.driver.memory" in failed["tasks"][0]["trace"]
     starter = "one" if "[one|task-0] connectors.spark.cluster.joining: Starting" in sharing.worker.log() else "two"

@@ -152,6 +152,22 @@ class Control:
         """Wait until the worker says something, or for so long."""
         self._take(seconds)
 
+    def rest(self) -> None:
+        """Say that the task is paused, and when it goes on again; returns when it may, or is to stop."""
+        if self.stopping:
+            return
+        self.send(messages.Paused())
+        while self.paused and not self.stopping:
+            self.wait_for_command()
+        if not self.stopping:
+            self.send(messages.Resumed())
+
+    def await_stop(self) -> None:
+        """Say that the task is drained, and wait until it is to stop."""
+        self.send(messages.Drained())
+        while not self.stopping:
+            self.wait_for_command()
+
     def request(self) -> int:
         """A number for a request whose answer :meth:`reply` fetches."""
         return next(self._requests)

@@ -41,6 +41,20 @@ class SharedSession(SparkSession):
         super().__init__(context, java_session)
         self._membership = membership
         self._java = java
+        self._own: dict[str, str] = {}
+
+    def configure(self, settings: Mapping[str, str], name: str) -> None:
+        """Set what is the connector's own; raises :class:`~connect.errors.ConfigError` for what all must share."""
+        for key, value in settings.items():
+            _set(self, key, value, name)
+        self._own |= settings
+
+    def newSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        """Another session with the settings that are the connector's own; this one stays the one to leave by."""
+        session = SparkSession(self.sparkContext, self._jsparkSession.newSession())
+        for key, value in self._own.items():
+            session.conf.set(key, value)
+        return session
 
     def stop(self) -> None:
         """Leave the application, which ends when its last member has left."""
@@ -162,8 +176,7 @@ def _attach(application: Application, membership: Membership, own: Mapping[str, 
     # It takes the first session of a process for that of the whole application, which the connector's is not.
     SparkSession(context, first)
     session = SharedSession(context, first.newSession(), membership, application.java)
-    for key, value in own.items():
-        _set(session, key, value, name)
+    session.configure(own, name)
     return session
 
 

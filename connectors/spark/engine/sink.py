@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from connect.bulk import BulkSinkTask, BulkSinkTaskContext, FailuresOf, OffsetRange, Progress
+from connect.bulk import BulkSinkTask, BulkSinkTaskContext, FailuresOf, OffsetRange
 from connect.chain.tolerance import ErrorPolicy
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
@@ -43,7 +43,7 @@ from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.config import SparkSinkEngineConfig
 from connectors.spark.engine.orders import SinkOrders
 from connectors.spark.failure import is_lasting, load_error
-from connectors.spark.session import forget_session, java_runs
+from connectors.spark.losses import Losses
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -54,13 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["SparkSinkEngine"]
 
 logger = logging.getLogger(__name__)
-_LOSSES: Final = 3
 _RETRY: Final = 1.0
 _SOON: Final = 0.1
 _TELLINGS: Final = 5
-_JAVA_ENDED: Final = (
-    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
-)
 _REPORTING: Final[Sequence[tuple[str, str | None]]] = (
     ("errors.tolerance", "all"),
     ("errors.log.enable", "true"),
@@ -79,7 +75,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         self._loads: SinkLoads | None = None
         self._done: dict[TopicPartition, int] = {}
         self._settled: set[TopicPartition] = set()
-        self._losses = 0
+        self._losses = Losses(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -105,8 +101,9 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         except ConnectError:
             raise
         except Exception as error:
-            raise self._lost(error) from error
-        self._losses = 0
+            assert self._spark is not None
+            raise self._losses.error(self._spark, load_error(error), is_lasting=is_lasting(error)) from error
+        self._losses.forget()
 
     def stop(self) -> None:
         """Stop Spark; ranges that are not committed are loaded again."""
@@ -170,22 +167,6 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             failure = RetriableError(worst.error, retry_after=worst.retry_after)
         failure.__cause__ = cause
         return failure
-
-    def _lost(self, error: Exception) -> ConnectError:
-        """What a load fails with because of Spark, which is started again if its Java has ended."""
-        self._losses += 1
-        assert self._spark is not None
-        failure = load_error(error)
-        runs = java_runs(self._spark)
-        if (runs and is_lasting(error)) or self._losses > _LOSSES:
-            return failure
-        if not runs:
-            failure = ConnectError(_JAVA_ENDED)
-            logger.warning("%s Starting it again.", _JAVA_ENDED)
-            self.context.progress(Progress("starting Spark again"))
-            forget_session(self._spark)
-            self.start()
-        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)
 
     def _orders(self) -> SinkOrders:
         """What executors have to know, whatever the ranges."""

@@ -32,14 +32,14 @@ from connect.bulk import Progress
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext, ReachedOffsets
 from connect.chain.tolerance import Failure
 from connect.data import Offset
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError
 from connect.plugins import PluginKind
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_registry
 from connectors.spark.engine.publishing import Publication, Published, settle
 from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.failure import root_cause
-from connectors.spark.session import forget_session, java_runs
+from connectors.spark.losses import Losses
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -51,12 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkSourceEngine", "SplitOrder"]
 
 logger = logging.getLogger(__name__)
-_LOSSES: Final = 3
-_RETRY: Final = 1.0
 _MOST_REFUSED: Final = 10_000
-_JAVA_ENDED: Final = (
-    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
-)
 
 
 class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
@@ -70,7 +65,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._publication = Publication.of(context)
         self._spark: SparkSession | None = None
         self._connector: SourceConnector[Any] | None = None
-        self._losses = 0
+        self._losses = Losses(context, self._start_spark)
         self._is_drained = False
         self._refused: dict[tuple[str, str], None] = {}
 
@@ -94,8 +89,10 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         except ConnectError:
             raise
         except Exception as error:
-            raise self._lost(error) from error
-        self._losses = 0
+            assert self._spark is not None
+            failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
+            raise self._losses.error(self._spark, failure) from error
+        self._losses.forget()
         return found
 
     def drained(self) -> bool:
@@ -205,21 +202,6 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         while len(self._refused) > _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
         return tuple(found)
-
-    def _lost(self, error: Exception) -> ConnectError:
-        """What a load fails with because of Spark, which is started again if its Java has ended."""
-        self._losses += 1
-        assert self._spark is not None
-        failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
-        if self._losses > _LOSSES:
-            return failure
-        if not java_runs(self._spark):
-            failure = ConnectError(_JAVA_ENDED)
-            logger.warning("%s Starting it again.", _JAVA_ENDED)
-            self.context.progress(Progress("starting Spark again"))
-            forget_session(self._spark)
-            self._start_spark()
-        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)
 
 
 class SplitOrder:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from connect.bulk import Progress
 from connect.bulk_source import BulkSourceTaskContext
-from connect.errors import ConnectError, RetriableError
+from connect.errors import ConnectError
 from connectors.spark.failure import root_cause
-from connectors.spark.session import forget_session, java_runs, start_session
+from connectors.spark.losses import Losses
+from connectors.spark.session import start_session
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
@@ -23,11 +23,6 @@ __all__ = ["SourceSession"]
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-_LOSSES: Final = 3
-_RETRY: Final = 1.0
-_JAVA_ENDED: Final = (
-    "Spark's Java process has ended during a load: it was killed, or had too little memory (spark.driver.memory)."
-)
 
 
 class SourceSession:
@@ -40,7 +35,7 @@ class SourceSession:
         self._first: SparkSession | None = None
         self._own: SparkSession | None = None
         self._publisher: RowPublisher | None = None
-        self._losses = 0
+        self._losses = Losses(context, self.start)
 
     def start(self) -> None:
         """Start Spark."""
@@ -78,27 +73,13 @@ class SourceSession:
         except ConnectError:
             raise
         except Exception as error:
-            raise self._lost(error) from error
-        self._losses = 0
+            assert self._first is not None
+            failure = ConnectError(f"Spark failed to send the rows: {root_cause(error)}")
+            raise self._losses.error(self._first, failure) from error
+        self._losses.forget()
         return result
 
     def stop(self) -> None:
         """Stop Spark."""
         if self._first is not None:
             self._first.stop()
-
-    def _lost(self, error: Exception) -> ConnectError:
-        """What a load fails with because of Spark, which is started again if its Java has ended."""
-        assert self._first is not None
-        self._losses += 1
-        failure = ConnectError(f"Spark failed to send the rows: {root_cause(error)}")
-        if not java_runs(self._first):
-            failure = ConnectError(_JAVA_ENDED)
-        if self._losses > _LOSSES:
-            return failure
-        if not java_runs(self._first):
-            logger.warning("%s Starting it again.", _JAVA_ENDED)
-            self._context.progress(Progress("starting Spark again"))
-            forget_session(self._first)
-            self.start()
-        return RetriableError(f"{failure} The load is made again, and nothing is lost.", retry_after=_RETRY)

@@ -42,7 +42,6 @@ from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
 from worker.runtime.sink.topic_choice import TopicChoice
-from worker.supervisor.messages import messages
 
 __all__ = ["BulkLoop", "BulkTaskRuntimeContext"]
 
@@ -117,7 +116,7 @@ class BulkLoop:
         self._positions = self._loaded()
         while not self._control.stopping:
             if not self._control.poll():
-                self._pause()
+                self._control.rest()
                 continue
             ends = self._ends()
             load = self._next_load(ends)
@@ -127,7 +126,7 @@ class BulkLoop:
                 self._load(load)
             elif self._drained():
                 self._report(ends)
-                self._await_stop()
+                self._control.await_stop()
                 return
             else:
                 self._control.wait(self._poll_seconds)
@@ -283,20 +282,6 @@ class BulkLoop:
         if self._drain_ends is None:
             return False
         return all(self._positions[tp] >= end for tp, end in self._drain_ends.items())
-
-    def _await_stop(self) -> None:
-        self._control.send(messages.Drained())
-        while not self._control.stopping:
-            self._control.wait_for_command()
-
-    def _pause(self) -> None:
-        if self._control.stopping:
-            return
-        self._control.send(messages.Paused())
-        while self._control.paused and not self._control.stopping:
-            self._control.wait_for_command()
-        if not self._control.stopping:
-            self._control.send(messages.Resumed())
 
     def _report(self, ends: Mapping[TopicPartition, int]) -> None:
         self._active.forget()

@@ -23,7 +23,6 @@ from worker.runtime.bulk.plan import Plan
 from worker.runtime.bulk.source_context import BulkSourceTaskRuntimeContext
 from worker.runtime.control import Control
 from worker.runtime.metrics import TaskMetrics
-from worker.supervisor.messages import messages
 
 __all__ = ["BulkSourceLoop"]
 
@@ -58,13 +57,13 @@ class BulkSourceLoop:
         self._report()
         while not self._control.stopping:
             if not self._control.poll():
-                self._pause()
+                self._control.rest()
                 continue
             found = self._load()
             self._report()
             if found is False:
                 if self._until_drained and self._drained():
-                    self._await_stop()
+                    self._control.await_stop()
                     return
                 self._control.wait(self._task.poll_seconds)
 
@@ -96,20 +95,6 @@ class BulkSourceLoop:
     def _drained(self) -> bool:
         with self._control.watch.call("drained"):
             return self._task.drained()
-
-    def _await_stop(self) -> None:
-        self._control.send(messages.Drained())
-        while not self._control.stopping:
-            self._control.wait_for_command()
-
-    def _pause(self) -> None:
-        if self._control.stopping:
-            return
-        self._control.send(messages.Paused())
-        while self._control.paused and not self._control.stopping:
-            self._control.wait_for_command()
-        if not self._control.stopping:
-            self._control.send(messages.Resumed())
 
     def _report(self) -> None:
         self._context.forget_topics()
