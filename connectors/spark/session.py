@@ -49,6 +49,8 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     # Spark hides passwords by itself, but not where Kafka's clients have theirs (invariant I8).
     "spark.redaction.regex": _SECRETS,
     "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
+    # Two attempts at the work of a connector's own tasks would do it twice.
+    "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
     "spark.sql.catalogImplementation": "in-memory",

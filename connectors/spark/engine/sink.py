@@ -83,8 +83,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         from connectors.spark.engine.loading import SinkLoads  # noqa: PLC0415
         from connectors.spark.session import start_session  # noqa: PLC0415
 
-        props = {"spark.speculation": "false", **self.context.connector_properties}
-        self._spark = start_session(props, self.context.connector_name, Access())
+        self._spark = start_session(self.context.connector_properties, self.context.connector_name, Access())
         self._loads = SinkLoads(self._spark, self.context, self._orders())
 
     def committed(self) -> Mapping[TopicPartition, int]:

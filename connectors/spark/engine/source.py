@@ -121,8 +121,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         from connectors.spark.loading.jobs import Jobs  # noqa: PLC0415 - as above
         from connectors.spark.session import start_session  # noqa: PLC0415
 
-        props = {"spark.speculation": "false", **self.context.connector_properties}
-        self._spark = start_session(props, self.context.connector_name, Access())
+        self._spark = start_session(self.context.connector_properties, self.context.connector_name, Access())
         self._progress = _ReadProgress(self.context, self._spark.sparkContext.uiWebUrl)
         self._jobs: Jobs = Jobs(self._spark, self.context, self._progress, self._width)
 

@@ -42,9 +42,7 @@ class SourceSession:
         # pyspark takes half a second to import and must not be there before the task's process is forked.
         from connectors.spark.sources.publishing import RowPublisher  # noqa: PLC0415
 
-        # Two attempts at the same rows would send them twice.
-        props = {"spark.speculation": "false", **self._context.connector_properties}
-        self._first = start_session(props, self._context.connector_name, self._access)
+        self._first = start_session(self._context.connector_properties, self._context.connector_name, self._access)
         self._own = self._first.newSession()
         for key, value in self._settings.items():
             self._own.conf.set(key, value)
