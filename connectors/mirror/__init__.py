@@ -1,0 +1,1 @@
+"""Mirroring between clusters: MirrorMaker 2's three connectors, and the flows that are made of them."""
