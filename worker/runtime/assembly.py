@@ -17,6 +17,7 @@ from connect.config import Config, ConfigType
 from connect.connector import Connector, Task
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError
+from connect.kafka.settings.secrets import client_secrets
 from connect.plugins import PluginKind, PluginRegistry, class_name
 from connect.providers import ConfigProvider, resolve_references
 from connect.sink import SinkTask
@@ -25,7 +26,6 @@ from worker.config.connector import ConnectorConfig, SinkConnectorConfig, Source
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
-from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.watch import Limits
 from worker.security.redaction import Redaction

@@ -8,8 +8,9 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import PRODUCER, explained, on_transactional_id
-from worker.kafka.clients import librdkafka, roles
+from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
+from connect.kafka.clients import librdkafka
+from worker.kafka.clients import roles
 from worker.runtime.assembly import Assembly
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages

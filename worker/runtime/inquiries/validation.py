@@ -10,6 +10,7 @@ from connect.chain.specs import predicate_specs, props_below, transformation_spe
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
+from connect.kafka.settings.overrides import refused_overrides
 from connect.plugins import PluginKind, UnlistedPluginError, class_name
 from worker.config.connector import COMMON
 from worker.config.restarts import RestartConfig
@@ -17,7 +18,6 @@ from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
-from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import (

@@ -15,8 +15,8 @@ from connect.data import SourceRecord
 from connect.delivery.delivery import Delivery
 from connect.delivery.submitted import Submission, SubmittedRecords
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import PRODUCER, explained, on_topics
 from connect.source import SourceTask
-from worker.kafka.auth.rights import PRODUCER, explained, on_topics
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch

@@ -27,9 +27,9 @@ from connect.data import SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery, Refusal
 from connect.delivery.submitted import SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.plugins import class_name
 from connect.source import SourceTask
-from worker.kafka.auth.rights import PRODUCER, explained, on_topic
 from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

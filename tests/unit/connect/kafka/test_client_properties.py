@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.keys import CLIENT_KEYS, Ignored, Mapped
-from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.native_keys import ALIASES, is_native_key, native_keys
-from worker.kafka.settings.properties import JAVA_DEFAULTS, UNKNOWN_KEY, layered, librdkafka_properties
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.keys import CLIENT_KEYS, Ignored, Mapped
+from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.native_keys import ALIASES, is_native_key, native_keys
+from connect.kafka.settings.properties import JAVA_DEFAULTS, UNKNOWN_KEY, layered, librdkafka_properties
 
 PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN
 NOWHERE = "127.0.0.1:1"

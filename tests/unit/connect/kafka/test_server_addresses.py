@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.settings.conversion import servers
+from connect.kafka.settings.conversion import servers
 
 KEY = "bootstrap.servers"
 

@@ -15,10 +15,10 @@ from typing import Final
 from connect.config import validator
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConfigError
-from worker.kafka.auth.jaas import JAAS_CONFIG, parse_jaas_config
-from worker.kafka.auth.sasl import LOGIN_MODULES
-from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.native_keys import REFUSED_NATIVE_KEYS
+from connect.kafka.auth.jaas import JAAS_CONFIG, parse_jaas_config
+from connect.kafka.auth.sasl import LOGIN_MODULES
+from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.native_keys import REFUSED_NATIVE_KEYS
 
 __all__ = [
     "ALLOWED_FILES_KEY",

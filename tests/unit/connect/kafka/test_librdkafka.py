@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from worker.kafka.clients.librdkafka import UNREACHABLE, ConnectionFailures
+from connect.kafka.clients.librdkafka import UNREACHABLE, ConnectionFailures
 
 REFUSED = "[thrd:a:1/bootstrap]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 0ms)"
 AGAIN = "[thrd:a:1/7]: a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 3ms in CONNECT)"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConfigError
+from connect.kafka.auth.ssl import OPENSSL_CIPHERS, ssl_properties
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.properties import librdkafka_properties
 from connect.tls.pem import normalized_pem
-from worker.kafka.auth.ssl import OPENSSL_CIPHERS, ssl_properties
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.properties import librdkafka_properties
+from worker.kafka.clients import roles
 
 DATA = Path(__file__).parent / "data"
 CERTIFICATE = (DATA / "certificate.pem").read_text()

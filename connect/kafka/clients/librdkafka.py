@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.auth.rights import explained, is_login_refused
-from worker.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
-from worker.kafka.settings.kind import ClientProperties
-from worker.kafka.settings.secrets import client_secrets
+from connect.kafka.auth.rights import explained, is_login_refused
+from connect.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
+from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.secrets import client_secrets
 
 __all__ = [
     "UNREACHABLE",

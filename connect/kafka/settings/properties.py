@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import assert_never
 
 from connect.config.errors import ConfigRuleError
-from worker.kafka.auth.sasl import check_kerberos, sasl_properties
-from worker.kafka.auth.ssl import ssl_properties
-from worker.kafka.settings.consumer import check_consumer, consumer_properties
-from worker.kafka.settings.conversion import parse_integer
-from worker.kafka.settings.keys import (
+from connect.kafka.auth.sasl import check_kerberos, sasl_properties
+from connect.kafka.auth.ssl import ssl_properties
+from connect.kafka.settings.consumer import check_consumer, consumer_properties
+from connect.kafka.settings.conversion import parse_integer
+from connect.kafka.settings.keys import (
     CLIENT_KEYS,
     IGNORED_PREFIXES,
     Combined,
@@ -20,9 +20,9 @@ from worker.kafka.settings.keys import (
     Mapped,
     Refused,
 )
-from worker.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
-from worker.kafka.settings.native_keys import REFUSED_NATIVE_KEYS, canonical_native_key, is_native_key
-from worker.kafka.settings.producer import check_producer, producer_properties
+from connect.kafka.settings.kind import ClientKind, ClientProperties, PropertyValue
+from connect.kafka.settings.native_keys import REFUSED_NATIVE_KEYS, canonical_native_key, is_native_key
+from connect.kafka.settings.producer import check_producer, producer_properties
 
 __all__ = ["JAVA_DEFAULTS", "UNKNOWN_KEY", "layered", "librdkafka_properties"]
 

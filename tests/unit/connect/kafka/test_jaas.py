@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.auth.jaas import parse_jaas_config
+from connect.kafka.auth.jaas import parse_jaas_config
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker.kafka.clients.statistics import CONSUMER, PRODUCER, client_statistics, reading
+from connect.kafka.clients.statistics import CONSUMER, PRODUCER, client_statistics, reading
 
 BROKERS = {
     "b:1/1": {"nodeid": 1, "state": "UP", "connects": 3, "disconnects": 2, "waitresp_cnt": 1, "txerrs": 4,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from worker.kafka.settings.keys import CLIENT_KEYS
-from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.reference import client_properties_page
+from connect.kafka.settings.keys import CLIENT_KEYS
+from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.reference import client_properties_page
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "client-properties.md"
 
@@ -21,6 +21,6 @@ def test_every_key_is_on_the_page(kind: ClientKind) -> None:
 
 def test_the_page_in_the_documentation_is_fresh() -> None:
     assert PAGE.read_text() == client_properties_page(), (
-        "write it again: python -c 'from worker.kafka.settings.reference import client_properties_page as page; "
+        "write it again: python -c 'from connect.kafka.settings.reference import client_properties_page as page; "
         f'print(page(), end="")\' > {PAGE}'
     )

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import (
+from connect.kafka.auth.rights import (
     CONSUMER,
     PRODUCER,
     explained,
@@ -18,7 +18,7 @@ from worker.kafka.auth.rights import (
     on_transactional_id,
     remedy,
 )
-from worker.kafka.clients.librdkafka import fail_without_login
+from connect.kafka.clients.librdkafka import fail_without_login
 
 RIGHTS = (on_topic("t", "Write"), on_group("g", "Read"), on_transactional_id("x-0", "Write"))
 COMMAND = "kafka-acls.sh --add --allow-principal User:NAME"

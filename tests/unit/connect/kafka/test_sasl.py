@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from connect.errors import ConfigError
-from worker.kafka.auth.sasl import sasl_properties
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.kind import ClientKind
-from worker.kafka.settings.properties import librdkafka_properties
+from connect.kafka.auth.sasl import sasl_properties
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientKind
+from connect.kafka.settings.properties import librdkafka_properties
 
 SECURITY = "org.apache.kafka.common.security"
 PLAIN = f'{SECURITY}.plain.PlainLoginModule required username="u" password="s3cret";'

@@ -10,10 +10,10 @@ from connect.config.errors import ConfigRuleError
 from connect.config.password import HIDDEN
 from connect.config.url import http_url, shown_url
 from connect.errors import ConfigError
+from connect.kafka.auth.jaas import JAAS_CONFIG, LoginModule, parse_jaas_config
+from connect.kafka.settings.conversion import boolean, integer
+from connect.kafka.settings.kind import PropertyValue
 from connect.tls.pem import normalized_pem
-from worker.kafka.auth.jaas import JAAS_CONFIG, LoginModule, parse_jaas_config
-from worker.kafka.settings.conversion import boolean, integer
-from worker.kafka.settings.kind import PropertyValue
 
 __all__ = ["LOGIN_MODULES", "check_kerberos", "sasl_properties", "uses_sasl"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from worker.kafka.settings.conversion import INT_MAX, Conversion, boolean, integer, kilobytes, one_of, servers, text
-from worker.kafka.settings.kind import ClientKind
+from connect.kafka.settings.conversion import INT_MAX, Conversion, boolean, integer, kilobytes, one_of, servers, text
+from connect.kafka.settings.kind import ClientKind
 
 __all__ = [
     "CLIENT_KEYS",

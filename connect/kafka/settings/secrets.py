@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from connect.errors import ConfigError
-from worker.kafka.auth.jaas import JAAS_CONFIG, parse_jaas_config
+from connect.kafka.auth.jaas import JAAS_CONFIG, parse_jaas_config
 
 __all__ = ["client_secrets"]
 
