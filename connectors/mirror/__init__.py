@@ -1,1 +1,1 @@
-"""Mirroring between clusters: MirrorMaker 2's three connectors, and the flows that are made of them."""
+"""Topics, groups and settings of one Kafka cluster kept in another, with the keys, names and bytes of MirrorMaker 2."""
