@@ -66,7 +66,12 @@ class WorkerProperties:
     @classmethod
     def read(cls, file: Path) -> WorkerProperties:
         """Read a worker's file and resolve its references; secrets are hidden in the log from now on."""
-        written = {**read_properties(file), WORKER_FILE: str(file.resolve())}
+        return cls.of(read_properties(file), file)
+
+    @classmethod
+    def of(cls, props: Mapping[str, str], file: Path) -> WorkerProperties:
+        """Resolve the references in properties that were made of a file, which no connector may read."""
+        written = {**props, WORKER_FILE: str(file.resolve())}
         redaction = Redaction()
         hide_in_log(redaction)
         return cls(written, worker_values(written, redaction), redaction)
