@@ -227,6 +227,7 @@ class Driver:
         running.process = subprocess.Popen(
             self._command(running.flow), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        logger.info("The worker of the flow %s starts: pid %d", running.flow.name, running.process.pid)
         running.watch = threading.Thread(target=self._watch, args=(running.flow.name, running.process), daemon=True)
         running.watch.start()
 

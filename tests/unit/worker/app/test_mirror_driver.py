@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from connectors.mirror.flows import Flow, Flows
+from equipment.mirror_recordings import mirror_vectors
 from equipment.waiting import wait_until
 from rest.flows import FlowState
 from worker.app.mirror.driver import Driver
@@ -88,6 +90,14 @@ def test_a_flow_that_is_refused_ends_the_driver() -> None:
 def test_restarts_come_later_and_later(ran: float, failures: int, expected: Restart) -> None:
     assert after(refused=False, ran=ran, failures=failures, could_not_start=2) == expected
     assert after(refused=True, ran=ran, failures=failures, could_not_start=2) == End(2)
+
+
+@pytest.mark.parametrize("case", mirror_vectors("mm2_properties"))
+def test_the_keys_of_our_connectors_compile_files_as_in_java(case: dict[str, Any]) -> None:
+    flows = Flows(case["mm2.properties"], connector_keys())
+    for expected in case["flows"]:
+        flow = flows.flow(*expected["flow"].split("->"))
+        assert flow.connectors == {name: expected[name] for name in flow.connectors}
 
 
 def test_a_worker_listens_for_other_nodes_unless_the_file_has_listeners() -> None:
