@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Final
 
-from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, at_least, option, unique_list
+from connect.config import HIGH, LOW, ConfigRuleError, Long, PluginName, Short, option, unique_list
 from connect.errors import ConfigError
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import CONFIG_PROPERTY_FILTERS, ConfigPropertyFilter
 
-__all__ = ["DeletionPolicy", "GapPolicy", "MirrorSourceConfig", "MirrorSourceTaskConfig"]
+__all__ = ["MirrorSourceConfig", "MirrorSourceTaskConfig"]
 
 _OF_SYNCS: Final = ("offset-syncs.topic.", "offset-syncs-")
-
-
-class GapPolicy(StrEnum):
-    """What to do where records of the source are gone before they were mirrored."""
-
-    FAIL = "fail"
-    MARK = "mark"
-    CONTINUE = "continue"
-
-
-class DeletionPolicy(StrEnum):
-    """What to do with a mirrored topic whose source is gone."""
-
-    KEEP = "keep"
-    DELETE = "delete"
 
 
 class MirrorSourceConfig(TopicsConfig):
@@ -124,36 +108,6 @@ class MirrorSourceConfig(TopicsConfig):
         default=True,
         importance=LOW,
         doc="Whether to mirror topics of heartbeats even if topics does not have them.",
-    )
-    mirror_gap_policy: GapPolicy = option(
-        default=GapPolicy.MARK,
-        importance=MEDIUM,
-        doc="What to do when records of the source are gone before they were mirrored, because they expired or their "
-        "topic was created anew: mark writes the missing range to the topic of gaps and goes on, continue only warns "
-        "and counts them, fail stops the task.",
-    )
-    mirror_bytes_per_second: Long = option(
-        default=0,
-        importance=LOW,
-        validator=at_least(0),
-        doc="How many bytes of keys and values each task mirrors a second, at most; 0 is no limit.",
-    )
-    mirror_provenance_header: str = option(
-        default="",
-        importance=LOW,
-        doc="The name of a header that tells which clusters a record has passed. A record that has passed the target "
-        "is not mirrored to it, so that two flows in opposite directions may keep the names of topics. Empty for none.",
-    )
-    mirror_topic_deletion_policy: DeletionPolicy = option(
-        default=DeletionPolicy.KEEP,
-        importance=LOW,
-        doc="What becomes of a mirrored topic when its source is deleted: keep leaves it, delete deletes it too.",
-    )
-    mirror_topic_deletion_delay_seconds: Long = option(
-        default=86_400,
-        importance=LOW,
-        validator=at_least(0),
-        doc="Seconds that a source is seen to be gone before its mirror is deleted.",
     )
 
     def check(self) -> Iterable[ConfigError]:
