@@ -15,6 +15,7 @@ from rest.http.waiting import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
 from rest.ui.page import Site, shown
+from rest.ui.record_text import record_text
 from rest.ui.trouble import connectors_of
 from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
@@ -32,7 +33,6 @@ _CHART: Final = (480, 60)
 _LINES: Final = 500
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 _ROOT: Final = "root"
-_TEXT_SHOWN: Final = 2_000
 
 
 class ConnectorPages:
@@ -89,7 +89,7 @@ class ConnectorPages:
         caller().require(Right.DEAD_LETTERS, name)
         after = read_after(request.args.get("after"))
         letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
-        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=_text)
+        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
 
     def _logs(self, name: str) -> Response:
         head = self._head(name)
@@ -199,11 +199,3 @@ def _mistakes(infos: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         item["value"]["name"]: item["value"]["errors"] for item in infos.get("configs", ()) if item["value"]["errors"]
     }
-
-
-def _text(value: Mapping[str, str] | None) -> str:
-    """A key or value of a dead letter, as text or in base64, and not longer than a page bears."""
-    if value is None:
-        return "null"
-    text = value["text"] if "text" in value else f"base64: {value['base64']}"
-    return text if len(text) <= _TEXT_SHOWN else f"{text[:_TEXT_SHOWN]} … ({len(text) - _TEXT_SHOWN:,} more characters)"
