@@ -14,7 +14,8 @@ from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
-from rest.ui.page import Site, shown
+from rest.ui.page import Site
+from rest.ui.page import shown as page_shown
 from rest.ui.record_text import record_text
 from rest.ui.trouble import connectors_of
 from worker.herder.dead_letters import read_after
@@ -130,6 +131,8 @@ class ConnectorPages:
         shown = (
             {} if found is None else {"history": history_document(name, found, show), "back": restoring(found, show)}
         )
+        if found is not None and found.present is None:
+            return page_shown("deleted.html", name=name, most=MOST_VERSIONS, **shown)
         return self.shown(name, "versions.html", "versions", unread=unread, most=MOST_VERSIONS, **shown)
 
     def _loads(self, name: str) -> Response:
@@ -139,7 +142,7 @@ class ConnectorPages:
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
         """A page of a connector, with the head that all of them have."""
         head = members.pop("head", None) or self._head(name)
-        return shown(template, name=name, tab=tab, **{**head, **members})
+        return page_shown(template, name=name, tab=tab, **{**head, **members})
 
     def _head(self, name: str) -> dict[str, Any]:
         """What the head of each page shows of a connector."""

@@ -177,6 +177,28 @@ def test_a_dead_letter_is_shown_in_each_of_its_forms(open_page: Callable[..., Pa
     assert page.get_by_role("button", name="Remove").count() == 1
 
 
+def test_a_deleted_connector_is_made_again_from_its_history(
+    open_page: Callable[..., Page], worker: PageWorker, made: Callable[..., str]
+) -> None:
+    made("gone/again")
+    worker.client.delete(worker.client.connector_path("gone/again"))
+    page = open_page("connectors/gone%2Fagain")
+    page.get_by_role("link", name="History of gone/again").click()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+    page.get_by_role("navigation", name="Of this connector").wait_for()
+    assert "gone/again" in worker.client.get("/connectors")
+
+
+def test_the_level_of_a_log_is_set_beside_it(open_page: Callable[..., Page], worker: PageWorker) -> None:
+    page = open_page("connectors/orders-sink/logs")
+    page.locator("#level").select_option("DEBUG")
+    page.get_by_text("connectors.file logs from DEBUG on").wait_for()
+    assert worker.client.get("/admin/loggers/connectors.file")["level"] == "DEBUG"
+    page.locator("#level").select_option("INFO")
+    page.get_by_text("connectors.file logs from INFO on").wait_for()
+
+
 def test_everything_can_be_done_by_keyboard(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
     made("by-keyboard")
     page = open_page("connectors/by-keyboard")
