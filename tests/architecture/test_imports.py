@@ -34,7 +34,6 @@ DOORS: Final = {
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
     "confluent_kafka": [
-        "connect/consumption",
         "connect/delivery",
         "connectors/mirror",
         "connectors/spark/engine/publishing.py",
