@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from connect.bulk import BulkTaskContext
@@ -14,10 +14,19 @@ from connect.connector import Task
 from connect.data import Offset
 from connect.source import OffsetStorageReader
 
-__all__ = ["BulkSourceConfig", "BulkSourceTask", "BulkSourceTaskContext", "KafkaSettings", "ReachedOffsets"]
+__all__ = [
+    "BulkSourceConfig",
+    "BulkSourceTask",
+    "BulkSourceTaskContext",
+    "BulkTransactions",
+    "Claim",
+    "KafkaSettings",
+    "ReachedOffsets",
+    "TransactionOrders",
+]
 
-ReachedOffsets: TypeAlias = Sequence[tuple[Offset, Offset]]
-"""Source partitions, each with the offset that reading continues from."""
+ReachedOffsets: TypeAlias = Sequence[tuple[Offset, Offset | None]]
+"""Source partitions, each with the offset that reading continues from; ``None`` forgets the partition."""
 
 
 class BulkSourceConfig(Config):
@@ -48,6 +57,48 @@ class KafkaSettings:
         return f"KafkaSettings({', '.join(sorted(self.java))})"
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The newest claim of a connector on its offsets topic: its key, and the place after it."""
+
+    key: bytes
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOrders:
+    """What a process needs to publish in a transaction of a connector. The settings may hold secrets.
+
+    ``producer`` has the transactional id, and a transaction may last ``timeout`` seconds.
+    """
+
+    connector: str
+    claim: Claim
+    producer: Mapping[str, str | int | bool] = field(repr=False)
+    consumer: Mapping[str, str | int | bool] = field(repr=False)
+    timeout: float
+
+
+class BulkTransactions(Protocol):
+    """The transactions in which a bulk source publishes exactly once; see :mod:`connect.delivery.transaction`.
+
+    Processes of its engine write with slots of their own, from 1 on.
+    """
+
+    def claim(self, slots: int) -> Claim:
+        """Claim the connector with so many slots, and end what was begun with any of them before.
+
+        What has been committed can be read from now on, and whoever began before commits nothing any more (invariant
+        I6). Raises :class:`~connect.errors.RetriableError` if the task is to stop meanwhile, and
+        :class:`~connect.errors.ConnectError` if another process runs the task.
+        """
+
+    def orders(self, claim: Claim, slot: int) -> TransactionOrders:
+        """What a process needs to publish with a slot."""
+
+
 class BulkSourceTaskContext(BulkTaskContext, Protocol):
     """The services of the runtime that a bulk source task can use. It is told to stop when it is to pause, too."""
 
@@ -62,6 +113,14 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
     @property
     def offset_storage_reader(self) -> OffsetStorageReader:
         """The source offsets stored for this connector."""
+
+    @property
+    def transactions(self) -> BulkTransactions | None:
+        """The transactions of the connector; ``None`` if the worker does not support exactly-once sources.
+
+        Asked for the first time, it fences the former process of the task. From then on :meth:`commit` is in a
+        transaction, too.
+        """
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
         """Create those of these topics that are missing, as ``topic.creation.*`` say, before anything is published.
@@ -84,8 +143,12 @@ class BulkSourceTaskContext(BulkTaskContext, Protocol):
         """Store source offsets, and return when they are stored.
 
         Only those up to which Kafka has acknowledged, or :meth:`give_up` been given, every record (invariant I1).
-        Raises :class:`~connect.errors.RetriableError` if they could not be stored in time.
+        Without any, make durable what :meth:`give_up` was given. Raises :class:`~connect.errors.RetriableError` if
+        they could not be stored in time.
         """
+
+    def committed(self, offsets: ReachedOffsets) -> None:
+        """Take note of offsets that were stored in a transaction of one of the slots."""
 
 
 class BulkSourceTask(Task[C], Generic[C]):

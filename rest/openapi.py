@@ -228,6 +228,14 @@ _PATHS: Final[dict[str, Schema]] = {
         _NAME,
         post=_operation("Deliver records of its dead letter queue again.", {200: "Replayed"}, body="Replay"),
     ),
+    f"{_CONNECTOR}/dlq/{{record}}": _item(
+        ("name", "record"),
+        get=_operation("A dead letter, in each form in which it can be edited.", {200: "DeadLetter"}),
+    ),
+    f"{_CONNECTOR}/dlq/{{record}}/repair": _item(
+        ("name", "record"),
+        post=_operation("Deliver a dead letter again, with other parts.", {200: "Repaired"}, body="Repair"),
+    ),
     "/cluster": _item(get=_operation("Workers, what they run, the last rebalances, processes.", {200: "Cluster"})),
     "/cluster/workers/{worker}/drain": _item(
         ("worker",),

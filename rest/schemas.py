@@ -99,6 +99,26 @@ _PREVIEWED_TABLE: Final = _object(
     {"cut": {"type": "boolean"}},
 )
 
+_LETTER: Final = {
+    **_PLACE,
+    "timestamp": _OFFSET_OR_NULL,
+    "key": _BYTES,
+    "value": _BYTES,
+    "headers": array(_object({"key": TEXT, "value": _BYTES})),
+    "error": {"type": ["object", "null"]},
+}
+_FORM: Final[Schema] = {
+    "type": ["object", "null"],
+    "properties": dict.fromkeys(("text", "json", "base64", "hex"), TEXT),
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
+_FORMS: Final[Schema] = {
+    "type": ["object", "null"],
+    "properties": {"text": _TEXT_OR_NULL, "json": _TEXT_OR_NULL, "base64": TEXT, "no_json": _TEXT_OR_NULL},
+}
+
 SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": TEXT}),
     "Message": _object({"message": TEXT}),
@@ -215,18 +235,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "DeadLetters": _object(
         {
             "topic": TEXT,
-            "records": array(
-                _object(
-                    {
-                        **_PLACE,
-                        "timestamp": _OFFSET_OR_NULL,
-                        "key": _BYTES,
-                        "value": _BYTES,
-                        "headers": array(_object({"key": TEXT, "value": _BYTES})),
-                        "error": {"type": ["object", "null"]},
-                    }
-                )
-            ),
+            "records": array(_object(_LETTER)),
             "next": {"type": ["string", "null"]},
             "replayed": {"type": "object", "additionalProperties": _NUMBER},
         }
@@ -246,6 +255,38 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "replayed": array(_object({**_PLACE, "topic": TEXT})),
             "failed": array(_object({**_PLACE, "error": TEXT})),
             "next": {"type": ["object", "null"]},
+        }
+    ),
+    "DeadLetter": _object(
+        {
+            "topic": TEXT,
+            **_LETTER,
+            "forms": _object(
+                {"key": _FORMS, "value": _FORMS, "headers": array(_object({"key": TEXT, "value": _BYTES}))}
+            ),
+        }
+    ),
+    "Repair": {
+        **_object(
+            {"to": {"type": "string", "enum": ["topic", "task"]}},
+            {
+                "dry_run": {"type": "boolean"},
+                "key": _FORM,
+                "value": _FORM,
+                "headers": array(_object({"key": TEXT, "value": _FORM})),
+            },
+        ),
+        "additionalProperties": False,
+    },
+    "Repaired": _object(
+        {
+            "topic": TEXT,
+            "to": TEXT,
+            "dry_run": {"type": "boolean"},
+            "replayed": array(_object({**_PLACE, "topic": TEXT})),
+            "failed": array(_object({**_PLACE, "error": TEXT})),
+            "changes": array(_object({"key": TEXT, "before": _TEXT_OR_NULL, "after": _TEXT_OR_NULL})),
+            "record": _PREVIEWED_RECORD,
         }
     ),
     "Preview": _object(

@@ -77,7 +77,7 @@ class SparkSinkConfig(
         yield from self._hive_folder_mistakes()
         yield from self.upsert_mistakes(self.table_format)
         yield from self.sql_mistakes()
-        yield from self.window_mistakes(self.table_format, self._store_kind())
+        yield from self.window_mistakes(has_store=self.has_store)
         yield from self._query_mistakes()
         yield from self._iceberg_mistakes()
 
@@ -118,12 +118,6 @@ class SparkSinkConfig(
         for other in (name for name, is_set in others.items() if is_set):
             reason = f"Tables are not rewritten with {other}: use fail or new-column."
             yield ConfigError("schema.conflict", self.schema_conflict, reason)
-
-    def _store_kind(self) -> str | None:
-        try:
-            return self.location.kind
-        except ConfigError:
-            return None  # it has been told already
 
     def _store_uri(self) -> str:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,17 +21,21 @@ from worker.security.audit import AuditEntry, AuditKind, AuditLog, changes
 from worker.security.permissions import Right
 from worker.security.request_signatures import InName
 
-__all__ = ["Auditing", "mark_relayed"]
+__all__ = ["Auditing", "mark_relayed", "note_changes"]
 
 logger = logging.getLogger(__name__)
 _HARMLESS: Final = ("GET", "HEAD", "OPTIONS")
 _VALIDATE: Final = "/connector-plugins/{plugin}/config/validate"
 _REFUSALS: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 _WITH_CONFIG: Final = (InBody(Right.EDIT), Right.DELETE)
-_WITH_REQUEST: Final = (Right.OFFSETS, Right.REPLAY, Right.ADMIN, Right.PREVIEW)
+_WITH_REQUEST: Final = (Right.OFFSETS, Right.REPLAY, Right.REPAIR, Right.ADMIN, Right.PREVIEW)
 _MOST_SHOWN: Final = 4096
 _RELAYED: Final = "sluice_relayed"
 _BEFORE: Final = "sluice_audit_before"
+_CHANGES: Final = "sluice_audit_changes"
+_WHOLE: Final = ("/connectors", "/connectors/{name}/dlq/{record}/repair")
+"""Where the body is read however long it is, for what it says beside its data."""
+_DATA: Final = ("key", "value", "headers")
 
 
 class Auditing:
@@ -75,6 +79,10 @@ class Auditing:
         told = self._told() if who.principal is None and not _is_of_workers() else None
         need = need_of(path_of_rule(), request.method)
         document = _document() if need in _WITH_REQUEST or need in _WITH_CONFIG else None
+        asked = document if need in _WITH_REQUEST else None
+        if need is Right.REPAIR and isinstance(document, dict):
+            # The data of a record is told by what was changed of it, with secrets hidden.
+            asked = {member: value for member, value in document.items() if member not in _DATA}
         return AuditEntry(
             principal=who.principal,
             address=told.address if told else who.address or request.remote_addr or "",
@@ -83,7 +91,7 @@ class Auditing:
             path=request.path,
             connector=_connector(document),
             dry_run=flag("dry_run") or (isinstance(document, dict) and document.get("dry_run") is True),
-            request=document if need in _WITH_REQUEST else None,
+            request=asked,
             reason=request.headers.get("X-Reason"),
         )
 
@@ -96,6 +104,8 @@ class Auditing:
 
     def _changes(self, connector: str | None) -> list[dict[str, Any]]:
         """What a configuration was and is now; nothing if the worker does not tell, for the change is made."""
+        if (noted := g.get(_CHANGES)) is not None:
+            return list(noted)
         before: Mapping[str, Any] | None = g.get(_BEFORE)
         if before is None or connector is None:
             return []
@@ -104,6 +114,11 @@ class Auditing:
         except ConnectError as error:
             logger.warning("What has changed of connector %s is not in the audit: %s", connector, error)
             return []
+
+
+def note_changes(changes: Sequence[Mapping[str, Any]]) -> None:
+    """Have the audit tell what this request has changed, secrets hidden, where that is no configuration."""
+    setattr(g, _CHANGES, changes)
 
 
 def mark_relayed() -> None:
@@ -134,11 +149,7 @@ def _document() -> Any:
     """The JSON of the request, if it is some and not long."""
     try:
         body = request.get_data()
-        return (
-            orjson.loads(body)
-            if body.strip() and (len(body) <= _MOST_SHOWN or path_of_rule() == "/connectors")
-            else None
-        )
+        return orjson.loads(body) if body.strip() and (len(body) <= _MOST_SHOWN or path_of_rule() in _WHOLE) else None
     except orjson.JSONDecodeError:
         return None
 

@@ -16,6 +16,7 @@ from connect.plugins import PluginKind, PluginRegistry
 from rest.http.waiting import Patience
 from worker.herder.herder import Herder
 from worker.security.permissions import Target
+from worker.security.redaction import sounds_secret
 
 __all__ = ["Inventory"]
 
@@ -28,10 +29,6 @@ _CLASS: Final = "connector.class"
 _CHAIN: Final = re.compile(r"((?:transforms|predicates)\.[^.]+)\.type")
 _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 _REFERENCE: Final = re.compile(r"(?:\$\{[^{}]*\})+")
-_SECRET_NAME: Final = re.compile(
-    r"(?:password|passwd|pwd|secret|passphrase|token|credentials?|user\.?info|private\.?key|api\.?key|access\.?key|"
-    r"account\.?key|key\.pem|keystore\.key|sas)(?:\.value)?$"
-)
 _URL_PASSWORD: Final = re.compile(
     r"(://[^\s:/@?#]*:)[^\s/@?#]+(?=@)|((?:password|passwd|secret|token)=)[^&;\s]+", re.IGNORECASE
 )
@@ -135,4 +132,4 @@ def _plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sounds_secret(key: str, value: str) -> bool:
-    return bool(_SECRET_NAME.search(key.lower())) or any(True for _ in client_secrets({key: value}))
+    return sounds_secret(key) or any(True for _ in client_secrets({key: value}))

@@ -72,6 +72,8 @@ NEEDS: Final[Mapping[str, Mapping[str, Need]]] = {
     f"{_CONNECTOR}/lag": {"GET": Right.VIEW},
     f"{_CONNECTOR}/dlq": {"GET": Right.DEAD_LETTERS},
     f"{_CONNECTOR}/dlq/replay": {"POST": Right.REPLAY},
+    f"{_CONNECTOR}/dlq/{{record}}": {"GET": Right.DEAD_LETTERS},
+    f"{_CONNECTOR}/dlq/{{record}}/repair": {"POST": Right.REPAIR},
     f"{_CONNECTOR}/preview": {"POST": Right.PREVIEW},
     "/history": {"GET": Who.SIGNED_IN},
     "/connector-plugins": {"GET": Who.SIGNED_IN},

@@ -1,11 +1,13 @@
-"""``/connectors/NAME/dlq``: the dead letters of a connector, and delivering them again."""
+"""``/connectors/NAME/dlq``: the dead letters of a connector, and delivering them again, also with other parts."""
 
 from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify, request
 
+from rest.access.auditing import note_changes
 from rest.http.body import json_object
 from rest.http.waiting import Patience
+from worker.herder.dead_letter_repairs import REPAIR_FIELDS, read_place
 from worker.herder.dead_letters import FIELDS, DeadLetterRequests, read_after, read_limit
 
 __all__ = ["dead_letters"]
@@ -23,5 +25,15 @@ def dead_letters(dead_letters: DeadLetterRequests, patience: Patience) -> Bluepr
     @blueprint.post("/replay")
     def replay(name: str) -> Response:
         return jsonify(patience.wait(dead_letters.replay(name, json_object(FIELDS))))
+
+    @blueprint.get("/<name:record>")
+    def one(name: str, record: str) -> Response:
+        return jsonify(patience.wait(dead_letters.one(name, read_place(record))))
+
+    @blueprint.post("/<name:record>/repair")
+    def repair(name: str, record: str) -> Response:
+        done = patience.wait(dead_letters.repair(name, read_place(record), json_object(REPAIR_FIELDS)))
+        note_changes(done["changes"])
+        return jsonify(done)
 
     return blueprint

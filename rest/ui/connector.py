@@ -14,7 +14,9 @@ from rest.access.inventory import Inventory
 from rest.http.waiting import Patience
 from rest.resources.versions import history_document, restoring
 from rest.ui.charts import charts_of
-from rest.ui.page import Site, shown
+from rest.ui.page import Site
+from rest.ui.page import shown as page_shown
+from rest.ui.record_text import record_text
 from rest.ui.trouble import connectors_of
 from worker.herder.dead_letters import read_after
 from worker.herder.herder import Herder
@@ -32,7 +34,6 @@ _CHART: Final = (480, 60)
 _LINES: Final = 500
 _LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF")
 _ROOT: Final = "root"
-_TEXT_SHOWN: Final = 2_000
 
 
 class ConnectorPages:
@@ -89,7 +90,7 @@ class ConnectorPages:
         caller().require(Right.DEAD_LETTERS, name)
         after = read_after(request.args.get("after"))
         letters, unread = self._tried(self._herder.dead_letters.list(name, after, _LETTERS))
-        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=_text)
+        return self.shown(name, "dlq.html", "dlq", letters=letters, unread=unread, text=record_text)
 
     def _logs(self, name: str) -> Response:
         head = self._head(name)
@@ -130,6 +131,8 @@ class ConnectorPages:
         shown = (
             {} if found is None else {"history": history_document(name, found, show), "back": restoring(found, show)}
         )
+        if found is not None and found.present is None:
+            return page_shown("deleted.html", name=name, most=MOST_VERSIONS, **shown)
         return self.shown(name, "versions.html", "versions", unread=unread, most=MOST_VERSIONS, **shown)
 
     def _loads(self, name: str) -> Response:
@@ -139,7 +142,7 @@ class ConnectorPages:
     def shown(self, name: str, template: str, tab: str, **members: Any) -> Response:
         """A page of a connector, with the head that all of them have."""
         head = members.pop("head", None) or self._head(name)
-        return shown(template, name=name, tab=tab, **{**head, **members})
+        return page_shown(template, name=name, tab=tab, **{**head, **members})
 
     def _head(self, name: str) -> dict[str, Any]:
         """What the head of each page shows of a connector."""
@@ -199,11 +202,3 @@ def _mistakes(infos: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         item["value"]["name"]: item["value"]["errors"] for item in infos.get("configs", ()) if item["value"]["errors"]
     }
-
-
-def _text(value: Mapping[str, str] | None) -> str:
-    """A key or value of a dead letter, as text or in base64, and not longer than a page bears."""
-    if value is None:
-        return "null"
-    text = value["text"] if "text" in value else f"base64: {value['base64']}"
-    return text if len(text) <= _TEXT_SHOWN else f"{text[:_TEXT_SHOWN]} … ({len(text) - _TEXT_SHOWN:,} more characters)"

@@ -131,7 +131,8 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
     @blueprint.errorhandler(ConnectError)
     def failed(error: ConnectError) -> tuple[str, int]:
         status = status_of(error)
-        return render_template("error.html", status=status, message=hide(str(error))), status
+        named = (request.view_args or {}).get("name") if status == HTTPStatus.NOT_FOUND else None
+        return render_template("error.html", status=status, message=hide(str(error)), connector=named), status
 
     @blueprint.errorhandler(HTTPException)
     def refused(error: HTTPException) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from rest.ui.connector import ConnectorPages
 from rest.ui.editing import editing
 from rest.ui.overview import overview
 from rest.ui.page import Site, page_blueprint
+from rest.ui.repairing import repairing
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
@@ -39,4 +40,5 @@ def web_page(
     pages.put_on(blueprint)
     cluster_page(blueprint, herder, patience)
     editing(blueprint, herder, inventory, pages, patience)
+    repairing(blueprint, herder, pages, patience)
     return blueprint

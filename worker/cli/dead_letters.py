@@ -1,7 +1,8 @@
-"""The commands ``sluice dlq``: list, show and replay the dead letters of a connector."""
+"""The commands ``sluice dlq``: list, show, replay and edit the dead letters of a connector."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ import click
 
 from worker.cli.options import client_of, refusals_shown, url_option
 from worker.cli.output import columns
+from worker.cli.preview_text import record_text
 
 if TYPE_CHECKING:
     from rest.client import RestClient
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["dlq"]
 
 _PAGE: Final = 200
+_KINDS: Final = ("text", "json", "base64")
 _PREAMBLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 """What Kafka's JsonConverter says before it says what is wrong."""
 _RECORD: Final = re.compile(r"(\d{1,9}):(\d{1,18})(?:-(\d{1,18}))?")
@@ -63,14 +66,17 @@ def show(name: str, record: str, url: str) -> None:
     click.echo(_detailed(records[0]))
 
 
-@dlq.command()
-@click.argument("name")
-@click.option(
+_to_option: Final = click.option(
     "--to",
     type=click.Choice(["topic", "task"]),
     required=True,
     help="topic: the topic they come from, for all who read it; task: this connector only, which must be stopped.",
 )
+
+
+@dlq.command()
+@click.argument("name")
+@_to_option
 @click.option("everything", "--all", is_flag=True, help="All dead letters that were not replayed yet.")
 @click.option("chosen", "--record", multiple=True, metavar="P:O[-O]", help="This dead letter, or this range.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be replayed.")
@@ -106,6 +112,105 @@ def replay(name: str, to: str, everything: bool, chosen: tuple[str, ...], dry_ru
     click.echo(f"{replayed} {'would be ' if dry_run else ''}replayed, {failed} failed.")
     if failed or absent:
         raise SystemExit(1)
+
+
+@dlq.command()
+@click.argument("name")
+@click.argument("record")
+@_to_option
+@click.option("--key", help="The key that it is to have.")
+@click.option("--value", help="The value that it is to have.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=TEXT", help="A header that it is to have.")
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(["text", "json", "base64", "hex"]),
+    help="How the key and value are written; json: by the connector's converter. By default as the editor shows them.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be delivered, and its way through the connector.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@url_option
+def edit(
+    name: str,
+    record: str,
+    to: str,
+    key: str | None,
+    value: str | None,
+    headers: tuple[str, ...],
+    kind: str | None,
+    dry_run: bool,
+    yes: bool,
+    url: str,
+) -> None:
+    """Deliver one dead letter of the sink NAME, RECORD (PARTITION:OFFSET), again with another content.
+
+    Without --key, --value and --header an editor opens with its value. The record in the queue stays as it is.
+    """
+    client = client_of(url)
+    path = client.connector_path(name, "dlq", record)
+    with refusals_shown(client, name):
+        forms = client.get(path)["forms"]
+        given = {"key": key, "value": value}
+        if key is None and value is None and not headers:
+            given["value"] = _edited(forms["value"], kind)
+        body: dict[str, Any] = {"to": to, "dry_run": True}
+        body |= {part: {kind or _kind(forms[part]): text} for part, text in given.items() if text is not None}
+        if headers:
+            body["headers"] = _with_headers(forms["headers"], headers)
+        _deliver(client, path, body, dry_run=dry_run, yes=yes)
+
+
+def _deliver(client: RestClient, path: str, body: dict[str, Any], *, dry_run: bool, yes: bool) -> None:
+    """Show what the dry run says, and deliver the record if that is wanted."""
+    done = client.post(f"{path}/repair", body)
+    for change in done["changes"]:
+        click.echo(f"{change['key']}: {_quoted(change['before'])} -> {_quoted(change['after'])}")
+    click.echo(record_text(1, done["record"]))
+    _stop_if_failed(done)
+    destination = done["replayed"][0]["topic"] if body["to"] == "topic" else "the connector"
+    if dry_run:
+        click.echo(f"It would be delivered to {destination}.")
+        return
+    if not yes:
+        click.confirm(f"Deliver it to {destination}?", abort=True)
+    _stop_if_failed(client.post(f"{path}/repair", {**body, "dry_run": False}))
+    click.echo(f"Delivered to {destination}.")
+
+
+def _stop_if_failed(done: dict[str, Any]) -> None:
+    for item in done["failed"]:
+        raise click.ClickException(f"It would fail again: {item['error']}. Nothing was delivered.")
+
+
+def _edited(forms: dict[str, str | None] | None, kind: str | None) -> str:
+    """What an editor makes of a part of a record."""
+    shown = kind or _kind(forms)
+    before = ("" if forms is None else forms.get(shown)) or ""
+    after = click.edit(before, extension=".json" if shown == "json" else ".txt")
+    if after is None:
+        raise click.ClickException("The editor was left without saving: nothing was delivered.")
+    # Most editors end the last line.
+    return after if before.endswith("\n") else after.removesuffix("\n")
+
+
+def _kind(forms: dict[str, str | None] | None) -> str:
+    """The form of a part that is easiest to read; a null has none yet."""
+    return "text" if forms is None else next(kind for kind in _KINDS if forms[kind] is not None)
+
+
+def _with_headers(present: list[dict[str, Any]], given: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The headers of a record, with the given ones in place of those of the same names."""
+    wanted = [text.partition("=") for text in given]
+    for name, equals, _ in wanted:
+        if not (name and equals):
+            raise click.BadParameter(f"{name!r} is not NAME=TEXT", param_hint="--header")
+    names = {name for name, _, _ in wanted}
+    kept = [header for header in present if header["key"] not in names]
+    return [*kept, *({"key": name, "value": {"text": text}} for name, _, text in wanted)]
+
+
+def _quoted(text: str | None) -> str:
+    return "nothing" if text is None else json.dumps(text, ensure_ascii=False)
 
 
 def _pages(client: RestClient, name: str, limit: int, after: str | None) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -10,6 +10,7 @@ from worker.errors import BadRequestError, ConflictError
 from worker.herder.cluster.leadership import Leadership
 from worker.herder.connectors.connectors import Connectors
 from worker.herder.connectors.stopped import StoppedConnectors
+from worker.herder.dead_letter_repairs import Place, Repair, read_document, read_repair, read_target, repaired_document
 from worker.herder.inbox import Request, Requests
 from worker.herder.inquiries import Inquiries
 from worker.herder.turns import LEAD_LOST, broken_off
@@ -35,7 +36,6 @@ FIELDS: Final = frozenset({"to", "selection", "dry_run", "until"})
 
 MOST_LISTED: Final = 1000
 _DEFAULT_LISTED: Final = 100
-_TARGETS: Final = ("topic", "task")
 _ALL: Final = "all"
 _EXAMPLES: Final = '"all", or an array of {"partition": 0, "offset": 5} and {"partition": 0, "from": 5, "to": 9}'
 # An inquiry has 90 s; a task that fails is given each record by itself.
@@ -74,16 +74,8 @@ def read_after(text: str | None) -> tuple[int, int] | None:
 
 def read_replay(body: Mapping[str, Any]) -> Replay:
     """The body of a request to replay. Raises :class:`BadRequestError` with the member that is wrong."""
-    to = body.get("to")
-    if to not in _TARGETS:
-        raise BadRequestError(
-            f"to is {to!r}; it has to be topic, after which every reader of the topics consumes the records again, or "
-            "task, which gives them to this connector alone."
-        )
-    dry_run = body.get("dry_run", False)
-    if not isinstance(dry_run, bool):
-        raise BadRequestError(f"dry_run is {dry_run!r}; it has to be true or false.")
-    return Replay(str(to), _selection(body.get("selection")), _until(body.get("until")), dry_run)
+    to, dry_run = read_target(body)
+    return Replay(to, _selection(body.get("selection")), _until(body.get("until")), dry_run)
 
 
 def listed_document(listed: DeadLettersListed) -> dict[str, Any]:
@@ -180,6 +172,28 @@ class DeadLetterRequests:
         """
         return self._requests.begin(lambda request: self._read_and_replay(request, name, body))
 
+    def one(self, name: str, place: Place) -> Request[Document]:
+        """A dead letter of a connector, in the forms in which it can be edited."""
+        return self._requests.begin(lambda request: self._one(request, name, place))
+
+    def repair(self, name: str, place: Place, body: Mapping[str, Any]) -> Request[Document]:
+        """Deliver a dead letter of a sink with other parts, under the conditions of a replay.
+
+        The answer tells what was changed and the way of the record, which is not delivered if it fails on that.
+        """
+        return self._requests.begin(lambda request: self._read_and_repair(request, name, place, body))
+
+    def _one(self, request: Request[Document], name: str, place: Place) -> None:
+        entry = self._connectors.entry(name)
+
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.DeadLetterRead)
+            request.set_result(read_document(name, place, report))
+
+        request.enter(f"reading the dead letter queue of connector {name}")
+        inquiry = messages.ReadDeadLetter(dict(entry.config), self._worker_props, *place)
+        self._inquiries.answer(inquiry, request, answered)
+
     def _list(self, request: Request[Document], name: str, after: tuple[int, int] | None, limit: int) -> None:
         entry = self._connectors.entry(name)
 
@@ -192,32 +206,53 @@ class DeadLetterRequests:
         self._inquiries.answer(inquiry, request, answered)
 
     def _read_and_replay(self, request: Request[Document], name: str, body: Mapping[str, Any]) -> None:
-        entry = self._connectors.entry(name)
         replay = read_replay(body)
+        self._deliver(
+            request,
+            name,
+            replay.to,
+            lambda entry: self._replay(request, name, entry, replay),
+            dry_run=replay.dry_run,
+        )
+
+    def _read_and_repair(self, request: Request[Document], name: str, place: Place, body: Mapping[str, Any]) -> None:
+        repair = read_repair(place, body)
+        self._deliver(
+            request,
+            name,
+            repair.to,
+            lambda entry: self._repair(request, name, entry, repair),
+            dry_run=repair.dry_run,
+        )
+
+    def _deliver(
+        self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None], *, dry_run: bool
+    ) -> None:
+        """Have ``act`` deliver records of a sink, at the leader; a dry run is anybody's."""
+        entry = self._connectors.entry(name)
         if self._connectors.is_source(name):
             raise BadRequestError(
                 f"Connector {name} is a source: its queue keeps what was read, not what belongs on a topic. Remove the "
                 f"cause, and set its offsets back with PATCH /connectors/{name}/offsets to read the records again."
             )
-        if replay.dry_run:
-            self._replay(request, name, entry, replay)
+        if dry_run:
+            act(entry)
         else:
-            self._leadership.as_leader(request, lambda: self._begin(request, name, replay))
+            self._leadership.as_leader(request, lambda: self._begin(request, name, to, act))
 
-    def _begin(self, request: Request[Document], name: str, replay: Replay) -> None:
+    def _begin(self, request: Request[Document], name: str, to: str, act: Callable[[ConnectorEntry], None]) -> None:
+        """Let nobody else deliver records of the connector, and ``act``; to a task while that stays stopped."""
         entry = self._connectors.entry(name)
-        if replay.to == "task" and entry.target is not TargetState.STOPPED:
+        if to == "task" and entry.target is not TargetState.STOPPED:
             raise task_not_stopped(name)
         if name in self._replaying:
             raise ConflictError(f"Records of connector {name} are being replayed; ask again in a moment")
         self._replaying[name] = request
         request.add_done_callback(lambda _: self._replaying.pop(name))
-        if replay.to == "task":
-            self._stopped.hold(
-                request, name, task_not_stopped, lambda entry: self._replay(request, name, entry, replay)
-            )
+        if to == "task":
+            self._stopped.hold(request, name, task_not_stopped, act)
         else:
-            self._replay(request, name, entry, replay)
+            act(entry)
 
     def _end(self) -> None:
         """Break off what the next leader may be asked for again."""
@@ -238,5 +273,16 @@ class DeadLetterRequests:
             replay.until,
             _AT_ONCE[replay.to],
             replay.dry_run,
+        )
+        self._inquiries.answer(inquiry, request, answered)
+
+    def _repair(self, request: Request[Document], name: str, entry: ConnectorEntry, repair: Repair) -> None:
+        def answered(report: Report) -> None:
+            assert isinstance(report, messages.DeadLetterRepaired)
+            request.set_result(repaired_document(name, repair, report))
+
+        request.enter(f"delivering a repaired record of the dead letter queue of connector {name}")
+        inquiry = messages.RepairDeadLetter(
+            dict(entry.config), self._worker_props, repair.to, *repair.place, dict(repair.edit), repair.dry_run
         )
         self._inquiries.answer(inquiry, request, answered)

@@ -43,6 +43,8 @@ class Right(StrEnum):
     """To see the records of its dead letter queue."""
     REPLAY = "replay"
     """To have its dead letters delivered again."""
+    REPAIR = "repair"
+    """To change what is in one of them before that."""
     METRICS = "metrics"
     """To read the metrics of the worker and of all its connectors."""
     CLUSTER = "cluster"
@@ -59,6 +61,7 @@ _IMPLIED: Final[Mapping[Right, frozenset[Right]]] = {
     Right.EDIT: frozenset((Right.CONFIGS,)),
     Right.SECRETS: frozenset((Right.CONFIGS,)),
     Right.REPLAY: frozenset((Right.DEAD_LETTERS,)),
+    Right.REPAIR: frozenset((Right.REPLAY, Right.DEAD_LETTERS)),
     Right.ADMIN: frozenset((Right.CLUSTER,)),
 }
 _ALL: Final = "*"

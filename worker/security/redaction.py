@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus
 
 from connect.config import HIDDEN
 
-__all__ = ["Redaction"]
+__all__ = ["Redaction", "sounds_secret"]
 
 _LONGEST: Final = 64 * 1024
 _SHORT: Final = 4
@@ -24,6 +24,15 @@ _LEAST_LINE: Final = 8
 # A whole "user:password", or the one within a URL.
 _WITH_USER: Final = re.compile(r"(?:^[^\s:/@]+:|://[^\s:/@]*:)([^\s:/@]{4,})(?:$|@)")
 _PERCENT: Final = re.compile("%[0-9A-F]{2}")
+_SECRET_NAME: Final = re.compile(
+    r"(?:password|passwd|pwd|secret|passphrase|token|credentials?|user\.?info|private\.?key|api\.?key|access\.?key|"
+    r"account\.?key|key\.pem|keystore\.key|sas)(?:\.value)?$"
+)
+
+
+def sounds_secret(name: str) -> bool:
+    """Whether what has this name is likely to be secret: one who does not know better has to hide it."""
+    return bool(_SECRET_NAME.search(name.lower().replace("_", ".")))
 
 
 class Redaction:

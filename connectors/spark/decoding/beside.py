@@ -15,14 +15,14 @@ from connect.data.logical import TIMESTAMP_NAME
 from connectors.spark.decoding.raw import RawBatch
 from connectors.spark.schema import BesideColumns
 
-__all__ = ["beside_columns", "value_part"]
+__all__ = ["METADATA", "beside_columns", "value_part"]
 
 _HEADERS: Final = Schema.array(
     Schema.struct({"key": Schema.string(optional=True), "value": Schema.bytes(optional=True)}, optional=True),
     optional=True,
 )
 _TIMESTAMP: Final = Schema.int64(optional=True, name=TIMESTAMP_NAME, version=1)
-_METADATA: Final = Schema.struct(
+METADATA: Final = Schema.struct(
     {
         "topic": Schema.string(optional=True),
         "partition": Schema.int32(optional=True),
@@ -31,6 +31,8 @@ _METADATA: Final = Schema.struct(
     },
     optional=True,
 )
+"""Where a record comes from."""
+
 _NONE: Final = -1
 
 
@@ -49,7 +51,7 @@ def beside_columns(
     if wanted.headers is not None:
         yield wanted.headers, ArrowColumn(part.header_array.cast(arrow_type(_HEADERS)), _HEADERS)
     if wanted.metadata is not None:
-        yield wanted.metadata, ArrowColumn(_metadata(part), _METADATA)
+        yield wanted.metadata, ArrowColumn(_metadata(part), METADATA)
 
 
 def _metadata(raw: RawBatch) -> Any:
@@ -62,7 +64,7 @@ def _metadata(raw: RawBatch) -> Any:
         raw.offset_array,
         timestamps.cast(pa.timestamp("ms", tz="UTC")),
     ]
-    data_type: Any = arrow_type(_METADATA)
+    data_type: Any = arrow_type(METADATA)
     return pa.StructArray.from_arrays(arrays, fields=list(data_type))
 
 

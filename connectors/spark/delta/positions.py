@@ -10,6 +10,8 @@ connector's::
     sluice/CONNECTOR/TOPIC/PARTITION/all    for records that transformations route to several tables: the offset
                                             up to which all of those tables have them (-1 where that is the same)
     sluice/CONNECTOR/TOPIC/id/ID            when the topic was known to have that id; the latest counts
+    sluice/CONNECTOR/TOPIC/windows/from     the state of a query's windows before the load, a number that names a file
+    sluice/CONNECTOR/TOPIC/windows/to       the same after it; 0 where nothing is open
 
 A commit of rows can set one identifier alone, the number. So the offsets are written before, with an even number, and
 the rows count together with the odd number that follows.
@@ -27,6 +29,7 @@ from connect.data import TopicPartition
 __all__ = ["Positions", "application", "latest_ids"]
 
 _UNKNOWN: Final = "-"
+_WINDOWS: Final = "windows"
 
 
 def application(connector: str) -> str:
@@ -46,6 +49,8 @@ class Positions:
     routed: Mapping[TopicPartition, int] = field(default_factory=dict)
     ids: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """When each topic was known to have which id."""
+    windows_before: Mapping[str, int] = field(default_factory=dict)
+    windows_after: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, connector: str, versions: Mapping[str, int]) -> Positions:
@@ -53,20 +58,29 @@ class Positions:
         prefix = application(connector)
         found: dict[str, dict[TopicPartition, int]] = {"from": {}, "to": {}, "all": {}}
         ids: dict[tuple[str, str], int] = {}
+        windows: dict[str, dict[str, int]] = {"from": {}, "to": {}}
         for name, version in versions.items():
             if not name.startswith(f"{prefix}/"):
                 continue
             topic, partition, kind = name.removeprefix(f"{prefix}/").split("/", 2)
             if partition == "id":
                 ids[topic, unquote(kind)] = version
+            elif partition == _WINDOWS:
+                windows[kind][topic] = version
             elif kind in found:
                 found[kind][TopicPartition(topic, int(partition))] = version
-        return cls(connector, versions.get(prefix, -1), found["from"], found["to"], found["all"], ids)
+        number = versions.get(prefix, -1)
+        return cls(connector, number, found["from"], found["to"], found["all"], ids, windows["from"], windows["to"])
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
         """The next offset of each partition whose records are in this table as far as they belong there."""
         return self.after if self.number % 2 else self.before
+
+    @property
+    def windows(self) -> Mapping[str, int]:
+        """The number of the state of the windows of each topic that has ever had some."""
+        return self.windows_after if self.number % 2 else self.windows_before
 
     @property
     def complete(self) -> Mapping[TopicPartition, int]:
@@ -90,16 +104,18 @@ class Positions:
         *,
         routed: bool,
         ids: Mapping[str, str],
+        windows: Mapping[str, int],
         now: int,
     ) -> Mapping[str, int]:
         """The changes that plan a load; its rows are then committed with the number after theirs.
 
         All tables have the records before ``starts``. ``routed`` tells whether those of the load may go to several
-        tables; ``ids`` are the ids of its topics, known at the time ``now``.
+        tables; ``ids`` are the ids of its topics, known at the time ``now``, and ``windows`` the states that it leaves.
         """
         before = {**self.offsets, **starts}
         complete = starts if routed else {tp: -1 for tp in ends if tp in self.routed}
-        return self._changes(self._next(odd=False), before, {**before, **ends}, complete, self._new_ids(ids, now))
+        new_ids = self._new_ids(ids, now)
+        return self._changes(self._next(odd=False), before, {**before, **ends}, complete, new_ids, windows)
 
     def commit(self) -> Mapping[str, int]:
         """The changes that commit a planned load which has no rows."""
@@ -136,6 +152,7 @@ class Positions:
         after: Mapping[TopicPartition, int],
         routed: Mapping[TopicPartition, int],
         ids: Mapping[tuple[str, str], int],
+        windows: Mapping[str, int] | None = None,
     ) -> dict[str, int]:
         prefix = application(self.connector)
         changes = {prefix: number}
@@ -144,6 +161,14 @@ class Positions:
             for (topic, partition), offset in wanted.items():
                 if there.get(TopicPartition(topic, partition)) != offset:
                     changes[f"{prefix}/{topic}/{partition}/{kind}"] = offset
+        states = {**dict.fromkeys(windows or (), 0), **self.windows}
+        for kind, new, known in (
+            ("from", states, self.windows_before),
+            ("to", {**states, **(windows or {})}, self.windows_after),
+        ):
+            for topic, state in new.items():
+                if known.get(topic) != state:
+                    changes[f"{prefix}/{topic}/{_WINDOWS}/{kind}"] = state
         for (topic, topic_id), at in ids.items():
             changes[f"{prefix}/{topic}/id/{quote(topic_id, safe='')}"] = at
         return changes

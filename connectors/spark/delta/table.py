@@ -139,14 +139,16 @@ class DeltaTable:
         *,
         routed: bool,
         ids: Mapping[str, str],
+        windows: Mapping[str, int],
         write: Callable[[str, int], None],
     ) -> tuple[int, int]:
         """Plan a load and have ``write`` commit its rows with an application id and a version.
 
-        The answer is how many bytes that has written into how many files.
+        ``windows`` are the states that it leaves, by topic. The answer is how many bytes that has written into how many
+        files.
         """
         crash_point("before-plan")
-        self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, now=_now()))
+        self._set(self.positions.plan(starts, ends, routed=routed, ids=ids, windows=windows, now=_now()))
         crash_point("after-plan")
         number, before = self.positions.number + 1, self._log.newest()
         try:

@@ -21,7 +21,10 @@ from connectors.spark.delta.table import DeltaTable
 from connectors.spark.delta.writing import append_rows, merge_changes
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.peeking import Peeked
+from connectors.spark.sql.windows import lost_query
+from connectors.spark.stores.opening import open_store
 from connectors.spark.tables.upsert import key_columns, last_changes, with_change, without_change
+from connectors.spark.tables.windows import NO_STATE, HeldRows, TopicWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,6 +54,7 @@ class DeltaTarget:
         self._topics: dict[str, str] = {}
         self._changes: dict[str, Schema] = {}
         self._failed = False
+        self._held: HeldRows | None = None
 
     @property
     def offsets(self) -> Mapping[TopicPartition, int]:
@@ -75,12 +79,13 @@ class DeltaTarget:
         for table in self._tables:
             table.take_over()
         self._read()
+        if numbers := self._states():
+            self._rows.clear(numbers, self._check_owner)
 
     def recover(self) -> None:
         """Find out what a failed load has committed."""
         if self._failed:
-            for table in self._tables:
-                table.check_owner()
+            self._check_owner()
             self._read()
             self._failed = False
 
@@ -140,7 +145,15 @@ class DeltaTarget:
 
     def _load(self, groups: Sequence[Sequence[OffsetRange]], loader: Loader) -> None:
         known = _Schemas(self._tables, self._changes if self._config.changes is not None else None)
-        loader.load_topics([LoadRequest(group, known, _Output(self, group, loader.progress)) for group in groups])
+        requests = []
+        for ranges in groups:
+            windows = self._windows_of(ranges)
+            output = _Output(self, ranges, loader.progress, {} if windows is None else windows.numbers)
+            request = LoadRequest(ranges, known, output)
+            if windows is not None:
+                request = replace(request, records=windows.records, windows=windows.state(self._config.windows))
+            requests.append(request)
+        loader.load_topics(requests)
         for ranges in groups:
             ends = {item.topic_partition: item.end for item in ranges}
             topics = {item.topic: item.topic_id for item in ranges if item.topic_id is not None}
@@ -149,9 +162,16 @@ class DeltaTarget:
                 _most_advanced(written, ends).finish(ends)
             self._offsets |= ends
             self._topics |= topics
+        if any(request.windows is not None for request in requests):
+            self._rows.tidy(self._states())
 
-    def write(self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange]) -> tuple[int, int]:
-        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files."""
+    def write(
+        self, frame: DataFrame, name: str, schema: Schema, ranges: Sequence[OffsetRange], windows: int | None = None
+    ) -> tuple[int, int]:
+        """Commit the rows of a table with the offsets of the load: so many bytes, in so many files.
+
+        ``windows`` is the number of the state that the load leaves of the topic's windows, if it has some.
+        """
         columns = without_change(schema)
         _check_division(columns, self._divided_by)
         table = self._tables[name]
@@ -174,8 +194,39 @@ class DeltaTarget:
             ends,
             routed=self._routed,
             ids={item.topic: item.topic_id for item in ranges if item.topic_id is not None},
+            windows={} if windows is None else {ranges[0].topic: windows},
             write=write,
         )
+
+    # -- windows ---------------------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> HeldRows:
+        """What windows hold, beside the tables."""
+        if self._held is None:
+            self._held = HeldRows(open_store(self._config, self._session), self._connector)
+        return self._held
+
+    def _states(self) -> list[int]:
+        """The numbers of the states that tables name."""
+        return [number for table in self._tables for number in table.positions.windows.values()]
+
+    def _windows_of(self, ranges: Sequence[OffsetRange]) -> TopicWindows | None:
+        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        topic, ends = ranges[0].topic, {item.topic_partition: item.end for item in ranges}
+        numbers = {table.name: table.positions.windows.get(topic, NO_STATE) for table in self._tables}
+        before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
+        if before and not self._config.has_query:
+            raise lost_query(topic)
+        if self._config.windows is None and not before:
+            return None
+        return TopicWindows(
+            self._rows, before, lambda name: name, lambda name: not _behind(self._tables[name].positions.offsets, ends)
+        )
+
+    def _check_owner(self) -> None:
+        for table in self._tables:
+            table.check_owner()
 
 
 class _Tables:
@@ -256,12 +307,19 @@ class _Output:
 
     commits = True
 
-    def __init__(self, target: DeltaTarget, ranges: Sequence[OffsetRange], progress: LoadProgress) -> None:
+    def __init__(
+        self,
+        target: DeltaTarget,
+        ranges: Sequence[OffsetRange],
+        progress: LoadProgress,
+        windows: Mapping[str, int],
+    ) -> None:
         self._target = target
         self._ranges = ranges
         self._progress = progress
+        self._windows = windows
 
     def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
         """Commit the rows of a table, unless an attempt before has."""
-        size, files = self._target.write(frame, table, schema, self._ranges)
+        size, files = self._target.write(frame, table, schema, self._ranges, self._windows.get(table))
         self._progress.wrote(size=size, files=files)

@@ -2,21 +2,25 @@
 
 A :class:`Publication` travels from the driver to the executors; there a :class:`Publisher` is made of it, given
 batches, and asked for its :class:`Published` account, which travels back and is settled by :func:`settle`.
+
+With a transaction the offsets are committed with the records, in the executor. Records that were left out have to be
+told of before that (invariant I4), which only the driver can: it is told of them, and the work is done once more.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets
+from connect.bulk_source import BulkSourceTaskContext, KafkaSettings, ReachedOffsets, TransactionOrders
 from connect.chain.source import SourceChain, by_source_partition
 from connect.chain.steps import Steps
 from connect.chain.tolerance import ErrorPolicy, Failure, RaisedElsewhere, Stage, Tolerance
@@ -24,13 +28,23 @@ from connect.chain.traces import stack_trace
 from connect.data import Constant, Offset, SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery, Refusal
 from connect.delivery.submitted import SentRecords, Submission
+from connect.delivery.transaction import Transaction
 from connect.errors import ConnectError, RetriableError
 from connectors.spark.decoding.plugins import chain_properties, executor_plugins
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["InExecutorError", "Publication", "Published", "Publisher", "TopicsMissing", "settle"]
+__all__ = [
+    "InExecutorError",
+    "Publication",
+    "Published",
+    "Publisher",
+    "TopicsMissing",
+    "UntoldError",
+    "failure_digest",
+    "settle",
+]
 
 logger = logging.getLogger(__name__)
 _LARGER: Final = " Raise producer.override.max.request.size and the topic's max.message.bytes."
@@ -49,6 +63,8 @@ class Publication:
     policy: ErrorPolicy
     topics: Mapping[str, int | None] = field(default_factory=dict)
     """The topics that there are, with the largest batch that each takes, as ``create_topics`` told."""
+    transaction: TransactionOrders | None = None
+    """The transaction to publish in, if it is to be one."""
 
     @classmethod
     def of(cls, context: BulkSourceTaskContext) -> Publication:
@@ -64,6 +80,10 @@ class Publication:
         """The same, knowing these topics too."""
         return replace(self, topics={**self.topics, **topics})
 
+    def within(self, transaction: TransactionOrders | None) -> Publication:
+        """The same in a transaction, if there is to be one."""
+        return replace(self, transaction=transaction)
+
 
 class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver creates them, and the work goes on
     """Records go to topics that the driver has not created yet; nothing of their batch is sent."""
@@ -71,6 +91,10 @@ class TopicsMissing(Exception):  # noqa: N818 - nothing is wrong: the driver cre
     def __init__(self, topics: Iterable[str]) -> None:
         super().__init__(f"to be created: {', '.join(topics)}")
         self.topics = tuple(topics)
+
+
+class UntoldError(Exception):
+    """Records were left out that have to be told of before the transaction is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +132,13 @@ class Publisher:
         self._tolerance = Tolerance(policy, [self], _wait)
         self._chain = _chain(dict(publication.properties), self._tolerance)
         self._sent = SentRecords()
-        self._producer = _producer(publication.settings)
-        self._delivery = Delivery(self._producer, self._refused, _never, _Limits(publication.topics), self._sent)
+        within = publication.transaction
+        self._producer = _producer(publication.settings.librdkafka if within is None else within.producer)
+        self._transaction = None if within is None else Transaction(within, self._producer)
+        self._delivery = Delivery(
+            self._producer, self._refused, _never, _Limits(publication.topics), self._sent, resends=within is None
+        )
+        self._is_torn = False
         self._offsets: dict[str, tuple[Offset, Offset]] = {}
         self._reached: dict[str, tuple[Offset, Offset]] = {}
         self._left_out: dict[str, tuple[Offset, Offset]] = {}
@@ -134,6 +163,46 @@ class Publisher:
     def give_up(self, failure: Failure) -> None:
         """Leave out a record that could not even be read; raises unless ``errors.tolerance`` allows it."""
         self._tolerance.give_up(failure)
+
+    # -- the transaction --------------------------------------------------------------------------------------------
+
+    def begin(self, *, checks_only: bool = False) -> None:
+        """Begin the transaction, if there is one; see :meth:`connect.delivery.transaction.Transaction.begin`."""
+        if self._transaction is not None:
+            self._transaction.begin(checks_only=checks_only)
+
+    def commit(self, told: Container[str], more: ReachedOffsets = (), *, at_end: bool = False) -> None:
+        """Wait until Kafka has acknowledged everything; in a transaction commit it, and the offsets reached with it.
+
+        ``more`` are offsets to be committed beside those of the records. Raises what :meth:`acknowledge` does, and
+        :class:`UntoldError` if a record was left out whose digest is not among those ``told``.
+        """
+        self.acknowledge()
+        if self._transaction is None or not self._transaction.is_open:
+            return
+        if self._is_torn:
+            self.abort()
+            return
+        passed = self._failures if at_end else self._failures[: self._settled]
+        if any(failure_digest(failure) not in told for failure in passed):
+            raise UntoldError
+        offsets = [*self._offsets_reached(at_end=at_end), *more]
+        if offsets or self._read:
+            self._transaction.commit(offsets)
+        else:
+            self._transaction.abort()
+
+    def abort(self) -> None:
+        """Discard what was sent in the transaction, if that is not committed: it comes again."""
+        if self._transaction is not None and self._transaction.is_open:
+            self._transaction.abort()
+            self._reached, self._left_out, self._read, self._bytes = {}, {}, 0, 0
+            self._written.clear()
+
+    @property
+    def checked(self) -> int:
+        """Up to where the offsets topic has no newer claim."""
+        return 0 if self._transaction is None else self._transaction.checked
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -168,12 +237,14 @@ class Publisher:
         partition, offset = run.source_partitions[0], run.source_offsets[-1]
         submission = Submission(partition, offset, sum(map(len, parts)))
         self._sent.begin(submission)
+        self._is_torn = True
         for part in parts:
             self._delivery.send(part, submission)
             self._unwritten[part.topic] += len(part)
             self._bytes += sum(len(value or b"") for value in part.values)
         self._read += len(run)
         self._settled = len(self._failures)
+        self._is_torn = False
         if partition:
             self._offsets[_key(partition)] = partition, offset
 
@@ -183,6 +254,8 @@ class Publisher:
             while not self._delivery.flush(_ACKNOWLEDGE):
                 pass
         except (KafkaException, SystemError) as error:
+            if self._transaction is not None:
+                raise self._transaction.failed(error) from error
             raise ConnectError(f"The producer has failed: {error}. Restart the task.") from error
         self._reached |= self._offsets
         self._written += self._unwritten
@@ -204,9 +277,8 @@ class Publisher:
         """
         topics = tuple(missing)
         failures = self._failures[: self._settled] if topics or goes_on else self._failures
-        reached = {**self._left_out, **self._reached} if at_end else self._reached
         return Published(
-            tuple(reached.values()),
+            tuple(self._offsets_reached(at_end=at_end)),
             self._read,
             dict(self._written),
             self._bytes,
@@ -217,11 +289,18 @@ class Publisher:
             (error.retry_after or 1.0) if isinstance(error, RetriableError) else None,
         )
 
+    def _offsets_reached(self, *, at_end: bool) -> Iterable[tuple[Offset, Offset]]:
+        reached = {**self._left_out, **self._reached} if at_end else self._reached
+        return reached.values()
+
     def _refused(self, refusal: Refusal) -> None:
         """Leave out a record if it alone is at fault; what is wrong with the producer or topic ends it all (I4)."""
         record, error = refusal.record, refusal.error
         remedy = _LARGER if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else ""
         told = ConnectError(f"Kafka did not take a record for topic {record.topic}: {error.str()}.{remedy}")
+        if self._transaction is not None and (refusal.sent or not refusal.is_of_record):
+            # A transaction is spoiled by the first record that a broker refuses, as in a worker's task.
+            raise told if refusal.is_of_record else self._transaction.failure(error)
         if not refusal.is_of_record:
             raise told
         self._unwritten[record.topic] -= 1
@@ -275,9 +354,21 @@ def _chain(props: Mapping[str, str], tolerance: Tolerance) -> SourceChain:
     return SourceChain(steps, plugins.converters, tolerance)
 
 
-def _producer(settings: KafkaSettings) -> Producer:
+def failure_digest(failure: Failure) -> str:
+    """What tells a record that was left out from others, when it is met again."""
+    record, raw = failure.record, failure.raw
+    known: list[object] = [failure.stage.value, str(failure.error), None if record is None else record.topic]
+    if isinstance(record, SourceRecord):
+        value = record.value if isinstance(record.value, str | bytes) else None
+        known += [_key(record.source_partition or {}), _key(record.source_offset or {}), value]
+    if raw is not None:
+        known += [raw.topic, raw.key, raw.value]
+    return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def _producer(settings: Mapping[str, str | int | bool]) -> Producer:
     try:
-        return Producer({**settings.librdkafka, "error_cb": _fail_without_login, "logger": logger})
+        return Producer({**settings, "error_cb": _fail_without_login, "logger": logger})
     except (KafkaException, ValueError, TypeError):
         # What the client says may hold a secret (I8), and the worker has made a producer of the same settings.
         raise ConnectError(

@@ -16,16 +16,18 @@ from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from connect.bulk_source import ReachedOffsets
 from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceBatch, SourceRecord
+from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError
 from connect.plugins import PluginKind, class_name
 from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.plugins import executor_registry
-from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing
+from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
 
@@ -86,7 +88,8 @@ class SplitOrders:
     """The orders of the driver for one split; plain data, for they are sent to an executor.
 
     ``connector`` is the name of the connector's class and ``task`` the configuration of the split. It is left after
-    ``seconds`` at a place that reading resumes at exactly; ``None`` is at its end.
+    ``seconds`` at a place that reading resumes at exactly; ``None`` is at its end. The records that are left out and
+    ``told`` of already may be passed in a transaction.
     """
 
     connector: str
@@ -94,15 +97,24 @@ class SplitOrders:
     publication: Publication
     offsets: KnownOffsets = field(repr=False)
     seconds: float | None = None
+    told: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOutcome:
-    """What became of a split: what was published, whether that is all of it, and which offsets have to be known."""
+    """What became of a split: what was published, whether that is all of it, and which offsets have to be known.
+
+    It ``is_untold`` if nothing counts before the failures are told of; and ``is_superseded`` if nothing was done, as
+    somebody else may have: the splits are to be asked for again. ``checked`` is how far the offsets topic was looked
+    through for claims.
+    """
 
     published: Published
     at_end: bool = False
     unknown: Sequence[Offset] = ()
+    is_untold: bool = False
+    is_superseded: bool = False
+    checked: int = 0
 
 
 class _Context:
@@ -126,33 +138,56 @@ class _Context:
 
 
 class SplitRun:
-    """Runs a source task over a split."""
+    """Runs a source task over a split. One that ``is_again`` run by Spark itself is not, within a transaction.
 
-    def __init__(self, orders: SplitOrders) -> None:
+    What the first attempt has committed is not known here: only the driver can say where the split goes on.
+    """
+
+    def __init__(self, orders: SplitOrders, *, is_again: bool = False) -> None:
         self._orders = orders
+        self._is_again = is_again
         self._publisher = Publisher(orders.publication)
         self._untold: list[SourceRecord] = []
 
     def run(self) -> SplitOutcome:
         """Read and publish, to the end or as far as it comes; when this returns Kafka has acknowledged it all."""
+        publisher = self._publisher
+        try:
+            publisher.begin(checks_only=self._is_again)
+            return self._run()
+        except SupersededError:
+            return SplitOutcome(Published(), is_superseded=True)
+        except ConnectError as error:
+            publisher.abort()
+            return SplitOutcome(publisher.published(error=error))
+
+    def _run(self) -> SplitOutcome:
         missing: Sequence[str] = ()
         unknown: Sequence[Offset] = ()
         error: Exception | None = None
-        at_end = False
+        at_end = is_untold = False
+        publisher = self._publisher
         try:
             at_end = self._move()
         except TopicsMissing as needed:
             missing = needed.topics
         except OffsetsMissing as needed:
             unknown = needed.partitions
+        except UntoldError:
+            is_untold = True
+        except SupersededError:
+            raise
         except Exception as failure:
             error = failure
         try:
-            self._publisher.acknowledge()
+            publisher.commit(self._orders.told, at_end=at_end)
+        except UntoldError:
+            is_untold = True
         except ConnectError as failure:
             error, at_end = error or failure, False
-        told = self._publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
-        return SplitOutcome(told, at_end, unknown)
+        publisher.abort()
+        told = publisher.published(missing, error, at_end=at_end, goes_on=bool(unknown))
+        return SplitOutcome(told, at_end and not is_untold, unknown, is_untold, checked=publisher.checked)
 
     def _move(self) -> bool:
         """Move records; whether all of them are moved."""
@@ -180,18 +215,18 @@ class SplitRun:
                 self._untold += batch if tells else ()
             if any(map(len, batches)):
                 if deadline is not None and (time.monotonic() >= deadline or self._publisher.is_full):
-                    self._tell(task)
+                    self._tell(task, at_end=False)
                     return False
             elif task.drained():
-                self._tell(task)
+                self._tell(task, at_end=True)
                 return True
             else:
                 time.sleep(max(0.0, polled + _IDLE - time.monotonic()))
 
-    def _tell(self, task: SourceTask[Any]) -> None:
+    def _tell(self, task: SourceTask[Any], *, at_end: bool) -> None:
         """Tell the task of records that Kafka has acknowledged, if it wants to know."""
         if self._untold:
-            self._publisher.acknowledge()
+            self._publisher.commit(self._orders.told, at_end=at_end)
             for record in self._untold:
                 _quietly("commit_record", partial(task.commit_record, record))
             self._untold = []
@@ -202,7 +237,9 @@ def run_split(orders: SplitOrders, batches: Iterable[pa.RecordBatch]) -> Iterato
     spare_the_collector()
     rows = sum(batch.num_rows for batch in batches)
     if rows:
-        outcome = SplitRun(orders).run()
+        context: Any = TaskContext.get()
+        is_again = context is not None and context.attemptNumber() > 0
+        outcome = SplitRun(orders, is_again=is_again).run()
         yield pa.RecordBatch.from_pydict({_COLUMN: [pickle.dumps(outcome)]}, schema=OUTCOME)
 
 

@@ -15,7 +15,25 @@ offsets are stored                          published after them is published ag
 after offsets are stored                    reading continues after them
 ==========================================  ========================================================================
 
-That is at least once. Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a
+That is at least once. Where the worker supports exactly-once sources, and the source resumes exactly, a split is
+published in transactions with its offsets, each ``engine.commit.interval.ms`` and at its end, with a slot for each
+split (:mod:`connect.delivery.transaction`). Splits of one source partition then take turns, as their offsets do.
+
+==========================================  ========================================================================
+kill -9 here                                then
+==========================================  ========================================================================
+a Python worker or an executor, before its  nobody can read what it sent. A second attempt by Spark at the same work
+transaction is committed                    ends that transaction, and does nothing else: the splits are asked for again
+                                            from the stored offsets
+after it is committed, before Spark or the  the same: the stored offsets are behind its records
+driver knows of it
+Spark's Java, or the driver                 the next driver claims the connector, and fences all slots, before it reads
+                                            offsets: what is not committed by then never is
+an executor that was frozen or cut off, or  it is fenced, or finds the newer claim, and commits nothing
+a second attempt beside a slow first one    the first is fenced, its transaction discarded; as above
+==========================================  ========================================================================
+
+Speculation (``spark.speculation``) is off unless the connector asks for it: two attempts at a
 split would publish it twice.
 """
 
@@ -29,14 +47,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk import Progress
-from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext, ReachedOffsets
+from connect.bulk_source import (
+    BulkSourceTask,
+    BulkSourceTaskContext,
+    BulkTransactions,
+    Claim,
+    ReachedOffsets,
+    TransactionOrders,
+)
 from connect.chain.tolerance import Failure
 from connect.data import Offset
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.plugins import PluginKind
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_registry
-from connectors.spark.engine.publishing import Publication, Published, settle
+from connectors.spark.engine.publishing import Publication, Published, failure_digest, settle
 from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.failure import root_cause
 from connectors.spark.losses import Losses
@@ -52,6 +77,10 @@ __all__ = ["SparkSourceEngine", "SplitOrder"]
 
 logger = logging.getLogger(__name__)
 _MOST_REFUSED: Final = 10_000
+_MOST_TELLINGS: Final = 5
+_SOON: Final = 0.1
+_PART_OF_TIMEOUT: Final = 3
+"""A transaction is ended after a third of the time after which Kafka would end it."""
 
 
 class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
@@ -67,7 +96,11 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._connector: SourceConnector[Any] | None = None
         self._losses = Losses(context, self._start_spark)
         self._is_drained = False
-        self._refused: dict[tuple[str, str], None] = {}
+        self._refused: dict[str, None] = {}
+        self._transactions: BulkTransactions | None = None
+        self._longest: float | None = None
+        self._claim: Claim | None = None
+        """The claim under which splits are published; ``None`` if what is under way has to be ended first."""
 
     def start(self) -> None:
         """Start the connector, and Spark."""
@@ -87,8 +120,10 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         try:
             found = self._load()
         except ConnectError:
+            self._claim = None
             raise
         except Exception as error:
+            self._claim = None
             assert self._spark is not None
             failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
             raise self._losses.error(self._spark, failure) from error
@@ -115,6 +150,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         config = connector_class.config_class.parse(originals)
         exact = connector_class.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
         self._seconds = self.config.commit_interval_ms / 1000 if exact else None
+        self._transactions = self.context.transactions if exact else None
         return connector_class(config, _ConnectorContext(self.context, self._known))
 
     def _start_spark(self) -> None:
@@ -126,13 +162,16 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._jobs: Jobs = Jobs(self._spark, self.context, self._progress, self._width)
 
     def _load(self) -> bool:
+        if self._transactions is not None and self._claim is None:
+            self._claim = self._transactions.claim(self._width)
         splits = self._splits()
         self._is_drained = not splits
         if not splits:
             return False
         self._progress.begin(len(splits))
         order = SplitOrder(splits)
-        found = any(self._jobs.run_all([self._work(order, number) for number in range(len(splits))]))
+        turns = [[number] for number in range(len(splits))] if self._transactions is None else order.turns()
+        found = any(self._jobs.run_all([self._in_turn(order, numbers) for numbers in turns]))
         self._is_drained = not found
         return found
 
@@ -145,30 +184,82 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
             raise ConnectError(_undivided(self._class_name))
         return [{key: value for key, value in split.items() if value is not None} for split in splits]
 
+    def _in_turn(self, order: SplitOrder, numbers: Sequence[int]) -> Work[bool]:
+        """Have splits read one after the other; whether there was anything new."""
+        found = False
+        for number in numbers:
+            found = (yield from self._work(order, number)) or found
+        return found
+
     def _work(self, order: SplitOrder, number: int) -> Work[bool]:
         """Have one split read to its end; whether it had anything new. Runs in the task's thread but for the jobs."""
-        found, split, is_shared = False, order.splits[number], order.is_shared(number)
+        found, split, told, tellings = False, order.splits[number], frozenset(self._refused), 0
+        # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets;
+        # in transactions they take turns.
+        is_whole = order.is_shared(number) and self._transactions is None
         while True:
-            # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets.
-            seconds = None if is_shared else self._seconds
-            outcome: SplitOutcome = yield partial(self._run, split, self._publication, self._known.copy(), seconds)
-            told = replace(outcome.published, failures=self._news(outcome.published.failures))
-            commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_shared else self._commit
+            orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
+            outcome: SplitOutcome = yield partial(self._run, split, *orders, told)
+            if outcome.is_superseded:
+                raise RetriableError("A split may have been published before: where it goes on is looked up.", _SOON)
+            self._checked(outcome.checked)
+            news = replace(outcome.published, failures=self._news(outcome.published.failures, told))
+            if outcome.is_untold:
+                tellings += 1
+                told |= self._tell(news.failures, tellings)
+                continue
+            told, tellings = frozenset(self._refused), 0
+            commit = partial(self._commit_in_order, order, number) if outcome.at_end or is_whole else self._commit
             # A source without offsets has the same again, when it is asked again.
-            found = found or bool(told.offsets)
-            self._progress.add(told)
+            found = found or bool(news.offsets)
+            self._progress.add(news)
             # What is to be done again in whole counts when it is done.
-            is_kept = outcome.at_end or not is_shared
-            settle(self.context, told if is_kept else replace(told, offsets=()), commit if is_kept else _not_yet)
+            is_kept = outcome.at_end or not is_whole
+            settle(self.context, news if is_kept else replace(news, offsets=()), commit if is_kept else _not_yet)
             if outcome.at_end:
                 self._progress.ended()
                 return found
-            self._publication = self._publication.with_topics(self.context.create_topics(told.missing))
+            self._publication = self._publication.with_topics(self.context.create_topics(news.missing))
             if unknown := list(outcome.unknown):
                 self._known.learn(unknown, self.context.offset_storage_reader.offsets(unknown))
 
+    def _tell(self, failures: Sequence[Failure], times: int) -> frozenset[str]:
+        """Tell of records that are left out, so that a transaction may pass them; their digests."""
+        if times > _MOST_TELLINGS:
+            raise ConnectError(
+                "Each time that a split is read other records of it are bad, or for other reasons, so that it cannot "
+                f"be committed: {failures[0].error if failures else 'none of them is new'}."
+            )
+        self.context.give_up(failures)
+        self.context.commit(())
+        return frozenset(map(failure_digest, failures))
+
+    def _seconds_of(self, is_whole: bool) -> float | None:
+        """How long a split is read before it is committed."""
+        if is_whole or self._seconds is None:
+            return None
+        return self._seconds if self._longest is None else min(self._seconds, self._longest)
+
+    def _transaction(self, number: int) -> TransactionOrders | None:
+        """The transaction of a split, if there is to be one: the first has the first slot."""
+        if self._transactions is None or self._claim is None:
+            return None
+        orders = self._transactions.orders(self._claim, number + 1)
+        self._longest = orders.timeout / _PART_OF_TIMEOUT
+        return orders
+
+    def _checked(self, offset: int) -> None:
+        """Let the next splits look for newer claims only after what one has looked through."""
+        if self._claim is not None and offset > self._claim.offset:
+            self._claim = replace(self._claim, offset=offset)
+
     def _run(
-        self, split: Mapping[str, str], publication: Publication, known: KnownOffsets, seconds: float | None
+        self,
+        split: Mapping[str, str],
+        publication: Publication,
+        known: KnownOffsets,
+        seconds: float | None,
+        told: frozenset[str],
     ) -> SplitOutcome:
         """Have an executor read a split; runs in a thread of its own."""
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - as above
@@ -176,7 +267,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         from connectors.spark.engine.reading import OUTCOME, SplitOrders, outcome_of, run_split  # noqa: PLC0415
 
         assert self._spark is not None
-        orders = SplitOrders(self._class_name, split, publication, known, seconds)
+        orders = SplitOrders(self._class_name, split, publication, known, seconds, told)
         one: Any = self._spark.range(0, 1, 1, 1)
         return outcome_of(one.mapInArrow(partial(run_split, orders), from_arrow_schema(OUTCOME)).collect())
 
@@ -184,20 +275,24 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._commit(order.end(number, offsets))
 
     def _commit(self, offsets: ReachedOffsets) -> None:
-        self.context.commit(offsets)
+        if self._transactions is None:
+            self.context.commit(offsets)
+        else:
+            self.context.committed(offsets)
         self._known.reached(offsets)
 
-    def _news(self, failures: Sequence[Failure]) -> tuple[Failure, ...]:
-        """The failures without those that no offset can pass, such as a file that cannot be read, told of before."""
+    def _news(self, failures: Sequence[Failure], told: frozenset[str]) -> tuple[Failure, ...]:
+        """The failures without those told of before that come again: what no offset can pass, as a file that cannot be
+        read, or what could not be passed yet.
+        """
         found = []
         for failure in failures:
-            record = failure.record
-            offset: Offset = getattr(record, "source_offset", {})
-            key = str(getattr(record, "source_partition", {})), str(failure.error)
-            if offset or key not in self._refused:
+            offset: Offset = getattr(failure.record, "source_offset", {})
+            digest = failure_digest(failure)
+            if digest not in told and (offset or digest not in self._refused):
                 found.append(failure)
             if not offset:
-                self._refused[key] = None
+                self._refused[digest] = None
         while len(self._refused) > _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
         return tuple(found)
@@ -214,6 +309,11 @@ class SplitOrder:
             if name := split.get(SPLIT_OF):
                 self._groups.setdefault(name, deque()).append(number)
 
+    def turns(self) -> list[list[int]]:
+        """The splits by what they divide: those of one source partition together, the others each alone."""
+        alone = [[number] for number in range(len(self.splits)) if not self.is_shared(number)]
+        return [*map(list, self._groups.values()), *alone]
+
     def is_shared(self, number: int) -> bool:
         """Whether a split divides a source partition with others."""
         return bool(self.splits[number].get(SPLIT_OF))
@@ -225,7 +325,7 @@ class SplitOrder:
             return offsets
         self._ended[number] = offsets
         group = self._groups[name]
-        ready: list[tuple[Offset, Offset]] = []
+        ready: list[tuple[Offset, Offset | None]] = []
         while group and group[0] in self._ended:
             ready += self._ended.pop(group.popleft())
         return ready

@@ -29,11 +29,15 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class TopicProgress:
-    """How far one topic is loaded into one table."""
+    """How far one topic is loaded into one table.
+
+    ``windows`` is the number of the state that a query's windows are in, 0 where nothing is open.
+    """
 
     topic_id: str | None = None
     offsets: Mapping[int, int] = field(default_factory=dict)
     pending: Mapping[int, Pending] = field(default_factory=dict)
+    windows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +65,13 @@ class Progress:
             if len(tables) > 1:
                 pending[item.partition] = Pending(item.first, tuple(sorted(tables)))
             topics[item.topic] = TopicProgress(
-                item.topic_id or before.topic_id, {**before.offsets, item.partition: item.end}, pending
+                item.topic_id or before.topic_id, {**before.offsets, item.partition: item.end}, pending, before.windows
             )
         return Progress(topics)
+
+    def holding(self, topic: str, windows: int) -> Progress:
+        """The progress with another state of the windows of a topic."""
+        return Progress({**self.topics, topic: replace(self.topics[topic], windows=windows)})
 
     def without_pending(self, complete: Mapping[TopicPartition, int]) -> Progress:
         """The progress without the loads that are complete, because all tables are at these offsets."""
@@ -78,7 +86,7 @@ class Progress:
         return Progress(topics)
 
     def to_text(self) -> str:
-        """Compact JSON: of each topic its id, the next offsets in the order of the partitions, and pending loads."""
+        """Compact JSON: of each topic its id, the next offsets in the order of the partitions, loads and windows."""
         return json.dumps({name: _written(topic) for name, topic in self.topics.items()}, separators=(",", ":"))
 
 
@@ -158,10 +166,12 @@ def _written(topic: TopicProgress) -> dict[str, Any]:
     written["next"] = [topic.offsets.get(number) for number in range(last + 1)]
     if topic.pending:
         written["load"] = {str(number): [load.first, *load.tables] for number, load in sorted(topic.pending.items())}
+    if topic.windows:
+        written["windows"] = topic.windows
     return written
 
 
 def _read(topic: Mapping[str, Any]) -> TopicProgress:
     offsets = {number: int(offset) for number, offset in enumerate(topic["next"]) if offset is not None}
     loads = {int(number): Pending(int(load[0]), tuple(load[1:])) for number, load in topic.get("load", {}).items()}
-    return TopicProgress(topic.get("id"), offsets, loads)
+    return TopicProgress(topic.get("id"), offsets, loads, int(topic.get("windows", 0)))

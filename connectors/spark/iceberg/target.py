@@ -61,7 +61,10 @@ from connectors.spark.iceberg.types import columns_of
 from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.peeking import Peeked
+from connectors.spark.sql.windows import lost_query
+from connectors.spark.stores.opening import open_store
 from connectors.spark.tables.upsert import key_columns, with_change
+from connectors.spark.tables.windows import NO_STATE, HeldRows, TopicWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +102,7 @@ class IcebergTarget:
         self._tables: dict[TableName, _Known] = {}
         self._untold: dict[TopicPartition, int] = {}
         self._changes: dict[str, Schema] = {}
+        self._held: HeldRows | None = None
         self._doubtful = False
 
     # -- the target ------------------------------------------------------------------------------------------
@@ -147,6 +151,8 @@ class IcebergTarget:
         except Exception as error:
             raise ConnectError(f"The Iceberg tables cannot be opened: {root_cause(error)}") from error
         crash_point("after-claim")
+        if numbers := self._states():
+            self._rows.clear(numbers, self._check_claims)
 
     def recover(self) -> None:
         """Look at the tables again, if the last load has ended in an error."""
@@ -213,8 +219,9 @@ class IcebergTarget:
 
     def _load(self, step: Step, loader: Loader) -> None:
         staging = Staging(self._begin, self._naming.table, step.done)
+        windows = {topic: self._windows_of(topic, step) for topic in {item.topic for item in step.ranges}}
         try:
-            routes = self._stage(step, loader, staging)
+            routes = self._stage(step, loader, staging, windows)
         except Exception:
             # What is left of it does no harm, and is removed by the table's maintenance.
             with contextlib.suppress(Exception):
@@ -222,13 +229,17 @@ class IcebergTarget:
             raise
         crash_point("after-staging-write")
         try:
-            self._publish(step, routes, staging)
+            self._publish(step, routes, staging, windows)
         except ConnectError:
             raise
         except Exception as error:
             raise RetriableError(f"An Iceberg table could not be committed: {root_cause(error)}") from error
+        if any(each is not None for each in windows.values()):
+            self._rows.tidy(self._states())
 
-    def _stage(self, step: Step, loader: Loader, staging: Staging) -> dict[str, set[TableName]]:
+    def _stage(
+        self, step: Step, loader: Loader, staging: Staging, windows: Mapping[str, TopicWindows | None]
+    ) -> dict[str, set[TableName]]:
         """Write the files of a step; the answer is the tables that rows of each topic go to."""
         crash_point("before-staging-write")
         routes: dict[str, set[TableName]] = {}
@@ -237,16 +248,24 @@ class IcebergTarget:
         for together in [groups] if self._are_apart(groups) else [[group] for group in groups]:
             parts = [staging.part() for _ in together]
             requests = [
-                LoadRequest(group, _Columns(self._columns_of, part, changes), part)
+                self._request(group, _Columns(self._columns_of, part, changes), part, windows[group[0].topic])
                 for group, part in zip(together, parts, strict=True)
             ]
             for request, part, loaded in zip(requests, parts, loader.load_topics(requests), strict=True):
                 if changes is not None:
                     changes |= {table: schema for table, schema in loaded.tables.items() if key_columns(schema)}
-                routes[request.topic] = part.keep(loaded)
+                routes[request.topic] = part.keep(loaded) | set(map(self._naming.table, loaded.held))
         size, files = staging.written
         loader.progress.wrote(size=size, files=files)
         return routes
+
+    def _request(
+        self, ranges: Sequence[OffsetRange], known: _Columns, part: Staging, windows: TopicWindows | None
+    ) -> LoadRequest:
+        if windows is None:
+            return LoadRequest(ranges, known, part)
+        state = windows.state(self._config.windows)
+        return LoadRequest(ranges, known, part, records=windows.records, windows=state)
 
     def _are_apart(self, groups: Sequence[Sequence[OffsetRange]]) -> bool:
         """Whether each topic has a table that no other has, so that all of them can be loaded at once."""
@@ -255,7 +274,13 @@ class IcebergTarget:
         tables = {self._naming.table(group[0].topic) for group in groups}
         return len(tables) == len(groups)
 
-    def _publish(self, step: Step, routes: Mapping[str, Collection[TableName]], staging: Staging) -> None:
+    def _publish(
+        self,
+        step: Step,
+        routes: Mapping[str, Collection[TableName]],
+        staging: Staging,
+        windows: Mapping[str, TopicWindows | None],
+    ) -> None:
         complete = next_offsets(self._progress())
         loads: dict[TableName, list[tuple[list[OffsetRange], list[str]]]] = {}
         for topic, with_rows in routes.items():
@@ -273,6 +298,9 @@ class IcebergTarget:
             progress = Progress() if known is None else known.progress.without_pending(complete)
             for ranges, tables_of_load in parts:
                 progress = progress.advanced(ranges, tables_of_load)
+            for topic, held in windows.items():
+                if held is not None and str(name) in held.numbers:
+                    progress = progress.holding(topic, held.numbers[str(name)])
             self._commit(name, progress, staging.of(name))
 
     def _tables_of(
@@ -291,6 +319,44 @@ class IcebergTarget:
             topic = ranges[0].topic
             tables = set(sorted(name for name, known in self._tables.items() if topic in known.progress.topics)[:1])
         return sorted(tables)
+
+    # -- windows ---------------------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> HeldRows:
+        """What windows hold, beside the tables."""
+        if self._held is None:
+            self._held = HeldRows(open_store(self._config, self._spark), self._connector)
+        return self._held
+
+    def _states(self) -> list[int]:
+        """The numbers of the states that tables name."""
+        topics = [topic for progress in self._progress().values() for topic in progress.topics.values()]
+        return [topic.windows for topic in topics if topic.windows != NO_STATE]
+
+    def _windows_of(self, topic: str, step: Step) -> TopicWindows | None:
+        """The windows of a topic, if the query has some, or had and there is something left of them."""
+        numbers = {
+            name: progress.topics[topic].windows
+            for name, progress in self._progress().items()
+            if topic in progress.topics
+        }
+        before = {name: self._rows.read(number, name) for name, number in numbers.items() if number != NO_STATE}
+        if before and not self._config.has_query:
+            raise lost_query(topic)
+        if self._config.windows is None and not before:
+            return None
+
+        def table_of(name: str) -> str:
+            return str(self._naming.table(name))
+
+        return TopicWindows(self._rows, before, table_of, lambda name: table_of(name) in step.done)
+
+    def _check_claims(self) -> None:
+        for name in self._tables:
+            table = self.catalog.table(name)
+            if table is not None:
+                self._check_claim(table.metadata, is_known=True)
 
     # -- one table -------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ from connectors.spark.ledger.manifest import LedgerError, Manifest, Move
 from connectors.spark.sql.windows import OpenWindows
 from connectors.spark.stores.store import Store
 
-__all__ = ["FencedError", "Ledger"]
+__all__ = ["FencedError", "Ledger", "folder_name"]
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Ledger:
     """The ledger of one connector in one store. It belongs to the last driver that called :meth:`open`."""
 
     def __init__(self, files: Store, connector: str) -> None:
-        name = _folder_name(connector)
+        name = folder_name(connector)
         self._files = files
         self._connector = connector
         self._manifests = f"_sluice/{name}/manifests"
@@ -367,7 +367,7 @@ class Ledger:
         )
 
 
-def _folder_name(connector: str) -> str:
+def folder_name(connector: str) -> str:
     """The connector's name as a folder name: characters with a meaning in paths become ``%`` and hex."""
     return re.sub(r"[^A-Za-z0-9._-]|^\.", _escaped, connector)
 

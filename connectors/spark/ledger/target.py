@@ -10,12 +10,11 @@ from connect.bulk import OffsetRange
 from connect.compaction import CompactedTable
 from connect.crash import crash_point
 from connect.data import Schema, TopicPartition
-from connect.errors import ConnectError
 from connectors.spark.config import SparkSinkConfig
 from connectors.spark.decoding.report import Report
 from connectors.spark.formats import make_format
 from connectors.spark.ledger.ledger import Ledger
-from connectors.spark.ledger.manifest import LedgerError, Move
+from connectors.spark.ledger.manifest import Move
 from connectors.spark.ledger.staging import FileNames, gathered_moves, result_moves, staged_moves
 from connectors.spark.loading.request import LoadRequest
 from connectors.spark.options.layout import DEFAULT_FILE_SIZE
@@ -23,7 +22,7 @@ from connectors.spark.partitioner import make_partitioner, make_result_partition
 from connectors.spark.peeking import Peeked
 from connectors.spark.reader import kafka_partitions
 from connectors.spark.schema import rewritten_columns
-from connectors.spark.sql.windows import OpenWindows
+from connectors.spark.sql.windows import OpenWindows, lost_query
 from connectors.spark.stores.opening import open_store
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from connectors.spark.ledger.merger import FilesMerger
     from connectors.spark.ledger.rewriting import Rewritten
     from connectors.spark.loader import Loaded, Loader
-    from connectors.spark.sql.held import Held, WindowState
+    from connectors.spark.sql.held import WindowState
 
 __all__ = ["FilesTarget"]
 
@@ -139,8 +138,7 @@ class FilesTarget:
                 self._note_size(table, staged)
                 moves += staged
             for table, held in loaded.held.items():
-                _check_rows(table, held, loaded)
-                windows[f"{request.topic}/{table}"] = held.windows
+                windows[f"{request.topic}/{table}"] = held
         tables = {name: schema for loaded in loads for name, schema in loaded.tables.items()}
         records = {name: schema for loaded in loads for name, schema in loaded.records.items()}
         return moves, tables, records, {name: each for name, each in windows.items() if each != OpenWindows()}
@@ -152,10 +150,7 @@ class FilesTarget:
         known, policy, start = self._ledger.windows, self._config.windows, f"{topic}/"
         before = {name.removeprefix(start): each for name, each in known.items() if name.startswith(start)}
         if before and not self._config.has_query:
-            raise ConnectError(
-                f"Records of topic {topic} are held for the windows of a query, and there is no query any more: set "
-                "sql again, without sql.window.ms, until the next load has written them."
-            )
+            raise lost_query(topic)
         if policy is None and not before:
             return None
         return WindowState(policy, before, self._ledger.new_windows, self._files.uri)
@@ -249,16 +244,6 @@ class FilesTarget:
             size = DEFAULT_FILE_SIZE
         row = self._row_bytes.get(table)
         return None if size is None or not row else max(1, int(size / row))
-
-
-def _check_rows(table: str, held: Held, loaded: Loaded) -> None:
-    """Refuse a load whose rows are not all there."""
-    written = sum(report.written for report in loaded.reports[table])
-    if held.rows != written:
-        raise LedgerError(
-            f"Spark has kept {held.rows} of {written} rows for the windows of table {table}: nothing is committed, and "
-            "the load is made again."
-        )
 
 
 def _folder_of(path: str) -> str:

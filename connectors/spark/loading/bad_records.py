@@ -28,6 +28,7 @@ _TOLD: Final = 3
 _PORTION: Final = 10_000
 _BYTES: Final = 32 * 1024 * 1024
 _END: Final = 2**63 - 1
+_LATE: Final = "the record came after its window was written (sql.window.late=dead-letter)"
 
 Examine = Callable[[Sequence[OffsetRange], Mapping[str, Schema], Mapping[int, OffsetSet], int], pa.Table]
 """Reads records of ranges again: rows that tell what is wrong with those of these offsets, as far as so many bytes
@@ -48,6 +49,7 @@ class BadRecords:
         self._context = context
         self._policy = policy
         self._examine = examine
+        self._late: Mapping[int, OffsetSet] = {}
 
     def refuse(self, rejections: Sequence[Rejection], tables: Mapping[str, Schema]) -> None:
         """Refuse the load for its first bad record, unless bad ones are left out."""
@@ -56,15 +58,23 @@ class BadRecords:
         refuse_record(self._context, rejections[0], partial(self._failures, tables))
 
     def give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
-        """Leave the bad records of a load out: log, dead letter queue and tolerance have them when this returns."""
+        """Leave the bad records of a load out: log, dead letter queue and tolerance have them when this returns.
+
+        So have they the late ones, in the same step: what a load leaves out is told at once, or it might be told twice.
+        """
         bad: dict[int, OffsetSet] = {}
         for reports in loaded.reports.values():
             for partition, offsets in reports.rejected.items():
                 bad[partition] = bad.get(partition, OffsetSet()) | offsets
         if bad:
             _log_rejections(loaded, bad)
-            named = {TopicPartition(self._topic, partition): offsets for partition, offsets in sorted(bad.items())}
-            self._context.leave_out(named, partial(self._failures, loaded.tables))
+        out = dict(bad)
+        for partition, offsets in loaded.late.items():
+            out[partition] = out.get(partition, OffsetSet()) | offsets
+        if out:
+            named = {TopicPartition(self._topic, partition): offsets for partition, offsets in sorted(out.items())}
+            self._late = loaded.late
+            self._context.leave_out(named, partial(self._failures, loaded.records or loaded.tables))
         return bad
 
     def _failures(self, tables: Mapping[str, Schema], asked: Mapping[TopicPartition, OffsetSet]) -> Iterator[Failure]:
@@ -80,7 +90,17 @@ class BadRecords:
             for item in self._ranges
             if item.partition in spans
         ]
-        return self._examine(asked, tables, offsets, _BYTES // len(asked))
+        rows = self._examine(asked, tables, offsets, _BYTES // len(asked))
+        return _with_late(rows, self._late) if self._late else rows
+
+
+def _with_late(rows: Any, late: Mapping[int, OffsetSet]) -> Any:
+    """The rows that tell of records, of which the late ones have nothing wrong with them but that."""
+    told: list[dict[str, Any]] = rows.to_pylist()
+    for row in told:
+        if row["offset"] in late.get(row["partition"], OffsetSet()):
+            row |= {"message": _LATE, "trace": f"{row['error_class']}: {_LATE}"}
+    return pa.Table.from_pylist(told, schema=rows.schema)
 
 
 def _log_rejections(loaded: Loaded, bad: Mapping[int, OffsetSet]) -> None:

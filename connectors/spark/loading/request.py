@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from connect.bulk import OffsetRange
 from connect.data import Schema
+from connect.offset_set import OffsetSet
 from connectors.spark.decoding.placement import Placement
 from connectors.spark.decoding.report import Reports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from connectors.spark.sql.held import Held, WindowState
+    from connectors.spark.sql.held import WindowState
     from connectors.spark.sql.query import Result
+    from connectors.spark.sql.windows import OpenWindows
 
 __all__ = ["LoadRequest", "Loaded", "Output"]
 
@@ -66,7 +68,8 @@ class Loaded:
     """A load of one topic: the schemas of its tables, what the executors reported of each, and which attempt counts.
 
     With a query, the tables hold ``results``, and ``records`` are the schemas of the rows that these were made from.
-    With windows a table has a result only if some are complete, and what is ``held`` of it.
+    With windows ``held`` is what is open of a table, which has a result only if some are complete. ``late`` are the
+    offsets of records of windows that were written, where these belong in the dead letter queue.
     """
 
     tables: Mapping[str, Schema]
@@ -74,4 +77,5 @@ class Loaded:
     attempt: int
     records: Mapping[str, Schema] = field(default_factory=dict)
     results: Mapping[str, Result] = field(default_factory=dict)
-    held: Mapping[str, Held] = field(default_factory=dict)
+    held: Mapping[str, OpenWindows] = field(default_factory=dict)
+    late: Mapping[int, OffsetSet] = field(default_factory=dict)

@@ -13,10 +13,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from connect.bulk import BulkSinkTaskContext, OffsetRange
 from connect.chain.tolerance import ErrorPolicy
-from connect.data import Schema
+from connect.data import Field, Schema
 from connect.errors import ConnectError, DataError
 from connect.offset_set import OffsetSet
 from connectors.spark.config import SparkSinkConfig
+from connectors.spark.decoding.beside import METADATA
 from connectors.spark.decoding.decoder import DecodePlan, Mode
 from connectors.spark.decoding.executor import Pass, Passes
 from connectors.spark.decoding.failures import FAILURE_ROWS
@@ -44,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 _TABLE_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _EMPTY: Final = Schema.struct({})
+_METADATA: Final = "_sluice_metadata"
 _TRIES: Final = 5
 _SAMPLE: Final = 1_000
 """How many records at the beginning of a range are surveyed for a guess, of so many ranges at most."""
@@ -74,9 +76,9 @@ class LoadSession:
         self.transformed = has_transformations(self.props)
         self.passes = Passes(spark.sparkContext)
 
-    def read(self, ranges: Sequence[OffsetRange], *, timed: bool, prefix: bytes) -> DataFrame:
+    def read(self, ranges: Sequence[OffsetRange], *, timed: bool, prefix: bytes, whole: bool = False) -> DataFrame:
         """The records of ranges of one topic, with what of them is asked for by the chain and the columns beside."""
-        whole = self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
+        whole = whole or self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
         consumer = self.context.consumer_properties
         return read_ranges(self.spark, ranges, consumer, whole=whole, timed=timed, prefix=prefix)
 
@@ -144,14 +146,54 @@ class TopicLoad:
     def _querying(self, query: Query) -> Work[Loaded]:
         """Write what the query makes of the rows; these have schemas of their own."""
         request, memory = self._request, self._memory
-        answering: QueryOutput | HoldingOutput = QueryOutput(query, request.known, request.output)
+        known = {**memory.records, **request.records}
         if request.windows is not None:
-            answering = HoldingOutput(self._session.spark, query, request.known, request.output, request.windows)
-        loaded = yield from self._steps({**memory.records, **request.records}, answering)
+            output = HoldingOutput(self._session.spark, query, request.known, request.output, request.windows)
+            loaded = yield from self._holding(output, known)
+            results = output.results
+        else:
+            answering = QueryOutput(query, request.known, request.output)
+            loaded = replace((yield from self._steps(known, answering)), results=answering.results)
+            results = answering.results
         memory.records = {**memory.records, **loaded.tables}
-        tables = {table: result.schema for table, result in answering.results.items()}
-        held = answering.held if isinstance(answering, HoldingOutput) else {}
-        return replace(loaded, tables=tables, records=loaded.tables, results=answering.results, held=held)
+        tables = {table: result.schema for table, result in results.items()}
+        return replace(loaded, tables=tables, records=loaded.tables)
+
+    def _holding(self, output: HoldingOutput, known: Mapping[str, Schema]) -> Work[Loaded]:
+        """Keep the rows, and write what the query makes of those in complete windows."""
+        loaded = yield from self._steps(known, output)
+        late: dict[int, OffsetSet] = {}
+        for table, schema in output.refused.items():
+            for partition, offsets in (yield from self._late_offsets(output, table, schema, loaded)).items():
+                late[partition] = late.get(partition, OffsetSet()) | offsets
+        loaded = replace(loaded, late=late)
+        if self._request.output.commits:
+            self._give_up(loaded)
+        self._session.progress.stage(f"looking for complete windows of {self._topic}")
+        yield lambda: output.finish(loaded)
+        return replace(loaded, results=output.results, held=output.held)
+
+    def _late_offsets(
+        self, output: HoldingOutput, table: str, schema: Schema, loaded: Loaded
+    ) -> Work[Mapping[int, OffsetSet]]:
+        """Read the records of a table once more for the offsets of those that are late."""
+        session, beside = self._session, self._session.config.beside
+        session.progress.stage(f"looking for late records of {self._topic}")
+        if beside.metadata is None:
+            beside = replace(beside, metadata=_METADATA)
+            schema = Schema.struct([*schema.fields, Field(_METADATA, METADATA, len(schema.fields))])
+        assert beside.metadata is not None
+        metadata, fields = beside.metadata, from_arrow_schema(table_type(schema).columns)
+        plan = replace(self._plan(Mode.FINAL), tables=frozenset(loaded.tables), table=table, schema=schema)
+        plan = replace(plan, beside=beside)
+        looking = session.passes.begin(plan)
+        try:
+            found: Mapping[int, OffsetSet] = yield lambda: output.late_offsets(
+                self._decoded(looking, plan, fields, self._ranges, whole=True), table, metadata
+            )
+        finally:
+            session.passes.end(looking)
+        return found
 
     def _steps(self, known: Mapping[str, Schema], output: Output) -> Work[Loaded]:
         """Write the records to ``output``; ``known`` are the tables there are for the rows that it takes."""
@@ -289,16 +331,18 @@ class TopicLoad:
         self._memory.prefix = reports.prefix or self._memory.prefix
         return reports
 
-    def _decoded(self, decoding: Pass, plan: DecodePlan, fields: Any, ranges: Sequence[OffsetRange]) -> DataFrame:
+    def _decoded(
+        self, decoding: Pass, plan: DecodePlan, fields: Any, ranges: Sequence[OffsetRange], *, whole: bool = False
+    ) -> DataFrame:
         timed = plan.placement is not None and plan.placement.reads_timestamps
-        frame: Any = self._session.read(ranges, timed=timed, prefix=plan.prefix)
+        frame: Any = self._session.read(ranges, timed=timed, prefix=plan.prefix, whole=whole)
         decoded: DataFrame = frame.mapInArrow(decoding.function, fields)
         return decoded
 
     # -- bad records -----------------------------------------------------------------------------------------
 
     def _give_up(self, loaded: Loaded) -> Mapping[int, OffsetSet]:
-        if any(reports.rejected for reports in loaded.reports.values()):
+        if loaded.late or any(reports.rejected for reports in loaded.reports.values()):
             self._session.progress.stage(f"telling of bad records of {self._topic}")
         return self._bad.give_up(loaded)
 

@@ -7,9 +7,9 @@ after it are written anew. What is held is named by the target's commit, with th
 ==========================  ========================================================================================
 killed                      then
 ==========================  ========================================================================================
-after the rows are written  no manifest names their folder: the next start removes it, and loads the records again
-after they are divided      the same for both folders, and for the result, which is staged
-after the commit            the manifest says what is held, and folders that it does not name are removed
+after the rows are written  no commit names their folder: the next start removes it, and loads the records again
+after they are divided      the same for both folders, and for the result, which is not committed
+after the commit            it says what is held, and folders that it does not name are removed
 ==========================  ========================================================================================
 """
 
@@ -28,7 +28,8 @@ from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 from connect.crash import crash_point
 from connect.data import Schema, Type
 from connect.data.logical import DATE_NAME, TIMESTAMP_NAME
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
+from connect.offset_set import OffsetSet
 from connectors.spark.reader import kafka_partitions
 from connectors.spark.sql.windows import OpenWindows, WindowPolicy
 from connectors.spark.types import table_type
@@ -36,16 +37,21 @@ from connectors.spark.types import table_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from connectors.spark.loading.request import Output
+    from connectors.spark.loading.request import Loaded, Output
     from connectors.spark.sql.query import Query, Result
 
-__all__ = ["Held", "HoldingOutput", "WindowState"]
+__all__ = ["HoldingOutput", "WindowState"]
 
 logger = logging.getLogger(__name__)
 
 _PART: Final = "_sluice_part"
 _LATE: Final = "_sluice_late"
 _MOST_FOLDERS: Final = 64
+_LATE_ARE: Final = {
+    "emit": "written as further rows of theirs",
+    "drop": "left out",
+    "dead-letter": "left out for the dead letter queue",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +60,37 @@ class WindowState:
 
     Without a policy, because its keys were taken out of the configuration, nothing is held any more: what was, goes
     through the query with the rows of the load. ``new_folder`` names a folder of the target's that has never been used,
-    ``uri`` is what Spark calls it.
+    ``uri`` is what Spark calls it. A target whose tables have the offsets has to ``keep`` what a load leaves of a
+    table, whose records have that schema, before it is given the result. It is given one then though that may have no
+    rows, for there has to be a table. ``is_done`` tells of tables that have the records of the load already.
     """
 
     policy: WindowPolicy | None
     before: Mapping[str, OpenWindows]
     new_folder: Callable[[], str]
     uri: Callable[[str], str]
+    keep: Callable[[str, OpenWindows, Schema], None] | None = None
+    is_done: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a load leaves of a table: its windows, and how many rows the load has brought."""
+class _Kept:
+    """The rows of a load that are written beside those of a table which are held: so many, in ``folder``."""
 
-    windows: OpenWindows
+    schema: Schema
+    folder: str
     rows: int
+    late: int
+    latest: Mapping[int, int | None]
 
 
 class HoldingOutput:
-    """An :class:`~connectors.spark.loading.request.Output` that writes the result for complete windows to another."""
+    """An :class:`~connectors.spark.loading.request.Output` that keeps rows until :meth:`finish` divides them.
+
+    What the query makes of those in complete windows goes to another output. Nothing is shown to readers before.
+    """
+
+    commits = False
 
     def __init__(
         self, spark: SparkSession, query: Query, known: Mapping[str, Schema], output: Output, state: WindowState
@@ -82,59 +100,91 @@ class HoldingOutput:
         self._known = known
         self._output = output
         self._state = state
+        self._kept: dict[str, _Kept] = {}
         self.results: dict[str, Result] = {}
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, OpenWindows] = {}
 
-    @property
-    def commits(self) -> bool:
-        """As the target has it."""
-        return self._output.commits
-
-    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:
-        """Write the rows of a table beside those that are held, and the result for the windows that are complete."""
-        before = self._state.before.get(table, OpenWindows())
-        policy, columns = self._state.policy, from_arrow_schema(table_type(schema).columns)
-        at = None if policy is None else _milliseconds(policy.column, schema, table)
-        new = self._state.new_folder()
-        rows, latest = self._keep(frame, columns, at, before, new)
-        crash_point("after-hold")
-        after = OpenWindows() if policy is None else before.after(policy, latest, time.time_ns() // 1_000_000)
-        after = replace(after, folders=(*before.folders, new))
-        self.results.pop(table, None)
-        if after.cut != before.cut or policy is None or len(after.folders) > _MOST_FOLDERS:
-            rest = self._divide(after, at, columns, lambda done: self._answer(done, table, attempt))
-            after = replace(after, folders=rest)
-        self.held[table] = Held(after, rows)
-
-    def _keep(
-        self, frame: DataFrame, columns: Any, at: Column | None, before: OpenWindows, folder: str
-    ) -> tuple[int, dict[int, int | None]]:
-        """Write the rows of the load, late ones too; how many there are, and the newest time of each partition."""
-        late = f.expr("false") if at is None or before.cut is None else f.coalesce(at < before.cut, f.expr("false"))
+    def write(self, frame: DataFrame, table: str, schema: Schema, attempt: int) -> None:  # noqa: ARG002
+        """Write the rows of a table, late ones too, beside those that are held."""
+        if self._state.is_done(table):
+            return
+        at, is_late = self._times(schema, table)
+        folder = self._state.new_folder()
         uri = self._state.uri(folder)
-        frame.withColumn(_PART, f.spark_partition_id()).withColumn(_LATE, late).write.parquet(uri)
-        written = self._read([folder], StructType([*columns.fields, StructField(_PART, IntegerType())]))
+        frame.withColumn(_PART, f.spark_partition_id()).withColumn(_LATE, is_late).write.parquet(uri)
+        columns = StructType([*_columns(schema).fields, StructField(_PART, IntegerType())])
         newest = f.lit(None).cast("bigint") if at is None else f.max(at)
         counts = (f.count(f.lit(1)).alias("rows"), f.sum(f.col(_LATE).cast("int")).alias("late"))
-        parts = written.groupBy(_PART).agg(newest.alias("newest"), *counts).collect()
-        self._tell_late(sum(part.late for part in parts))
+        parts = self._read([folder], columns).groupBy(_PART).agg(newest.alias("newest"), *counts).collect()
         latest: dict[int, int | None] = {}
         partitions = kafka_partitions(frame) if at is not None else {}
         for part in parts if at is not None else ():
             partition = partitions[part[_PART]]
             times = [each for each in (latest.get(partition), part.newest) if each is not None]
             latest[partition] = max(times, default=None)
-        return sum(part.rows for part in parts), latest
+        rows, late = sum(part.rows for part in parts), sum(part.late for part in parts)
+        self._kept[table] = _Kept(schema, folder, rows, late, latest)
+        crash_point("after-hold")
 
-    def _divide(
-        self, after: OpenWindows, at: Column | None, columns: Any, ask: Callable[[DataFrame], None]
-    ) -> tuple[str, ...]:
-        """Have the query asked for all rows before the cut, and write the others anew; the folders that these are in.
+    @property
+    def refused(self) -> Mapping[str, Schema]:
+        """The tables that have late rows which belong in the dead letter queue, with the schemas of their rows."""
+        policy = self._state.policy
+        if policy is None or policy.late != "dead-letter":
+            return {}
+        return {table: kept.schema for table, kept in self._kept.items() if kept.late}
+
+    def late_offsets(self, frame: DataFrame, table: str, metadata: str) -> Mapping[int, OffsetSet]:
+        """The offsets of the late rows among these, which tell in the column ``metadata`` where they come from."""
+        _, is_late = self._times(self._kept[table].schema, table)
+        places = frame.where(is_late).select(f.col(f"`{metadata}`.partition"), f.col(f"`{metadata}`.offset"))
+        found: dict[int, list[int]] = {}
+        for row in places.toLocalIterator():
+            found.setdefault(row.partition, []).append(row.offset)
+        return {partition: OffsetSet.of(offsets) for partition, offsets in found.items()}
+
+    def finish(self, loaded: Loaded) -> None:
+        """Divide what is held at the end of the last complete window, and write the result for those before it."""
+        for table, kept in self._kept.items():
+            written = sum(report.written for report in loaded.reports[table])
+            if kept.rows != written:
+                raise RetriableError(
+                    f"Spark has kept {kept.rows} of {written} rows for the windows of table {table}: nothing is "
+                    "committed, and the load is made again."
+                )
+            self._finish(table, kept, loaded.attempt)
+
+    def _finish(self, table: str, kept: _Kept, attempt: int) -> None:
+        before, policy = self._state.before.get(table, OpenWindows()), self._state.policy
+        self._tell_late(kept.late)
+        after = OpenWindows() if policy is None else before.after(policy, kept.latest, time.time_ns() // 1_000_000)
+        after = replace(after, folders=(*before.folders, kept.folder))
+        done: DataFrame | None = None
+        if after.cut != before.cut or policy is None or len(after.folders) > _MOST_FOLDERS:
+            rest, done = self._divided(after, table, kept.schema)
+            after = replace(after, folders=rest)
+        self.held[table] = after
+        known = self._known.get(table)
+        if self._state.keep is not None:
+            self._state.keep(table, after, kept.schema)
+            if done is None:
+                rows = self._read([kept.folder], _columns(kept.schema)).drop(_LATE)
+                self._write(self._query.answer(rows, table, known).without_rows(), table, attempt)
+        if done is not None:
+            self._write(self._query.answer(done, table, known), table, attempt)
+
+    def _write(self, result: Result, table: str, attempt: int) -> None:
+        self._output.write(result.frame, table, result.schema, attempt)
+        self.results[table] = result
+
+    def _divided(self, after: OpenWindows, table: str, schema: Schema) -> tuple[tuple[str, ...], DataFrame | None]:
+        """Write the rows that are not before the cut anew: the folders that these are in, and the rows before it.
 
         A row without a time belongs to no window that is still to come, and is before every cut.
         """
-        whole = self._read(after.folders, columns)
-        if self._state.policy is not None and self._state.policy.late == "drop":
+        at, _ = self._times(schema, table)
+        whole = self._read(after.folders, _columns(schema))
+        if self._state.policy is not None and self._state.policy.late != "emit":
             whole = whole.where(~f.col(_LATE))
         whole = whole.drop(_LATE)
         rest_rows, done = 0, whole
@@ -143,30 +193,36 @@ class HoldingOutput:
             is_open = f.expr("true") if after.cut is None else f.coalesce(at >= after.cut, f.expr("false"))
             folder = self._state.new_folder()
             whole.where(is_open).write.parquet(self._state.uri(folder))
-            rest_rows = self._read([folder], columns).count()
+            rest_rows = self._read([folder], _columns(schema)).count()
             crash_point("after-divide")
             rest, done = (folder,) if rest_rows else (), whole.where(~is_open)
-        if whole.count() > rest_rows:
-            ask(done)
-        return rest
+        return rest, done if whole.count() > rest_rows else None
 
-    def _read(self, folders: Iterable[str], columns: Any) -> DataFrame:
+    def _times(self, schema: Schema, table: str) -> tuple[Column | None, Column]:
+        """The time of a row, if there are windows, and whether it is late."""
+        policy, before = self._state.policy, self._state.before.get(table, OpenWindows())
+        at = None if policy is None else _milliseconds(policy.column, schema, table)
+        if at is None or before.cut is None:
+            return at, f.expr("false")
+        return at, f.coalesce(at < before.cut, f.expr("false"))
+
+    def _read(self, folders: Iterable[str], columns: StructType) -> DataFrame:
         """The rows of folders, with the columns that rows have by now: those that a file lacks are null."""
         schema = StructType([*columns.fields, StructField(_LATE, BooleanType())])
         found = self._spark.read.schema(schema).parquet(*map(self._state.uri, folders))
         return found.withColumn(_LATE, f.coalesce(f.col(_LATE), f.expr("false")))
 
-    def _answer(self, done: DataFrame, table: str, attempt: int) -> None:
-        result = self._query.answer(done, table, self._known.get(table))
-        self._output.write(result.frame, table, result.schema, attempt)
-        self.results[table] = result
-
     def _tell_late(self, rows: int) -> None:
         if rows and self._state.policy is not None:
-            what = "left out" if self._state.policy.late == "drop" else "written as further rows of theirs"
+            what = _LATE_ARE[self._state.policy.late]
             logger.warning(
                 "%d records came after their windows were written, and are %s (sql.window.late).", rows, what
             )
+
+
+def _columns(schema: Schema) -> Any:
+    """The columns of rows of that schema, as Spark has them."""
+    return from_arrow_schema(table_type(schema).columns)
 
 
 def _milliseconds(path: str, schema: Schema, table: str) -> Column:

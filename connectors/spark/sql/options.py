@@ -77,8 +77,7 @@ class SqlOptions(Config):
         validator=at_least(1000),
         group=_GROUP,
         doc="The length of windows by the time of events, which begin at its multiples since 1970 in UTC. The query is "
-        "then asked for whole windows, each once: the records of a window are held until it is complete. Tables have "
-        "to be files in a folder or HDFS.",
+        "then asked for whole windows, each once: the records of a window are held until it is complete.",
     )
     sql_window_time: str | None = option(
         default=None,
@@ -96,12 +95,13 @@ class SqlOptions(Config):
         doc="How long a window waits for records that come late: it is complete when each partition has a record that "
         "is so much newer than its end.",
     )
-    sql_window_late: Literal["emit", "drop"] = option(
+    sql_window_late: Literal["emit", "drop", "dead-letter"] = option(
         default="emit",
         importance=MEDIUM,
         group=_GROUP,
         doc="What becomes of records that come when their window is written already: emit asks the query for them with "
-        "the next windows, which gives further rows; drop leaves them out, and the log tells how many.",
+        "the next windows, which gives further rows; drop leaves them out, and the log tells how many; dead-letter "
+        "leaves them out as errors.tolerance=all does bad records, with the dead letter queue and the limits of those.",
     )
     sql_window_idle_ms: Long = option(
         default=600_000,
@@ -138,7 +138,7 @@ class SqlOptions(Config):
             yield error
         yield from self._table_errors()
 
-    def window_mistakes(self, table_format: str, store: str | None) -> Iterable[ConfigError]:
+    def window_mistakes(self, *, has_store: bool) -> Iterable[ConfigError]:
         """Yield an error for each rule over windows that is broken."""
         if self.sql_window_ms is None:
             if self.sql_window_time is not None:
@@ -148,12 +148,19 @@ class SqlOptions(Config):
             yield ConfigRuleError("Windows are those of a query: set sql, or remove the key.", "sql.window.ms")
         if self.sql_window_time is None:
             yield ConfigError("sql.window.time", None, "Name the column that has the time of events.")
-        if table_format != "parquet" or store == "s3":
+        if not has_store:
+            yield ConfigError("store.url", None, "Name a place for the records that open windows hold.")
+        if self.sql_window_late == "dead-letter" and not self._has_dead_letters():
             reason = (
-                "Open windows are kept beside tables of files in a folder or HDFS alone: leave table.format and take "
-                "such a store, or let the query add up by load and readers add up again."
+                "Late records go to the dead letter queue: set errors.tolerance=all and "
+                "errors.deadletterqueue.topic.name."
             )
-            yield ConfigRuleError(reason, "sql.window.ms")
+            yield ConfigError("sql.window.late", self.sql_window_late, reason)
+
+    def _has_dead_letters(self) -> bool:
+        given = self.originals
+        tolerates = (given.get("errors.tolerance") or "none").lower() == "all"
+        return tolerates and bool(given.get("errors.deadletterqueue.topic.name"))
 
     @property
     def windows(self) -> WindowPolicy | None:

@@ -37,12 +37,17 @@ class Result:
 
     frame: DataFrame
     schema: Schema
-    observation: Observation
+    observation: Observation | None
 
     @property
     def rows(self) -> int:
         """How many rows it had, once Spark has written it: counted in the job that wrote them."""
-        return int(self.observation.get[_ROWS])
+        return 0 if self.observation is None else int(self.observation.get[_ROWS])
+
+    def without_rows(self) -> Result:
+        """The same columns without a row, also where a query gives one for no records; no query is asked."""
+        columns = from_arrow_schema(table_type(self.schema).columns)
+        return Result(self.frame.sparkSession.createDataFrame([], columns), self.schema, None)
 
 
 class Query:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Heard", "OpenWindows", "WindowPolicy"]
+from connect.errors import ConnectError
+
+__all__ = ["Heard", "OpenWindows", "WindowPolicy", "lost_query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +17,13 @@ class WindowPolicy:
 
     ``length`` is the length of windows, which begin at its multiples since 1970 in UTC. ``delay`` is how much older
     than the newest record of its partition a record may be without being late, and ``idle`` after how long without
-    records a partition is not waited for any more.
+    records a partition is not waited for any more. ``late`` says what becomes of records whose window was written.
     """
 
     column: str
     length: int
     delay: int
-    late: Literal["emit", "drop"]
+    late: Literal["emit", "drop", "dead-letter"]
     idle: int
 
 
@@ -75,3 +77,11 @@ class OpenWindows:
         """The inverse of :meth:`to_json`."""
         heard = {int(partition): Heard(*each) for partition, each in document["partitions"].items()}
         return cls(document["cut"], heard, tuple(document["folders"]))
+
+
+def lost_query(topic: str) -> ConnectError:
+    """The error for rows that are held for a query which a connector does not have any more."""
+    return ConnectError(
+        f"Records of topic {topic} are held for the windows of a query, and there is no query any more: set sql again, "
+        "without sql.window.ms, until the next load has written them."
+    )

@@ -39,6 +39,8 @@ _DELTA: Final = FormatSession(
         # Each load reads what the log has to say twice: in 50 parts of a few actions each, as Delta would by itself,
         # that takes longer than a small load.
         "spark.databricks.delta.snapshotPartitions": "4",
+        # VACUUM lists folders in so many tasks, few as there may be: Spark's own 10,000 take minutes.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
         # Names of columns may have a $ followed by braces.
         "spark.sql.variable.substitute": "false",
     },

@@ -16,9 +16,9 @@ versions?.addEventListener("click", (event) => {
     title: `Go back to version ${version} of ${name}?`,
     steps: [{
       name,
-      says: "is restarted once, with the configuration of that version",
+      says: revision ? "is restarted once, with the configuration of that version" : "is made again, with the configuration of that version, and started",
       run: async (waiting) => {
-        await call("POST", api("connectors", name, "config", "history", version, "restore"), undefined, { headers: { "If-Match": `"${revision}"` }, waiting });
+        await call("POST", api("connectors", name, "config", "history", version, "restore"), undefined, { headers: revision ? { "If-Match": `"${revision}"` } : {}, waiting });
       },
     }],
     button: "Restore",

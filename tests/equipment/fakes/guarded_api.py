@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -29,7 +29,7 @@ from worker.supervisor.messages.messages import OffsetPairs, decode, encode
 from worker.supervisor.process import ThreadLauncher
 from worker.supervisor.supervisor import Supervisor
 
-__all__ = ["PLUGIN", "basic", "guards_of", "small_herder"]
+__all__ = ["OTHER_PLUGIN", "PLUGIN", "basic", "guards_of", "small_herder"]
 
 PLUGIN = "shop.OrdersSource"
 OTHER_PLUGIN = "bank.PayrollSink"
@@ -53,15 +53,22 @@ def _child(connection: Connection) -> None:
     """Finds every configuration right, and says that connectors have one password."""
     first = decode(connection.recv_bytes())
     if isinstance(first, messages.ValidateConfig):
-        connection.send_bytes(encode(messages.Validated({"configs": []}, "source")))
+        connection.send_bytes(encode(messages.Validated({"configs": []}, _kind(first.config))))
     elif isinstance(first, messages.DescribePlugin):
         keys: list[dict[str, Any]] = [{"name": "pin", "type": "PASSWORD"}, {"name": "token.count", "type": "INT"}]
         connection.send_bytes(encode(messages.PluginDescribed(keys)))
+    elif isinstance(first, messages.RepairDeadLetter):
+        changed = [{"key": "value", "before": "bad", "after": "good"}]
+        connection.send_bytes(encode(messages.DeadLetterRepaired("q", True, "t", changed, {}, None)))
     else:
         try:
             connection.recv_bytes()
         except (EOFError, OSError):
             return
+
+
+def _kind(config: Mapping[str, str | None]) -> str:
+    return "sink" if config.get("connector.class") == OTHER_PLUGIN else "source"
 
 
 @contextmanager

@@ -72,6 +72,11 @@ _LETTER: dict[str, Any] = {
 }
 
 
+_FORMS: dict[str, Any] = {
+    "key": {"text": "k", "base64": "aw==", "json": None, "no_json": "it has no schema"},
+    "value": {"text": "<b>not JSON</b>", "base64": "PGI+bm90IEpTT048L2I+", "json": None, "no_json": "it has no schema"},
+    "headers": [{"key": "trace", "value": {"text": "abc"}}],
+}
 _PREVIEWED: dict[str, Any] = {
     "task": None,
     "origin": {"topic": "orders", "partition": 0, "offset": BEYOND_DOUBLES},
@@ -253,6 +258,15 @@ def _answer(inquiry: messages.Inquiry) -> Report:
             delivered = [{"topic": "orders", "partition": 0, "offset": 0}]
             failed = [{"partition": 0, "offset": 1, "error": "still not JSON"}]
             return messages.DeadLettersReplayed("orders-dlq", delivered, failed, more=False, rest=[], until={})
+        case messages.ReadDeadLetter():
+            found = None if inquiry.offset > 2 else {**_LETTER, "offset": inquiry.offset, "forms": _FORMS}
+            return messages.DeadLetterRead("orders-dlq", found)
+        case messages.RepairDeadLetter():
+            value = inquiry.edit.get("value", {"text": ""})["text"]
+            changed = [{"key": "value", "before": "<b>not JSON</b>", "after": value}]
+            error = None if value.startswith("{") else "VALUE_CONVERTER: still not JSON"
+            trace = {**_PREVIEWED, "steps": _PREVIEWED["steps"][:3]}
+            return messages.DeadLetterRepaired("orders-dlq", True, "orders", changed, trace, error)
         case messages.ReadSinkOffsets():
             return messages.SinkOffsets([("orders", 0, BEYOND_DOUBLES)])
         case messages.ReadSinkLag():

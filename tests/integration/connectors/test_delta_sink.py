@@ -343,7 +343,7 @@ def test_of_two_drivers_the_later_one_has_the_table(sink: Sink) -> None:
     for write in (taken_over_before, taken_over_meanwhile):
         zombie = Table(session, sink.topic, path, "sink")
         with pytest.raises(FencedError):
-            zombie.load({tp: 2}, {tp: 3}, routed=False, ids={}, write=write)
+            zombie.load({tp: 2}, {tp: 3}, routed=False, ids={}, windows={}, write=write)
     assert [row["id"] for row in sink.rows()] == [0, 1, 2]
 
 

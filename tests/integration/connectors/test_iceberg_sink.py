@@ -476,3 +476,26 @@ def test_a_rest_catalog(lake: Lake, tmp_path: Path) -> None:
         branch = table.scan().use_ref("incoming").to_arrow()["id"].to_pylist()
         assert sorted(branch) == list(range(20))
         assert table.scan().to_arrow().num_rows == 0
+
+
+def test_windows_are_committed_with_the_rows_and_offsets(lake: Lake) -> None:
+    props = {
+        "sql": "SELECT min(id) AS id, count(*) AS records, max(gate) AS gate FROM records GROUP BY at DIV 1000",
+        "sql.window.ms": "1000",
+        "sql.window.time": "at",
+        "sql.window.delay.ms": "0",
+        "sql.window.idle.ms": "0",
+    }
+    folder = lake.store / "_sluice" / "lake" / "windows"
+    lake.records.produce([{"id": n, "at": n * 100, "gate": "B"} for n in range(8)])
+    lake.records.drain(lake.task(props))
+    assert lake.rows() == [], "the table is there, and says what is held"
+    assert len(list(folder.iterdir())) == 2
+    lake.records.produce([{"id": n, "at": n * 100} for n in range(8, 24)])
+    lake.records.drain(lake.task(props))
+    assert [(row["id"], row["records"], row["gate"]) for row in lake.rows()] == [(0, 10, "B"), (10, 10, None)]
+    lake.records.produce([{"id": n, "at": n * 100} for n in range(24, 26)])
+    lake.records.drain(lake.task({"sql": props["sql"]}))
+    assert [(row["id"], row["records"]) for row in lake.rows()] == [(0, 10), (10, 10), (20, 6)]
+    assert list(folder.iterdir()) == []
+    assert "windows" not in lake.offsets()[lake.topic]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +20,7 @@ from pyiceberg.table import StaticTable
 
 import connectors.spark
 from connect.bulk import OffsetRange
+from connect.crash import CRASH_POINT_VARIABLE
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connect.jvm.home import sluice_home
@@ -25,7 +30,7 @@ from connectors.spark.ledger.ledger import FencedError
 from connectors.spark.sink import SparkSinkTask
 from equipment.servers.hive import hive_metastore
 from equipment.workers.bulk_context import BulkContext
-from equipment.workers.small_spark import sink_props
+from equipment.workers.small_spark import DRIVER, sink_props
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
 
@@ -201,3 +206,22 @@ def test_a_metastore_is_an_iceberg_catalog(sink: Sink, hive: Hive) -> None:
 def test_an_iceberg_catalog_whose_metastore_does_not_answer_is_an_error(sink: Sink) -> None:
     with pytest.raises(ConnectError, match=r"The Iceberg (catalog iceberg cannot be reached|tables cannot be opened)"):
         sink.iceberg_task("thrift://127.0.0.1:1")
+
+
+def test_folders_of_a_load_that_hive_was_not_told_of_are_there_after_the_next_start(sink: Sink, hive: Hive) -> None:
+    divided = {"partitioner.class": "FieldPartitioner", "partition.field.name": "origin"}
+    sink.produce([{"id": 0, "origin": "EWR"}])
+    sink.drain(sink.started(sink.props | divided))
+    sink.produce([{"id": 1, "origin": "JFK"}])
+    # The driver tells Hive of what is there when it starts, and is killed when it is about to do so after its load.
+    props = sink.props | divided
+    order = {"name": "hive", "topic": sink.topic, "bootstrap": sink.bootstrap, "flush": 10, "props": props}
+    environ = {**os.environ, CRASH_POINT_VARIABLE: "before-hive:2"}
+    command = [sys.executable, str(DRIVER), json.dumps(order)]
+    done = subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, timeout=300, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert hive.select(f"SHOW PARTITIONS {sink.name}") == [("origin=EWR",)]
+    task = sink.started(sink.props | divided)
+    assert sorted(hive.select(f"SHOW PARTITIONS {sink.name}")) == [("origin=EWR",), ("origin=JFK",)]
+    assert hive.refreshed(sink.name, "id, origin") == [(0, "EWR"), (1, "JFK")]
+    assert task.committed() == {TopicPartition(sink.topic, 0): 2}

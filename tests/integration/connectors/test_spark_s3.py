@@ -161,3 +161,19 @@ def test_the_secret_is_in_no_command_line_and_no_setting_of_spark(sink: Sink) ->
     commands = list(map(command_line, descendants(os.getpid())))
     assert any("SparkSubmit" in command for command in commands)
     assert not any(secret in command for command in commands)
+
+
+def test_windows_are_held_in_the_bucket(sink: Sink) -> None:
+    windows = {"sql_window_ms": "1000", "sql_window_time": "at", "sql_window_delay_ms": "0", "sql_window_idle_ms": "0"}
+    query = {"sql": "SELECT min(id) AS id, CAST(count(*) AS STRING) AS origin FROM records GROUP BY at DIV 1000"}
+    sink.records.produce([{"id": n, "at": n * 100} for n in range(8)])
+    sink.records.drain(sink.task(**query, **windows))
+    assert [key for key in sink.objects() if key.startswith("topics/")] == []
+    sink.records.produce([{"id": n, "at": n * 100} for n in range(8, 24)])
+    sink.records.drain(sink.task(**query, **windows))
+    assert sink.read() == [{"id": 0, "origin": "10"}, {"id": 10, "origin": "10"}]
+    sink.records.produce([{"id": n, "at": n * 100} for n in range(24, 26)])
+    sink.records.drain(sink.task(**query))
+    assert sink.read()[2:] == [{"id": 20, "origin": "6"}]
+    assert [key for key in sink.objects() if "/windows/" in key] == []
+    assert sink.uploads() == []

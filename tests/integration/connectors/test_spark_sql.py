@@ -23,6 +23,7 @@ from connectors.spark.sink import SparkSinkTask
 from connectors.spark.sql.options import RECORDS
 from connectors.spark.sql.statement import check_query
 from connectors.spark.stores.access import Access
+from equipment.brokers.dead_letters import dead_letters
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.small_spark import sink_props
 
@@ -42,7 +43,7 @@ class Lake:
 
     def __init__(self, bootstrap: str, topic: str, store: Path) -> None:
         self.topic, self.store = topic, store
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self._producer = Producer({"bootstrap.servers": bootstrap})
         self._ends: Counter[TopicPartition] = Counter()
         admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -59,7 +60,7 @@ class Lake:
         """A task, started on the session that the tests share; ``_`` in the keys is a dot."""
         given = {key.replace("_", "."): value for key, value in props.items()}
         settings = {**sink_props({"store.url": str(self.store)}), "name": "sink", "sql": sql, **given}
-        task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", self._bootstrap, settings))
+        task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", self.bootstrap, settings))
         if start:
             task.start()
         return task
@@ -194,7 +195,7 @@ def test_a_query_is_read_from_a_file_that_the_worker_allows(lake: Lake, tmp_path
         "sql.file": str(file),
         "sql.allowed.paths": str(tmp_path),
     }
-    task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", lake._bootstrap, settings))
+    task = SparkSinkTask(SparkSinkConfig.parse(settings), BulkContext("sink", lake.bootstrap, settings))
     task.start()
     lake.load(task)
     assert lake.rows() == [{"next": 2}]
@@ -382,6 +383,46 @@ def test_late_records_are_dropped_if_that_is_asked_for(lake: Lake) -> None:
     lake.load(task)
     assert hours(lake) == [(0, [0, 1]), (2, [2, 3])]
     assert held(lake) == 4
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta"])
+def test_late_records_go_to_the_dead_letter_queue(lake: Lake, session: Any, table_format: str) -> None:
+    queue = f"{lake.topic}-dlq"
+    letters = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": queue}
+    more = {"sql_window_late": "dead-letter", "table_format": table_format, **letters}
+    task = lake.task(HOURLY, **WINDOWS, **more)
+    lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20}, {"id": 2, "at": 2 * HOUR}, {"id": 3, "at": 2 * HOUR})
+    lake.load(task)
+    # The second record is late, the third does not fit its column, and both are told together.
+    lake.produce({"id": 4, "at": 4 * HOUR}, {"id": 5, "at": 30}, {"id": "x"}, {"id": 7, "at": 4 * HOUR})
+    lake.load(task)
+    found = [json.loads(message.value() or b"")["id"] for message in dead_letters(lake.bootstrap, queue)]
+    assert sorted(found, key=str) == [5, "x"]
+    table = session.read.format(table_format).load(str(lake.store / "topics" / lake.topic))
+    assert sorted(sorted(row.ids) for row in table.collect()) == [[0, 1], [2, 3]]
+
+
+def test_windows_of_a_delta_table_are_committed_with_its_rows(lake: Lake, session: Any) -> None:
+    def seen() -> list[tuple[int, list[str]]]:
+        found = session.read.format("delta").load(str(lake.store / "topics" / lake.topic)).collect()
+        return sorted((int(row.hour.timestamp() * 1000) // HOUR, sorted(row.ids)) for row in found)
+
+    query = HOURLY.replace("(id)", "(concat(id, gate))")
+    task = lake.task(query, **WINDOWS, table_format="delta")
+    lake.produce({"id": 0, "at": 10}, {"id": 1, "at": 20})
+    lake.produce({"id": 2, "at": HOUR + 30, "gate": "B1"}, {"id": 3, "at": 40})
+    lake.load(task)
+    assert (seen(), held(lake)) == ([], 4)
+    task = lake.task(query, **WINDOWS, table_format="delta")
+    lake.produce({"id": 4, "at": HOUR + 70_000}, {"id": 5, "at": HOUR + 60_000})
+    lake.load(task)
+    assert [hour for hour, _ in seen()] == [0]
+    lake.produce({"id": 6, "at": HOUR})
+    lake.load(lake.task(query, table_format="delta"))
+    assert [ids for hour, ids in seen() if hour == 1] == [["2B1"]], "what was held has its fields after a restart"
+    assert held(lake) == 0
+    with pytest.raises(ConnectError):
+        lake.load(lake.task("SELECT id FROM nothing", table_format="delta"))
 
 
 def test_a_load_that_fails_leaves_windows_as_they_were(lake: Lake) -> None:

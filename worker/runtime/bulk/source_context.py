@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from connect.bulk import Progress
@@ -14,6 +15,7 @@ from connect.crash import crash_point
 from connect.errors import RetriableError
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.loads import Loads
+from worker.runtime.bulk.transactions import BulkSourceTransactions
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
@@ -46,6 +48,8 @@ class BulkSourceTaskRuntimeContext:
         metrics: TaskMetrics,
         task: int,
     ) -> None:
+        self._assembly = assembly
+        self._clients = clients
         self._control = control
         self._tolerance = tolerance
         self._loads = loads
@@ -61,7 +65,22 @@ class BulkSourceTaskRuntimeContext:
             clients.source_producer_java_properties(), clients.source_producer_settings()
         )
         self.error_policy: ErrorPolicy = assembly.config.error_policy
-        self.offset_storage_reader = offset_reader(assembly, control, task)
+        self.offset_storage_reader = offset_reader(assembly, control, task, self._end_lost)
+        self._copy = WorkerOffsetCopy(control).keep if assembly.dedicated_offsets_topic else _not_kept
+        self._in_transactions = False
+
+    @cached_property
+    def transactions(self) -> BulkSourceTransactions | None:
+        """The transactions of the connector, for which the former process of the task is fenced."""
+        if not self._assembly.supports_exactly_once:
+            return None
+        transactions = BulkSourceTransactions(self._assembly, self._control, self._clients)
+        self._in_transactions = True
+        return transactions
+
+    def _end_lost(self, partitions: Sequence[int]) -> None:
+        if self._in_transactions and self.transactions is not None:
+            self.transactions.end_lost(partitions)
 
     def create_topics(self, topics: Iterable[str]) -> Mapping[str, int | None]:
         """Create the topics that are missing, and tell the largest batch that each takes."""
@@ -95,21 +114,30 @@ class BulkSourceTaskRuntimeContext:
 
     def commit(self, offsets: ReachedOffsets) -> None:
         """Make reports durable, then have the offsets stored, and wait for it."""
-        pairs: messages.OffsetPairs = [(dict(partition), dict(offset)) for partition, offset in offsets]
-        for partition, offset in offsets:
+        pairs = _pairs(offsets)
+        for partition, offset in pairs:
             check_offset(partition)
-            check_offset(offset)
+            check_offset(offset or {})
         self._tolerance.flush()
         if not pairs:
             return
         crash_point("before-offset-commit")
         begun, timings = time.monotonic(), self._metrics.timings
-        self._writer.begin(pairs)
-        error = self._outcome(begun + self._patience)
-        if error is not None:
-            timings.not_committed()
-            raise RetriableError(f"The source offsets were not stored: {error}")
+        if self._in_transactions and self.transactions is not None:
+            self.transactions.commit(pairs)
+            self._copy(pairs)
+        else:
+            self._writer.begin(pairs)
+            error = self._outcome(begun + self._patience)
+            if error is not None:
+                timings.not_committed()
+                raise RetriableError(f"The source offsets were not stored: {error}")
         timings.committed(time.monotonic() - begun)
+
+    def committed(self, offsets: ReachedOffsets) -> None:
+        """Have the worker keep a copy of what a slot has stored, where it has one."""
+        if offsets:
+            self._copy(_pairs(offsets))
 
     def _outcome(self, deadline: float) -> str | None:
         """Why the offsets are not stored, if they are not."""
@@ -141,10 +169,18 @@ class BulkSourceTaskRuntimeContext:
         self.offset_storage_reader.close()
 
 
+def _pairs(offsets: ReachedOffsets) -> messages.OffsetPairs:
+    return [(dict(partition), None if offset is None else dict(offset)) for partition, offset in offsets]
+
+
+def _not_kept(pairs: messages.OffsetPairs) -> None:
+    """Keep no copy: the offsets are with the worker."""
+
+
 def _offset_writer(assembly: Assembly, control: Control, clients: Clients) -> OffsetWriter:
     """Writes where the connector's offsets are read: with the worker, or in a topic on the cluster of the records."""
     name, own = assembly.config.name, assembly.dedicated_offsets_topic
     if own is None and not assembly.supports_exactly_once:
         return WorkerOffsetWriter(control)
-    copy: Callable[[messages.OffsetPairs], None] = WorkerOffsetCopy(control).keep if own else lambda _: None
+    copy: Callable[[messages.OffsetPairs], None] = WorkerOffsetCopy(control).keep if own else _not_kept
     return TopicOffsetWriter(own or assembly.transaction_offsets_topic, name, clients.source_producer(), copy)

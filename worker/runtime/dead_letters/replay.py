@@ -39,12 +39,21 @@ from worker.runtime.clients import Clients
 from worker.runtime.connector import ConnectorRuntimeContext
 from worker.runtime.control import Control, Link
 
-__all__ = ["TaskReplay", "produce_again"]
+__all__ = ["TaskReplay", "as_consumed", "produce_again", "replayed"]
 
 logger = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 30.0
 
 Origin = tuple[str, int, int]
+
+
+def replayed(to: str, records: Sequence[RawRecord], assembly: Assembly, link: Link) -> list[Failure | None]:
+    """Deliver records to ``topic`` or ``task``; for each why that failed, if it did."""
+    if not records:
+        return []
+    if to == "topic":
+        return produce_again(Clients(assembly, 0).dlq_producer(), records)
+    return TaskReplay(assembly, link).deliver(records)
 
 
 def produce_again(producer: Producer, records: Sequence[RawRecord]) -> list[Failure | None]:
@@ -203,7 +212,7 @@ def _put(
     """Put records and make them durable; up to where they are, in each partition."""
     ends: dict[TopicPartition, int] = {}
     for topic, group in groupby(sorted(records, key=_origin), key=lambda record: record.topic):
-        consumed = _consumed(topic, list(group))
+        consumed = as_consumed(topic, list(group))
         context.consumed = consumed
         for batch in chain.process(consumed):
             task.put(batch)
@@ -215,7 +224,8 @@ def _put(
     return durable
 
 
-def _consumed(topic: str, records: Sequence[RawRecord]) -> ConsumedBatch:
+def as_consumed(topic: str, records: Sequence[RawRecord]) -> ConsumedBatch:
+    """Records of one topic as the chain is given them."""
     return ConsumedBatch(
         topic=topic,
         keys=[record.key for record in records],

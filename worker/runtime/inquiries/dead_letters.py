@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any, Final
 
@@ -16,19 +16,20 @@ from worker.runtime.control import Link
 from worker.runtime.dead_letters.origins import DeadLetterOrigins
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders
 from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_after, ranges_of, ranges_to_replay, rest_of
-from worker.runtime.dead_letters.replay import TaskReplay, produce_again
+from worker.runtime.dead_letters.replay import replayed
 from worker.security.redaction import Redaction
 from worker.supervisor.messages import messages
 
-__all__ = ["answer_of_dead_letters"]
+__all__ = ["TOLERANT", "answer_of_dead_letters"]
 
 # A replay goes on to the next record whatever is wrong with one, and does not wait for what may succeed later.
-_TOLERANT: Final = {
+TOLERANT: Final = {
     "errors.tolerance": "all",
     "errors.tolerance.limit": "-1",
     "errors.tolerance.rate": "-1",
     "errors.retry.timeout": "0",
 }
+"""What a replay has in place of the connector's own ``errors.*``."""
 
 
 def answer_of_dead_letters(
@@ -63,7 +64,7 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     Without a selection, those that fail again are put at the end of the queue anew, with their new errors, and the
     position of the replay moves past all of them: none is lost, and none is in the way of the others.
     """
-    assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **_TOLERANT}, redaction)
+    assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **TOLERANT}, redaction)
     assembly.hide_secrets()
     assert isinstance(assembly.config, SinkConnectorConfig)
     origins = DeadLetterOrigins(assembly.config, assembly.worker_props)
@@ -80,7 +81,8 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
     reasons = {place: origins.why_not(original, inquiry.to) for place, original in originals.items()}
     refused = {place: reason for place, reason in reasons.items() if reason is not None}
     told = {place: original for place, original in originals.items() if original and place not in refused}
-    failures = {} if inquiry.dry_run else _replayed(inquiry.to, told, assembly, link)
+    outcomes = [] if inquiry.dry_run else replayed(inquiry.to, list(told.values()), assembly, link)
+    failures = {place: failure for place, failure in zip(told, outcomes, strict=False) if failure is not None}
     if inquiry.selection is None and not inquiry.dry_run:
         _put_back(list(failures.values()), assembly)
         crash_point("before-replay-position")
@@ -95,20 +97,6 @@ def _replay(inquiry: messages.ReplayDeadLetters, link: Link, redaction: Redactio
         {str(partition): end for partition, end in until.items()},
         bool(rest),
     )
-
-
-def _replayed(
-    to: str, told: Mapping[tuple[int, int], RawRecord], assembly: Assembly, link: Link
-) -> dict[tuple[int, int], Failure]:
-    """The records that failed again, by their place in the queue."""
-    raws = list(told.values())
-    if not raws:
-        return {}
-    if to == "topic":
-        outcomes = produce_again(Clients(assembly, 0).dlq_producer(), raws)
-    else:
-        outcomes = TaskReplay(assembly, link).deliver(raws)
-    return {place: failure for place, failure in zip(told, outcomes, strict=True) if failure is not None}
 
 
 def _put_back(failures: Sequence[Failure], assembly: Assembly) -> None:

@@ -10,6 +10,7 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.control import Link
 from worker.runtime.inquiries.compaction import compact_tables
 from worker.runtime.inquiries.connector_keys import framework_of
+from worker.runtime.inquiries.dead_letter_repair import read_dead_letter, repair_dead_letter
 from worker.runtime.inquiries.dead_letters import answer_of_dead_letters
 from worker.runtime.inquiries.fencing import fence_producers
 from worker.runtime.inquiries.offsets import answer_of_offsets
@@ -46,6 +47,10 @@ def _answer(inquiry: messages.Inquiry, link: Link, redaction: Redaction) -> mess
             return _look_up(inquiry, redaction)
         case messages.ListDeadLetters() | messages.ReplayDeadLetters():
             return answer_of_dead_letters(inquiry, link, redaction)
+        case messages.ReadDeadLetter():
+            return read_dead_letter(inquiry, redaction)
+        case messages.RepairDeadLetter():
+            return repair_dead_letter(inquiry, link, redaction)
         case messages.FenceProducers():
             return fence_producers(inquiry, redaction)
         case _:

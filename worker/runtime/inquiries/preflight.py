@@ -14,10 +14,6 @@ __all__ = ["exactly_once_errors"]
 T = TypeVar("T")
 _SUPPORT = "exactly.once.support"
 _BOUNDARY = "transaction.boundary"
-_ENGINE = (
-    "A source that an engine runs publishes at least once, without transactions: set engine=worker, or "
-    "exactly.once.support=requested to have it so."
-)
 
 
 def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
@@ -29,8 +25,6 @@ def exactly_once_errors(assembly: Assembly) -> Iterator[tuple[str, str]]:
     requires = assembly.props.get(_SUPPORT, "").strip().lower() == "required"
     if requires and not assembly.supports_exactly_once:
         yield _SUPPORT, "This worker does not have exactly-once source support enabled."
-    if requires and assembly.engine_class is not None:
-        yield _SUPPORT, _ENGINE
     try:
         own = assembly.connector_config
     except ConfigError:

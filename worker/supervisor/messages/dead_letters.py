@@ -8,7 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["DeadLetterSelection", "DeadLettersListed", "DeadLettersReplayed", "ListDeadLetters", "ReplayDeadLetters"]
+__all__ = [
+    "DeadLetterRead",
+    "DeadLetterRepaired",
+    "DeadLetterSelection",
+    "DeadLettersListed",
+    "DeadLettersReplayed",
+    "ListDeadLetters",
+    "ReadDeadLetter",
+    "RepairDeadLetter",
+    "ReplayDeadLetters",
+]
 
 DeadLetterSelection: TypeAlias = list[tuple[int, int, int]]
 """Records of a dead letter queue: a partition of it, the first offset, and the offset after the last."""
@@ -45,6 +55,36 @@ class ReplayDeadLetters:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadDeadLetter:
+    """Tell one record of a connector's dead letter queue in the forms in which it can be edited.
+
+    The answer is :class:`DeadLetterRead`.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairDeadLetter:
+    """Deliver one record of a sink connector's dead letter queue with other parts; ``dry_run`` only shows its way.
+
+    The answer is :class:`DeadLetterRepaired`. ``edit`` has the parts that are to be others, and ``to`` is as in
+    :class:`ReplayDeadLetters`.
+    """
+
+    config: dict[str, str]
+    worker: dict[str, str]
+    to: str
+    partition: int
+    offset: int
+    edit: dict[str, Any]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLettersListed:
     """The outcome of :class:`ListDeadLetters`: the queue's topic, its records, and the last of them if there are more.
 
@@ -71,3 +111,26 @@ class DeadLettersReplayed:
     rest: DeadLetterSelection
     until: dict[str, int]
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRead:
+    """The outcome of :class:`ReadDeadLetter`: the queue's topic, and the record; ``None`` if it is not there."""
+
+    topic: str
+    record: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRepaired:
+    """The outcome of :class:`RepairDeadLetter`: where the record goes, what was changed, its way, and why it failed.
+
+    ``found`` is false if it is not in the queue.
+    """
+
+    topic: str
+    found: bool
+    destination: str | None
+    changes: list[dict[str, Any]]
+    trace: dict[str, Any] | None
+    error: str | None

@@ -14,10 +14,14 @@ import orjson
 from connect.errors import ConnectError
 from worker.supervisor.messages.compaction import CompactionEnded, CompactTables, TableCompacted
 from worker.supervisor.messages.dead_letters import (
+    DeadLetterRead,
+    DeadLetterRepaired,
     DeadLetterSelection,
     DeadLettersListed,
     DeadLettersReplayed,
     ListDeadLetters,
+    ReadDeadLetter,
+    RepairDeadLetter,
     ReplayDeadLetters,
 )
 from worker.supervisor.messages.hangs import Hanging, HangOver, Silent, Watched
@@ -51,6 +55,8 @@ __all__ = [
     "CompactionEnded",
     "ConfigExpires",
     "ConfirmOwnership",
+    "DeadLetterRead",
+    "DeadLetterRepaired",
     "DeadLetterSelection",
     "DeadLettersListed",
     "DeadLettersReplayed",
@@ -81,12 +87,14 @@ __all__ = [
     "PreviewConnector",
     "PreviewEnded",
     "Previewed",
+    "ReadDeadLetter",
     "ReadDedicatedOffsets",
     "ReadOffsets",
     "ReadSinkLag",
     "ReadSinkOffsets",
     "Reconfigure",
     "Refused",
+    "RepairDeadLetter",
     "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
@@ -274,6 +282,8 @@ Inquiry: TypeAlias = (
     | ResetSinkOffsets
     | ReadSinkLag
     | ListDeadLetters
+    | ReadDeadLetter
+    | RepairDeadLetter
     | ReplayDeadLetters
     | FenceProducers
 )
@@ -295,6 +305,8 @@ Command: TypeAlias = (
     | ResetSinkOffsets
     | ReadSinkLag
     | ListDeadLetters
+    | ReadDeadLetter
+    | RepairDeadLetter
     | ReplayDeadLetters
     | FenceProducers
     | SetLogLevel
@@ -512,6 +524,8 @@ Report: TypeAlias = (
     | SinkOffsets
     | SinkOffsetsReset
     | SinkLag
+    | DeadLetterRead
+    | DeadLetterRepaired
     | DeadLettersListed
     | DeadLettersReplayed
     | Fenced

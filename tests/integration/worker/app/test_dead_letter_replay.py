@@ -191,6 +191,41 @@ def test_records_are_replayed_into_their_topic(pipeline: Pipeline) -> None:
     assert pipeline.ask("GET", "/dlq").json()["replayed"] == {"0": 3}
 
 
+def test_a_record_is_edited_tried_and_delivered(pipeline: Pipeline) -> None:
+    shown = pipeline.ask("GET", "/dlq/0:2").json()
+    why = shown["forms"]["value"]["no_json"]
+    assert shown["forms"]["value"] == {"text": None, "base64": "YmFkIP8=", "json": None, "no_json": why}
+    assert shown["forms"]["headers"] == [{"key": "mine", "value": {"base64": "YmFkIP8="}}]
+    assert pipeline.ask("GET", "/dlq/0:9").status_code == 404
+    assert pipeline.ask("GET", "/dlq/x").status_code == 404
+    edit = {"to": "topic", "value": {"text": "3"}, "headers": [{"key": "by", "value": {"text": "me"}}]}
+    tried = pipeline.ask("POST", "/dlq/0:2/repair", {**edit, "dry_run": True}).json()
+    assert (places(tried["replayed"]), tried["failed"]) == ([(0, 2)], [])
+    assert [change["key"] for change in tried["changes"]] == ["value", "headers.mine", "headers.by"]
+    assert [step["step"] for step in tried["record"]["steps"]] == ["consumed", "converted", "put"]
+    assert pipeline.lines() == ["1", "2"], "a dry run delivers nothing"
+    still_bad = pipeline.ask("POST", "/dlq/0:2/repair", {"to": "topic", "value": {"text": "{"}}).json()
+    assert (still_bad["replayed"], still_bad["failed"][0]["error"].partition(":")[0]) == ([], "VALUE_CONVERTER")
+    assert pipeline.ask("POST", "/dlq/0:2/repair", edit).ok
+    wait_until("it is written", lambda: pipeline.lines() == ["1", "2", "3"])
+    delivered = read_topic(pipeline.bootstrap, pipeline.topic)[5]
+    mark = f"{pipeline.queue}:0:2".encode()
+    assert (delivered.partition(), delivered.key(), delivered.value()) == (1, b"key", b"3")
+    assert delivered.headers() == [("by", b"me"), ("__connect.dlq.replayed", mark)]
+    arguments = ("dlq", "edit", pipeline.name, "0:0", "--to", "topic", "--header", "mine=4", "--yes")
+    fails = pipeline.sluice(*arguments, "--value", "worse")
+    assert (fails.exit_code, "It would fail again: VALUE_CONVERTER" in fails.output) == (1, True)
+    looked = pipeline.sluice(*arguments, "--value", "4", "--dry-run")
+    assert 'value: "bad 1" -> "4"\nheaders.mine: "bad 1" -> "4"\n' in looked.output
+    assert looked.output.endswith(f"It would be delivered to {pipeline.topic}.\n")
+    assert pipeline.sluice(*arguments, "--value", "4").output.endswith(f"Delivered to {pipeline.topic}.\n")
+    wait_until("it is written", lambda: pipeline.lines() == ["1", "2", "3", "4"])
+    pipeline.stop()
+    alone = pipeline.ask("POST", "/dlq/0:1/repair", {"to": "task", "value": {"base64": "NQ=="}}).json()
+    assert (places(alone["replayed"]), pipeline.lines()) == ([(0, 1)], ["1", "2", "3", "4", "5"])
+    assert len(pipeline.dead_letters()) == 3, "the queue stays as it is"
+
+
 def test_records_are_replayed_through_the_task_alone(pipeline: Pipeline) -> None:
     refused = pipeline.ask("POST", "/dlq/replay", {"to": "task", "selection": "all"})
     assert refused.status_code == 400

@@ -27,6 +27,15 @@ def test_progress_survives_its_text() -> None:
     assert parse_progress(progress.to_text(), "t") == progress
 
 
+def test_the_state_of_windows_stays_until_there_is_another() -> None:
+    progress = Progress().advanced([span(0, 5)], ["a"]).holding("orders", 2**60 - 1)
+    assert progress.to_text() == '{"orders":{"id":"id","next":[5],"windows":1152921504606846975}}'
+    assert parse_progress(progress.to_text(), "t") == progress
+    later = progress.advanced([span(5, 9)], ["a", "b"]).without_pending({TP: 9})
+    assert later.topics["orders"].windows == 2**60 - 1
+    assert later.holding("orders", 0) == Progress().advanced([span(0, 9)], ["a"])
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"orders":1}', '{"orders":{"next":["x"]}}', '{"orders":{}}'])
 def test_offsets_that_cannot_be_read_name_the_table(text: str) -> None:
     with pytest.raises(ConnectError, match=r"table lake\.orders"):

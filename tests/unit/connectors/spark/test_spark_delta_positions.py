@@ -27,7 +27,7 @@ class Log:
         return Positions.read("a/b", self.versions)
 
     def plan(self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], routed: bool) -> None:
-        self.set(self.positions.plan(starts, ends, routed=routed, ids={"t": "A"}, now=1000))
+        self.set(self.positions.plan(starts, ends, routed=routed, ids={"t": "A"}, windows={}, now=1000))
 
     def load(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], routed: bool = False
@@ -91,5 +91,32 @@ def test_skipping_forgets_the_id_of_the_topic() -> None:
     log.set(log.positions.skip({ZERO: 50}, now=10))
     assert latest_ids(log.positions.ids) == {}
     assert log.positions.complete == {ZERO: 50}
-    log.set(log.positions.plan({ZERO: 50}, {ZERO: 60}, routed=False, ids={"t": "B"}, now=10))
+    log.set(log.positions.plan({ZERO: 50}, {ZERO: 60}, routed=False, ids={"t": "B"}, windows={}, now=10))
     assert latest_ids(log.positions.ids) == {"t": "B"}
+
+
+def test_the_state_of_windows_counts_with_the_load_that_leaves_it() -> None:
+    log = Log()
+
+    def plan(windows: Mapping[str, int]) -> None:
+        start = log.positions.offsets.get(ZERO, 0)
+        log.set(log.positions.plan({ZERO: start}, {ZERO: start + 5}, routed=False, ids={}, windows=windows, now=1))
+
+    plan({"t": 7})
+    assert log.positions.windows == {"t": 0}
+    log.set(log.positions.claim())
+    assert log.positions.windows == {"t": 0}, "the load was given up"
+    plan({"t": 8})
+    log.set(log.positions.commit())
+    assert log.positions.windows == {"t": 8}
+    plan({"t": 9})
+    assert log.positions.windows == {"t": 8}
+    log.set(log.positions.claim())
+    plan({"u": 3})
+    log.set(log.positions.commit())
+    log.set(log.positions.finish({ZERO: 20}))
+    log.set(log.positions.skip({ZERO: 50}, now=10))
+    assert log.positions.windows == {"t": 8, "u": 3}
+    plan({"t": 0})
+    log.set(log.positions.commit())
+    assert log.positions.windows == {"t": 0, "u": 3}

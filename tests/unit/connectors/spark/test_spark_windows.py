@@ -14,6 +14,8 @@ from connectors.spark.sql.windows import Heard, OpenWindows, WindowPolicy
 NOW = 10_000_000
 POLICY = WindowPolicy("at", 1000, 100, "emit", 60_000)
 QUERY = {"store.url": "/lake", "sql": "SELECT * FROM records"}
+REST = {"table.format": "iceberg", "iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://rest:8181"}
+LATE = {"sql.window.ms": "1000", "sql.window.time": "at", "sql.window.late": "dead-letter"}
 
 
 def cut_of(*latest: int | None, policy: WindowPolicy = POLICY, before: OpenWindows | None = None) -> int | None:
@@ -80,8 +82,9 @@ def test_a_manifest_has_them() -> None:
         ({"sql.window.ms": "1000"}, "sql.window.time", "Name the column"),
         ({"sql.window.time": "at"}, "sql.window.time", "There are no windows"),
         ({"sql.window.ms": "1000", "sql.window.time": "at", "sql": None}, "sql.window.ms", "set sql"),
-        ({"sql.window.ms": "1000", "sql.window.time": "at", "table.format": "delta"}, "sql.window.ms", "a folder"),
-        ({"sql.window.ms": "1000", "sql.window.time": "at", "store.url": "s3://b/c"}, "sql.window.ms", "a folder"),
+        ({"sql.window.ms": "1000", "sql.window.time": "at", "store.url": None, **REST}, "store.url", "windows hold"),
+        ({**LATE, "errors.tolerance": "all"}, "sql.window.late", "errors.deadletterqueue.topic.name"),
+        ({**LATE, "errors.deadletterqueue.topic.name": "bad"}, "sql.window.late", "errors.tolerance=all"),
         ({"sql.window.ms": "10", "sql.window.time": "at"}, "sql.window.ms", "at least 1000"),
         ({"sql.window.late": "keep"}, "sql.window.late", "keep"),
     ],
@@ -93,6 +96,13 @@ def test_what_is_wrong_with_the_keys_is_said(given: dict[str, str | None], key: 
     )
     errors = next(value.errors for value in values if value.name == key)
     assert any(text in error for error in errors), errors
+
+
+@pytest.mark.parametrize("place", [{"table.format": "delta"}, {"table.format": "iceberg"}, {"store.url": "s3://b/c"}])
+def test_tables_of_any_format_in_any_store_may_have_windows(place: dict[str, str]) -> None:
+    pytest.importorskip("pyspark")
+    values = SparkSinkConfig.validate({**QUERY, "sql.window.ms": "1000", "sql.window.time": "at", **place})
+    assert not [value.errors for value in values if value.name.startswith("sql.") and value.errors]
 
 
 def test_the_policy_of_a_configuration() -> None:

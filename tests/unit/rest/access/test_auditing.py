@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from connect.errors import ConnectError
-from equipment.fakes.guarded_api import PLUGIN, basic, small_herder
+from equipment.fakes.guarded_api import OTHER_PLUGIN, PLUGIN, basic, small_herder
 from equipment.fakes.herding import Clock
 from rest.access.access import Access
 from rest.access.auditing import Auditing
@@ -31,7 +31,7 @@ ROLES = """
 [roles.editors]
 users = ["alice"]
 [[roles.editors.allow]]
-rights = ["edit", "delete", "offsets"]
+rights = ["edit", "delete", "offsets", "repair"]
 """
 SECRET = "4711-geheim"
 CONFIG = {"connector.class": PLUGIN, "pin": SECRET, "topic": "a\u2028\nb"}
@@ -123,6 +123,19 @@ def test_changes_are_written_with_what_they_change(herder: Herder, tmp_path: Pat
     assert [change["after"] for change in gone["data"]["changes"]] == [None] * 4
     assert len({event["id"] for event in kept.events()}) == 5
     assert not any(SECRET in line or "\n" in line or not line.isascii() for line in kept.lines)
+
+
+def test_a_repair_is_written_by_what_it_changes(herder: Herder, tmp_path: Path, kept: Kept) -> None:
+    client, alice = client_of(herder, tmp_path, kept), basic("alice", "pw")
+    config = {"connector.class": OTHER_PLUGIN, "topics": "t"}
+    client.post("/connectors", json={"name": "s", "config": config, "initial_state": "STOPPED"}, headers=alice)
+    edit = {"to": "topic", "dry_run": True, "value": {"text": "good" * 2000}}
+    assert client.post("/connectors/s/dlq/0:5/repair", json=edit, headers=basic("bob", "pw")).status_code == 403
+    assert client.post("/connectors/s/dlq/0:5/repair", json=edit, headers=alice).status_code == 200
+    client.delete("/connectors/s", headers=alice)
+    repaired = kept.events()[2]["data"]
+    assert repaired["changes"] == [{"key": "value", "before": "bad", "after": "good"}]
+    assert (repaired["request"], repaired["dry_run"]) == ({"to": "topic", "dry_run": True}, True)
 
 
 def test_refusals_are_written_and_reads_are_not(herder: Herder, tmp_path: Path, kept: Kept) -> None:

@@ -177,6 +177,7 @@ def test_a_reader_sees_what_it_may_see(guarded: FlaskClient) -> None:
         ("connectors/seen/config", "configs"),
         ("connectors/seen/edit", "edit"),
         ("connectors/seen/dlq", "dead-letters"),
+        ("connectors/seen/dlq/0:1", "dead-letters"),
         ("connectors/seen/preview", "preview"),
         ("new", "edit"),
         (f"new/{PLUGIN}", "edit"),

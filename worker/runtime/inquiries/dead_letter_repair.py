@@ -1,0 +1,118 @@
+"""Answers inquiries about one dead letter, in a child process: the forms to edit it in, and its replay once edited."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from connect.chain.records import RawRecord
+from connect.chain.sink import SinkChain
+from connect.chain.steps import Steps, transformation_steps
+from connect.chain.tolerance import StageError, Tolerance
+from connect.chain.trace import SinkTrace, trace_sink
+from worker.config.connector import SinkConnectorConfig
+from worker.errors import BadRequestError
+from worker.runtime.assembly import Assembly
+from worker.runtime.control import Link
+from worker.runtime.dead_letters.dead_letter import REPLAYED, DeadLetter
+from worker.runtime.dead_letters.forms import PartForms, header_form
+from worker.runtime.dead_letters.origins import DeadLetterOrigins
+from worker.runtime.dead_letters.queue import PREFIX
+from worker.runtime.dead_letters.reading import DeadLetterReader, ranges_of
+from worker.runtime.dead_letters.repair import Edit, changes_of
+from worker.runtime.dead_letters.replay import as_consumed, replayed
+from worker.runtime.inquiries.dead_letters import TOLERANT
+from worker.runtime.preview.documents import RecordDocuments
+from worker.runtime.preview.shown import Showing
+from worker.security.redaction import Redaction
+from worker.supervisor.messages import messages
+
+__all__ = ["read_dead_letter", "repair_dead_letter"]
+
+_OUTCOME: Final = "it would fail again; nothing is delivered"
+_MOST_SHOWN: Final = 1 << 20
+
+
+def read_dead_letter(inquiry: messages.ReadDeadLetter, redaction: Redaction) -> messages.DeadLetterRead:
+    """The record in every form that it has."""
+    assembly = _assembly(inquiry, redaction)
+    queue = DeadLetterReader(assembly)
+    letter = _letter(queue, inquiry.partition, inquiry.offset)
+    return messages.DeadLetterRead(queue.topic, None if letter is None else _document(letter, assembly))
+
+
+def repair_dead_letter(
+    inquiry: messages.RepairDeadLetter, link: Link, redaction: Redaction
+) -> messages.DeadLetterRepaired:
+    """Deliver the record as it is edited, if it gets through the connector's chain.
+
+    It stays in the queue as it was, which no crash changes; one before the answer may have it delivered.
+    """
+    assembly = _assembly(inquiry, redaction)
+    queue = DeadLetterReader(assembly)
+    letter = _letter(queue, inquiry.partition, inquiry.offset)
+    if letter is None:
+        return messages.DeadLetterRepaired(queue.topic, False, None, [], None, None)
+    original = _original(letter, inquiry.to, assembly)
+    edited = Edit.read(inquiry.edit).applied(original, _forms(assembly))
+    changes = changes_of(original, edited, redaction.told)
+    trace = _traced(edited, assembly)
+    shown: list[dict[str, Any]] = []
+    documents = RecordDocuments(assembly.config.transformations(), _OUTCOME, redaction)
+    Showing(shown.append, _MOST_SHOWN)(documents.of_sink(edited, trace))
+    error = _error(trace)
+    told = None if error is None else f"{error.stage.value}: {error.cause}"
+    if error is None and not inquiry.dry_run:
+        (failure,) = replayed(inquiry.to, [edited], assembly, link)
+        told = None if failure is None else f"{failure.stage.value}: {failure.error}"
+    told = None if told is None else redaction.told(told)
+    return messages.DeadLetterRepaired(queue.topic, True, edited.topic, changes, shown[0], told)
+
+
+def _assembly(inquiry: messages.ReadDeadLetter | messages.RepairDeadLetter, redaction: Redaction) -> Assembly:
+    assembly = Assembly.resolve(inquiry.worker, {**inquiry.config, **TOLERANT}, redaction)
+    assembly.hide_secrets()
+    return assembly
+
+
+def _letter(queue: DeadLetterReader, partition: int, offset: int) -> DeadLetter | None:
+    ranges = ranges_of([(partition, offset, offset + 1)], *queue.bounds())
+    return next(iter(queue.read(ranges, 1).records), None) if ranges else None
+
+
+def _original(letter: DeadLetter, to: str, assembly: Assembly) -> RawRecord:
+    assert isinstance(assembly.config, SinkConnectorConfig)
+    origins = DeadLetterOrigins(assembly.config, assembly.worker_props)
+    original = origins.original(letter)
+    reason = origins.why_not(original, to)
+    if reason is not None or original is None:
+        raise BadRequestError(reason or "")
+    return original
+
+
+def _document(letter: DeadLetter, assembly: Assembly) -> dict[str, Any]:
+    """The record as the list shows it, with its parts in all their forms, and its own headers."""
+    topic = letter.context.get("topic") or ""
+    forms = _forms(assembly)
+    parts = {part: forms[part].document(topic, data) for part, data in (("key", letter.key), ("value", letter.value))}
+    for forms_of_part in filter(None, parts.values()):
+        if (why := forms_of_part["no_json"]) is not None:
+            forms_of_part["no_json"] = assembly.redaction.told(why)
+    own = (header for header in letter.headers if not header[0].startswith(PREFIX) and header[0] != REPLAYED)
+    headers = [{"key": name, "value": header_form(value)} for name, value in own]
+    return letter.document(assembly.redaction) | {"forms": {**parts, "headers": headers}}
+
+
+def _forms(assembly: Assembly) -> dict[str, PartForms]:
+    return {part: PartForms(assembly, part) for part in ("key", "value")}
+
+
+def _traced(record: RawRecord, assembly: Assembly) -> SinkTrace:
+    tolerance = Tolerance(assembly.config.error_policy, (), lambda _: False)
+    steps = transformation_steps(assembly.registry, assembly.config.transformations())
+    decoder = SinkChain(Steps((), tolerance), assembly.converters(), tolerance)
+    return trace_sink(as_consumed(record.topic, [record]), 0, steps, decoder, tolerance)
+
+
+def _error(trace: SinkTrace) -> StageError | None:
+    """What stops the record on its way, if anything does; one that a transformation drops is not stopped."""
+    return trace.error or next((step.error for step in trace.steps if step.error is not None), None)
