@@ -132,6 +132,10 @@ class Runs:
         """Say that the source is read from this offset on: up to the next record that is added there is none."""
         self._position = position
 
+    def forget_position(self) -> None:
+        """Say that nothing is known of what lies before the next record that is added."""
+        self._position = None
+
     def add(self, upstream: int, downstream: int, length: int = 1, *, since: int | None = None) -> None:
         """Note that records of the source from ``upstream`` on were written to the target from ``downstream`` on.
 

@@ -231,11 +231,15 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration with the worker's converters where it names none, and its plugins."""
+        """The connector's configuration, its plugins, and where it names no converters its class's or the worker's."""
         inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
-            if not self.props.get(key):
+            if self.props.get(key):
+                continue
+            if (converter := self.connector_class.default_converter) is not None:
+                inherited[key] = converter
+            else:
                 inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
         own = {name: value for name, value in self.props.items() if name not in _OF_THE_WORKER}

@@ -144,3 +144,8 @@ class TopicsConfig(FlowConfig):
         validator=all_of(non_empty_list, unique_list),
         doc="The names that MirrorMaker's metrics have in Java; here they have one each.",
     )
+
+    @property
+    def alias_in_syncs(self) -> str:
+        """The alias in the names of the topics of syncs and runs: of the cluster that they do not lie on."""
+        return self.target_cluster_alias if self.offset_syncs_topic_location == "source" else self.source_cluster_alias

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
-from connect.config import HIGH, LOW, ConfigRuleError, Long, PluginName, Short, option, unique_list
+from connect.config import HIGH, LOW, MEDIUM, ConfigRuleError, Long, PluginName, Short, option, unique_list
 from connect.errors import ConfigError
+from connect.kafka.settings.kind import ClientKind
+from connectors.mirror.clients import Cluster, Role, java_settings
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS, TopicsConfig, extension
 from connectors.mirror.filters import CONFIG_PROPERTY_FILTERS, ConfigPropertyFilter
 
 __all__ = ["MirrorSourceConfig", "MirrorSourceTaskConfig"]
 
+_CONSUMER: Final = Role(Cluster.SOURCE, ClientKind.CONSUMER, "replication-consumer")
 _OF_SYNCS: Final = ("offset-syncs.topic.", "offset-syncs-")
 
 
@@ -109,6 +112,19 @@ class MirrorSourceConfig(TopicsConfig):
         importance=LOW,
         doc="Whether to mirror topics of heartbeats even if topics does not have them.",
     )
+
+    mirror_gap_policy: Literal["fail", "continue"] = option(
+        default="continue",
+        importance=MEDIUM,
+        doc="What becomes of a partition whose next records are gone at the source, by retention or because the topic "
+        "was made anew: continue tells the lost offsets in the log and goes on with what there is, fail fails the task "
+        "before it skips any.",
+    )
+
+    @property
+    def isolation_level(self) -> str:
+        """Which records of transactions are read: as a key says, by default those that are committed."""
+        return java_settings(self.originals, _CONSUMER).get("isolation.level", "read_committed")
 
     def check(self) -> Iterable[ConfigError]:
         """Refuse options of offset syncs where none are written, as MirrorMaker does."""
