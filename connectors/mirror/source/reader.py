@@ -50,6 +50,12 @@ class SourceReader:
 
     def poll(self, most: int, seconds: float) -> list[Read]:
         """The next records by partition; raises :class:`~connect.errors.ConnectError` at a gap it may not pass."""
+        try:
+            return self._read(most, seconds)
+        except KafkaException as error:
+            raise RetriableError(f"The source cannot be read at the moment: {error.args[0].str()}") from error
+
+    def _read(self, most: int, seconds: float) -> list[Read]:
         found = self._fetched(most, seconds)
         if any(message.error() is not None for message in found):
             for message in found:
@@ -133,7 +139,9 @@ class SourceReader:
 
     def _seek(self, partition: TopicPartition, offset: int) -> None:
         self._next[partition] = offset
-        self._consumer.seek(Place(*partition, offset))
+        # A partition whose offset was lost cannot be sought in.
+        self._consumer.incremental_unassign([Place(*partition)])
+        self._consumer.incremental_assign([Place(*partition, offset)])
 
 
 def _name(partition: TopicPartition) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -167,3 +167,48 @@ def test_records_topics_and_settings_come_over_and_go_on_after_a_restart(flow: F
     ]
     pairs = {(sync.partition, sync.upstream, sync.downstream) for sync in flow.syncs() if sync.topic == topic}
     assert {(0, 0, 0), (0, 101, 101), (0, 151, 151), (1, 150, 150), (2, 0, 0)} <= pairs
+
+
+def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> None:
+    source, topic = flow.source, flow.topic
+    admin = AdminClient({"bootstrap.servers": source})
+    create_topic(source, topic)
+    produce(source, topic, [b"%d" % number for number in range(10)])
+    flow.configure()
+    flow.worker.start()
+    flow.wait_for(10)
+    assert flow.worker.terminate() == 0
+
+    # Retention was faster than the mirror.
+    produce(source, topic, [b"%d" % number for number in range(10, 20)])
+    admin.delete_records([TopicPartition(topic, 0, 15)])[TopicPartition(topic, 0)].result(30)
+    flow.worker.start()
+    assert [int(one.value()) for one in flow.wait_for(15)] == [*range(10), *range(15, 20)]
+    assert flow.worker.terminate() == 0
+    assert f"Offsets 10 to 14 of {topic}-0 are gone at the source" in flow.worker.log()
+
+    # Another topic of the same name, with more records than were mirrored of the first.
+    admin.delete_topics([topic])[topic].result(30)
+    wait_until("the topic is gone", lambda: topic not in admin.list_topics(timeout=30).topics, seconds=SECONDS)
+    create_topic(source, topic)
+    produce(source, topic, [b"%d" % number for number in range(100, 130)])
+    flow.configure(mirror_gap_policy="fail")
+    flow.worker.start()
+    wait_until("the task fails", lambda: "Reset the offsets of the partition" in flow.worker.log(), seconds=SECONDS)
+    assert flow.worker.terminate() == 0
+    assert len(flow.mirrored()) == 15
+    flow.configure()
+    flow.worker.start()
+    assert [int(one.value()) for one in flow.wait_for(45)][15:] == [*range(100, 130)]
+
+    # Only what is committed at the source comes over, unless somebody says otherwise.
+    producer = Producer({"bootstrap.servers": source, "transactional.id": topic})
+    producer.init_transactions(30)
+    for value, end in ((b"aborted", producer.abort_transaction), (b"committed", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        assert producer.flush(30) == 0
+        end(30)
+    assert [one.value() for one in flow.wait_for(46)][45:] == [b"committed"]
+    assert flow.worker.terminate() == 0
+    assert flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30))
