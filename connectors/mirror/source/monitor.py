@@ -27,7 +27,7 @@ __all__ = ["TopicMonitor"]
 logger = logging.getLogger(__name__)
 
 _JOIN: Final = 5.0
-_RETRY: Final = 5.0
+_RETRY: Final = 2.0
 _PATIENCE: Final = 10.0
 """Seconds for a first look; a cluster that is away is not waited for longer, but asked again soon."""
 

@@ -18,10 +18,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from connectors.mirror.records import OffsetSync
 from connectors.mirror.run_records import StoredRuns
 from connectors.mirror.runs import Run
+from equipment.brokers.proxy import Proxy
 from equipment.brokers.topics import create_topic, produce, read_topic
 from equipment.waiting import wait_until
 from equipment.workers.standalone import StandaloneWorker
 from worker.embedded.broker.server import BrokerInfo
+from worker.embedded.ports import any_port
 
 FULL: Final = [("h", b"1"), ("h", None), ("é", b"\xff"), ("", b"")]
 SECONDS: Final = 60.0
@@ -212,3 +214,19 @@ def test_what_is_gone_is_told_and_what_was_aborted_is_left_out(flow: Flow) -> No
     assert [one.value() for one in flow.wait_for(46)][45:] == [b"committed"]
     assert flow.worker.terminate() == 0
     assert flow.runs(0) == (Run(0, 15, 30, 0), Run(32, 45, 1, 30))
+
+
+def test_a_source_that_is_away_at_first_is_mirrored_when_it_comes(flow: Flow) -> None:
+    create_topic(flow.source, flow.topic)
+    produce(flow.source, flow.topic, [b"a"])
+    port = any_port(taken=0)
+    flow.configure(source_cluster_bootstrap_servers=f"127.0.0.1:{port}", refresh_topics_interval_seconds="600")
+    flow.worker.start()
+    wait_until("the worker tells of it", lambda: "asking again every few seconds" in flow.worker.log(), seconds=SECONDS)
+    assert flow.worker.wait_for_states("mirror", "RUNNING")["tasks"] == []
+    proxy = Proxy({port: int(flow.source.rpartition(":")[2])})
+    try:
+        assert [one.value() for one in flow.wait_for(1)] == [b"a"]
+        assert flow.worker.terminate() == 0
+    finally:
+        proxy.close()
