@@ -31,6 +31,7 @@ _PARTITIONS = 4
 _BYTES = 100
 _TAIL = 200_000
 _TOPIC = "orders"
+_LOOK_SECONDS = 0.1
 _BYTES_AS_THEY_ARE = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -44,6 +45,7 @@ class Race:
         self._records = records
         self._total = records * (WARM_UP_LAPS + LAPS) + _TAIL
         self._client = Consumer({"bootstrap.servers": target, "group.id": "count", "log_level": 0})
+        self._there: set[str] = set()
         self._fill()
 
     def java(self, jars: JavaConnectJars) -> Run:
@@ -129,13 +131,19 @@ class Race:
             raise SystemExit("the topic could not be filled")
 
     def _count(self, topic: str) -> int:
+        # A client that has asked for an unknown topic takes it for unknown for long.
+        if topic not in self._there and topic not in self._client.list_topics(timeout=30).topics:
+            time.sleep(_LOOK_SECONDS)
+            return 0
+        self._there.add(topic)
         try:
             return sum(
                 int(self._client.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1])
                 for number in range(_PARTITIONS)
             )
         except KafkaException:
-            return 0  # there is no such topic yet
+            time.sleep(_LOOK_SECONDS)
+            return 0  # it is so new that it has no leader yet
 
 
 def main() -> None:
