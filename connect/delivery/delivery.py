@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count, repeat
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -178,21 +179,21 @@ class Delivery:
         refused = self._refused
         offsets = None if receipt is None else receipt.offsets
 
-        def callback(timestamp: int = 0, headers: RawHeaders | None = None, index: int = 0) -> _Delivered:
-            # The client does not tell of a record that is refused what its timestamp and headers were.
-            def delivered(error: KafkaError | None, message: Any) -> None:
-                if error is None:
-                    if offsets is not None:
-                        offsets[index] = message.offset()
-                    submission.remaining -= 1
-                else:
-                    where = message.topic(), message.value(), message.key(), message.partition()
-                    record = _raw(*where, timestamp=timestamp, headers=headers)
-                    refused.append(Refusal(submission, record, error, sent=True))
+        # The client does not tell of a record that is refused what its timestamp and headers were.
+        def delivered(
+            timestamp: int, headers: RawHeaders | None, index: int, error: KafkaError | None, message: Any
+        ) -> None:
+            if error is None:
+                if offsets is not None:
+                    offsets[index] = message.offset()
+                submission.remaining -= 1
+            else:
+                where = message.topic(), message.value(), message.key(), message.partition()
+                record = _raw(*where, timestamp=timestamp, headers=headers)
+                refused.append(Refusal(submission, record, error, sent=True))
 
-            return delivered
-
-        return callback
+        # One is made for each record, in half the time that a function within a function takes.
+        return partial(partial, delivered)
 
     def _raise_refused(self) -> None:
         while self._refused:
@@ -261,14 +262,14 @@ def _arguments(batch: EncodedBatch, callback: _Callbacks, *, each: bool) -> Iter
     topics = repeat(batch.topic)
     partitions = _given(batch.partitions, _ANY_PARTITION)
     if not each and all(_is_null(column) for column in (batch.timestamps, batch.headers)):
-        return zip(topics, batch.values, batch.keys, partitions, repeat(callback()), strict=False)
+        return zip(topics, batch.values, batch.keys, partitions, repeat(callback(_NOW, None, 0)), strict=False)
     no_headers = _is_null(batch.headers)
     headers = repeat(None) if no_headers else [None if item is None else list(item) for item in batch.headers]
     timestamps: Iterable[int]
     callbacks: Iterable[_Delivered]
     if not each and no_headers and isinstance(batch.timestamps, Constant):
         timestamp = client_timestamp(batch.timestamps.value)
-        timestamps, callbacks = repeat(timestamp), repeat(callback(timestamp))
+        timestamps, callbacks = repeat(timestamp), repeat(callback(timestamp, None, 0))
     else:
         timestamps = list(map(client_timestamp, batch.timestamps))
         callbacks = map(callback, timestamps, headers, count())
