@@ -46,8 +46,8 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
     """Mirrors its partitions, each from the record after the one that was mirrored last.
 
     Crash points: records that were acknowledged after the last commit of offsets are mirrored again; with exactly-once
-    support none are. Runs may end before the offsets that are committed, by what came in the last second: translations
-    of these offsets are then placed a little early, never late.
+    support none are. Runs do not know of what was mirrored in the last second: with exactly-once support offsets there
+    are translated a little early, else they may be translated too late until these records are mirrored again.
     """
 
     def start(self) -> None:
