@@ -66,7 +66,8 @@ def test_passwords_change_while_connectors_run(
     secrets.keep(worker=user, source=own)
     names = names_of(group, WORKER=user.name, PRODUCER=own.name)
     others = names | names_of(group, PRODUCER=user.name)
-    secured.allow([*named(names, "A worker", "A source"), *named(others, "A source")])
+    chapters = ("A worker", "The history of configurations", "A source")
+    secured.allow([*named(names, *chapters), *named(others, "A source")])
     provider = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
     worker = secured_worker(group, every_client(secrets.login("worker", user)) | provider)
     worker.start()
