@@ -17,7 +17,7 @@ from connect.consumption.messages import Fetching, Message, by_topic
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 
-__all__ = ["RangeReader", "RangesGoneError", "RangesStalledError"]
+__all__ = ["RangeEnds", "RangeReader", "RangesGoneError", "RangesStalledError"]
 
 logger = logging.getLogger(__name__)
 _POLL: Final = 0.5
@@ -50,6 +50,40 @@ class RangesStalledError(RetriableError):
     """No more records of a range have come for a long time."""
 
 
+class RangeEnds:
+    """How far ranges are still to be read."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self.left = {item.topic_partition: item.end for item in ranges if len(item)}
+        """The ends of the ranges that are not read to their ends."""
+
+    def take(self, found: Sequence[Message]) -> tuple[Sequence[Message], list[TopicPartition]]:
+        """The records of the ranges among fetched messages, and the partitions that are read to their ends with them.
+
+        A partition's end is told behind its records. It may be told of before a range's last offset has a record:
+        those of a transaction's end, or of a record that compaction has removed, have none.
+        """
+        records, reached = found, {}
+        if any(map(_error, found)):
+            records = [message for message in found if message.error() is None]
+            ends = (message for message in filter(_error, found) if message.error().code() == KafkaError._PARTITION_EOF)
+            reached = {_place(message): message.offset() for message in ends}
+        # A later record overwrites an earlier one: the last of each partition remains.
+        last = dict(zip(zip(map(_topic, records), map(_partition, records), strict=True), records, strict=True))
+        reached = {TopicPartition(*tp): message.offset() + 1 for tp, message in last.items()} | reached
+        if all(at < self.left.get(tp, 0) for tp, at in reached.items()):
+            return records, []
+        wanted = [message for message in records if message.offset() < self.left.get(_place(message), 0)]
+        ended = [tp for tp, at in reached.items() if tp in self.left and at >= self.left[tp]]
+        for tp in ended:
+            del self.left[tp]
+        return wanted, ended
+
+
+def _place(message: Message) -> TopicPartition:
+    return TopicPartition(message.topic(), message.partition())
+
+
 class RangeReader:
     """Reads the records of ranges, of several partitions at once, each in order. Used by one thread; close it.
 
@@ -64,10 +98,11 @@ class RangeReader:
         most: int,
         patience: float = _PATIENCE,
     ) -> None:
-        self._ends = {item.topic_partition: item.end for item in ranges if len(item)}
+        self._ends = RangeEnds(ranges)
         self._firsts = {item.topic_partition: item.first for item in ranges if len(item)}
-        topics = {tp.topic for tp in self._ends}
+        topics = {tp.topic for tp in self._firsts}
         self._only_topic = min(topics) if len(topics) == 1 else None
+        self._only_partition = min(self._firsts).partition if len(self._firsts) == 1 else None
         self._most = most
         self._patience = patience
         self._reported = "the brokers report no error"
@@ -91,7 +126,7 @@ class RangeReader:
         starts = [confluent_kafka.TopicPartition(*tp, first) for tp, first in self._firsts.items()]
         self._consumer.assign(starts)
         due = time.monotonic() + self._patience
-        while self._ends:
+        while self._ends.left:
             found = self._fetching.fetch(self._most, _POLL)
             if found:
                 due = time.monotonic() + self._patience
@@ -100,58 +135,36 @@ class RangeReader:
             yield from self._taken(found)
 
     def _taken(self, found: list[Message]) -> list[ConsumedBatch]:
-        if any(map(_error, found)):
-            for message in found:
-                if (error := message.error()) is not None:
-                    self._hear(message, error)
-            found = [message for message in found if message.error() is None]
-        topics = map(_topic, found) if self._only_topic is None else [self._only_topic] * len(found)
-        # A later place overwrites an earlier one: the last of each partition remains.
-        last = dict(zip(zip(topics, map(_partition, found), strict=True), range(len(found)), strict=True))
-        if not all(found[place].offset() < self._ends.get(TopicPartition(*tp), 0) - 1 for tp, place in last.items()):
-            places = {TopicPartition(*tp): found[place].offset() + 1 for tp, place in last.items()}
-            found = [message for message in found if self._is_wanted(message)]
-            self._end([tp for tp, place in places.items() if place >= self._ends.get(tp, place + 1)])
-        only_partition = next(iter(last))[1] if len(last) == 1 else None
-        return by_topic(found, self._only_topic, only_partition)
-
-    def _is_wanted(self, message: Message) -> bool:
-        return bool(message.offset() < self._ends.get(TopicPartition(message.topic(), message.partition()), 0))
-
-    def _end(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read no more of partitions, which are read to the ends of their ranges."""
-        for tp in partitions:
-            del self._ends[tp]
-        if partitions and self._ends:
-            self._consumer.pause([confluent_kafka.TopicPartition(*tp) for tp in partitions])
+        for message in filter(_error, found):
+            self._hear(message, message.error())
+        records, ended = self._ends.take(found)
+        if ended and self._ends.left:
+            self._consumer.pause([confluent_kafka.TopicPartition(*tp) for tp in ended])
+        return by_topic(records, self._only_topic, self._only_partition)
 
     def _hear(self, message: Message, error: KafkaError) -> None:
         """Heed the client's errors. It retries by itself, but for what it cannot get over."""
         topic, partition = message.topic() or "", message.partition()
         if error.code() == KafkaError._PARTITION_EOF:
-            # The last offsets of a range may be those of no record: of a transaction's end, or of a compacted one.
-            tp = TopicPartition(topic, partition)
-            if message.offset() >= self._ends.get(tp, message.offset() + 1):
-                self._end([tp])
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            return
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
             first = self._firsts.get(TopicPartition(topic, partition), 0)
             raise RangesGoneError(
                 f"Kafka no longer has all of the records that were to be loaded of topic {topic}, partition "
                 f"{partition}, from offset {first}: retention has removed some, or the topic was deleted and made "
                 f"again. Set the connector's offsets to where it is to go on ({error.str()})."
             )
-        elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise RangesGoneError(
                 f"The consumer's user may not read topic {topic}. Give it the right Read on topic {topic}: "
                 f"kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {topic}"
             )
-        elif error.fatal():
+        if error.fatal():
             raise KafkaException(error)
-        else:
-            self._note(error)
+        self._note(error)
 
     def _stalled(self) -> RangesStalledError:
-        (topic, partition), end = min(self._ends.items())
+        (topic, partition), end = min(self._ends.left.items())
         return RangesStalledError(
             f"No more records of topic {topic}, partition {partition} before offset {end} came for "
             f"{self._patience:.0f} s: {self._reported}."
