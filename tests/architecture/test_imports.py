@@ -34,6 +34,7 @@ DOORS: Final = {
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
     "confluent_kafka": [
+        "connect/consumption",
         "connect/delivery",
         "connectors/mirror",
         "connectors/spark/engine/publishing.py",

@@ -29,6 +29,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
 from worker.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
+from worker.kafka.settings.kind import PropertyValue
 from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.bulk.left_out import LeftOut
@@ -59,6 +60,7 @@ class BulkTaskRuntimeContext:
         self._left_out = left_out
         self.connector_name = assembly.config.name
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
+        self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
         self.connector_properties: Mapping[str, str] = assembly.effective_props()
 
     def wait(self, seconds: float) -> bool:
