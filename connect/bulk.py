@@ -216,6 +216,10 @@ class BulkSinkTaskContext(BulkTaskContext, Protocol):
     def consumer_properties(self) -> Mapping[str, str]:
         """Kafka's client properties, by their Java names, for reading the topics as the worker would."""
 
+    @property
+    def consumer_settings(self) -> Mapping[str, str | int | bool]:
+        """The same by librdkafka's names, for a consumer of ``confluent_kafka``. They may hold secrets."""
+
     def leave_out(self, bad: Mapping[TopicPartition, OffsetSet], failures: FailuresOf) -> None:
         """Leave records of a load out, before the load is committed (invariant I4).
 

@@ -118,6 +118,13 @@ _FORMS: Final[Schema] = {
     "type": ["object", "null"],
     "properties": {"text": _TEXT_OR_NULL, "json": _TEXT_OR_NULL, "base64": TEXT, "no_json": _TEXT_OR_NULL},
 }
+_DELIVERED: Final[dict[str, Schema]] = {
+    "topic": TEXT,
+    "to": TEXT,
+    "dry_run": _BOOLEAN,
+    "replayed": array(_object({**_PLACE, "topic": TEXT})),
+    "failed": array(_object({**_PLACE, "error": TEXT})),
+}
 
 SCHEMAS: Final[dict[str, Schema]] = {
     "Error": _object({"error_code": _NUMBER, "message": TEXT}),
@@ -249,11 +256,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     },
     "Replayed": _object(
         {
-            "topic": TEXT,
-            "to": TEXT,
-            "dry_run": {"type": "boolean"},
-            "replayed": array(_object({**_PLACE, "topic": TEXT})),
-            "failed": array(_object({**_PLACE, "error": TEXT})),
+            **_DELIVERED,
             "next": {"type": ["object", "null"]},
         }
     ),
@@ -280,11 +283,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     },
     "Repaired": _object(
         {
-            "topic": TEXT,
-            "to": TEXT,
-            "dry_run": {"type": "boolean"},
-            "replayed": array(_object({**_PLACE, "topic": TEXT})),
-            "failed": array(_object({**_PLACE, "error": TEXT})),
+            **_DELIVERED,
             "changes": array(_object({"key": TEXT, "before": _TEXT_OR_NULL, "after": _TEXT_OR_NULL})),
             "record": _PREVIEWED_RECORD,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -104,6 +105,15 @@ def _sendable(part: Any) -> Any:
         case list() | tuple():
             return type(part)(map(_sendable, part))
     return part
+
+
+@pytest.fixture(autouse=True)
+def _formatters() -> Iterator[None]:
+    """A unit that runs in this process sets the formatters of all handlers, of pytest's too, which serve every test."""
+    before = [(handler, handler.formatter) for handler in logging.getLogger().handlers]
+    yield
+    for handler, formatter in before:
+        handler.setFormatter(formatter)
 
 
 @pytest.fixture(scope="module", autouse=True)

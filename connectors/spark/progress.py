@@ -19,6 +19,7 @@ _LOOKED_AT: Final = 40
 _COUNT: Final = "number of output rows"
 _SCAN: Final = "Scan Kafka"
 _CHAIN: Final = "MapInArrow"
+_FILTER: Final = "Filter"
 
 
 class LoadProgress:
@@ -27,15 +28,17 @@ class LoadProgress:
     Spark hears from a running task every ``spark.executor.heartbeatInterval``, and at its end.
     """
 
-    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True) -> None:
-        """``rows`` says whether what the executors give out are rows of tables."""
+    def __init__(self, spark: SparkSession, context: BulkTaskContext, *, rows: bool = True, marks: int = 0) -> None:
+        """``rows`` says whether what the executors give out are rows of tables. ``marks`` is given if it is not Spark
+        that reads the records: its executors give a mark for each so many of them, which a filter takes away.
+        """
         session: Any = spark
         self._queries = session._jsparkSession.sharedState().statusStore()
         self._jobs = session.sparkContext._jsc.sc().statusTracker()
         self._ui = spark.sparkContext.uiWebUrl
         self._context = context
         self._tag = own_tag()
-        self._chain = _CHAIN if rows else None
+        self._is_of_rows, self._marks = rows, marks
         self._due = 0.0
         self.begin()
 
@@ -84,7 +87,7 @@ class LoadProgress:
         last = max(0, self._queries.executionsCount() - _LOOKED_AT)
         queries = self._queries.executionsList(last, _LOOKED_AT)
         own = set(self._jobs.getJobIdsForTag(self._tag))
-        records = rows = 0
+        records = rows = kept = 0
         for query in (queries.apply(number) for number in range(queries.size())):
             if query.completionTime().isEmpty() and own.intersection(_jobs_of(query)):
                 values = self._queries.executionMetrics(query.executionId())
@@ -92,9 +95,13 @@ class LoadProgress:
                 for node in (nodes.apply(number) for number in range(nodes.size())):
                     if node.name().startswith(_SCAN):
                         records += _value(node, values)
-                    elif node.name() == self._chain:
+                    elif node.name() == _CHAIN:
                         rows += _value(node, values)
-        return records, rows
+                    elif node.name() == _FILTER:
+                        kept += _value(node, values)
+        if self._marks:
+            records = max(0, rows - kept) * self._marks
+        return records, rows if self._is_of_rows else 0
 
     def _tell(self, records: int = 0, rows: int = 0) -> None:
         stage = f"{self._stage} ({self._done} of {self._topics} topics done)" if self._topics > 1 else self._stage

@@ -86,9 +86,8 @@ def read_ranges(
     timed: bool = False,
     prefix: bytes = b"",
     split: bool = True,
-    topics: bool = False,
 ) -> DataFrame:
-    """The records of ranges of one topic, or with ``topics`` of several, each with the name of its topic.
+    """The records of ranges of one topic.
 
     With ``whole`` they have their keys, timestamps and headers too, with ``timed`` their timestamps.
     A ``prefix`` is cut off the values that begin with it, and a column ``cut`` tells which: it does not leave Spark's
@@ -98,8 +97,6 @@ def read_ranges(
     reader = spark.read.format("kafka").options(**options)
     if whole:
         names = [_MILLISECONDS if name == "timestamp" else name for name in (*_COLUMNS, *_MORE_COLUMNS)]
-        if topics:
-            names.append("topic")
         frame = reader.option("includeHeaders", "true").load().selectExpr(*names)
     else:
         frame = reader.load().selectExpr(*_COLUMNS, *([_MILLISECONDS] if timed else []))

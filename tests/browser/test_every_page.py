@@ -38,7 +38,6 @@ PAGES = {
     "plugins/connectors.jdbc.JdbcSinkConnector/config": "JdbcSinkConnector",
     "cluster": "Cluster",
 }
-CONTRAST = "axe.run({runOnly: {type: 'rule', values: ['color-contrast']}})"
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -48,9 +47,9 @@ def test_a_page_is_usable_and_silent(path: str, open_page: Callable[..., Page], 
     if page.locator("#fields").count():
         page.locator(".field").first.wait_for()
     page.evaluate(axe)
-    assert violations(page, "axe.run()") == []
+    assert violations(page) == []
     page.emulate_media(color_scheme="dark")
-    assert violations(page, CONTRAST) == [], "the dark colours have contrast, too"
+    assert violations(page) == [], "in dark colours"
     page.set_viewport_size({"width": 320, "height": 640})
     wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wider <= 0, "nothing makes people scroll sideways"
@@ -60,8 +59,8 @@ def test_a_page_is_usable_and_silent(path: str, open_page: Callable[..., Page], 
     assert watched.foreign == []
 
 
-def violations(page: Page, run: str) -> list[tuple[str, str]]:
-    return [(item["id"], str(item["nodes"][0]["target"])) for item in page.evaluate(run)["violations"]]
+def violations(page: Page) -> list[tuple[str, str]]:
+    return [(item["id"], str(item["nodes"][0]["target"])) for item in page.evaluate("axe.run()")["violations"]]
 
 
 @pytest.mark.parametrize("path", ["", SCRIPT, "connectors/customers/config"])

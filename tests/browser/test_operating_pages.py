@@ -142,6 +142,7 @@ def test_a_dead_letter_is_edited_tried_and_delivered(open_page: Callable[..., Pa
     page = open_page("connectors/edited/dlq")
     page.get_by_role("link", name="0:1").click()
     value, deliver = page.get_by_label("Value", exact=True), page.get_by_role("button", name="Deliver as edited")
+    page.get_by_role("button", name="Remove header").wait_for()  # the script has filled the form
     assert value.input_value() == "<b>not JSON</b>"
     value.fill("worse")
     page.get_by_role("button", name="Try: change nothing").click()
@@ -184,6 +185,7 @@ def test_a_deleted_connector_is_made_again_from_its_history(
     worker.client.delete(worker.client.connector_path("gone/again"))
     page = open_page("connectors/gone%2Fagain")
     page.get_by_role("link", name="History of gone/again").click()
+    page.wait_for_url("**/versions")  # and its scripts, without which a click does nothing
     page.get_by_role("button", name="Restore").click()
     page.get_by_role("dialog").get_by_role("button", name="Restore").click()
     page.get_by_role("navigation", name="Of this connector").wait_for()

@@ -116,7 +116,7 @@ def test_each_row_is_there_once_whatever_is_killed(
         "engine.rotate.interval.ms": "0",
         "engine.poll.interval.ms": "50",
         **SMALL_SPARK,
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "80",
+        "consumer.override.max.poll.records": "80",
     }
     worker.connector("sink", **{key: value for key, value in props.items() if "extraJavaOptions" not in key})
     environ = {"ENGINE_KILLS": str(kills)}

@@ -181,6 +181,10 @@ class Clients:
             **{key: value for key, value in overrides.items() if key in _JAVA_KEYS},
         }
 
+    def sink_consumer_settings(self) -> dict[str, PropertyValue]:
+        """The settings of the sink's consumer by librdkafka's names, for one that is made in another process."""
+        return dict(self._sink_consumer_properties.properties)
+
     @cached_property
     def _sink_consumer_properties(self) -> ClientProperties:
         return roles.sink_consumer_properties(self._worker, self._props, self._task)

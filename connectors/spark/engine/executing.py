@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
 
+from connect.bulk import OffsetRange
 from connect.chain.bounded_sink import BoundedSink, GoesBackError
 from connect.chain.sink import SinkChain
 from connect.chain.sink_context import SinkContext
 from connect.chain.steps import Steps
 from connect.chain.tolerance import Failure, Tolerance
 from connect.chain.traces import stack_trace
+from connect.consumption.ranges import RangeReader, RangesGoneError, RangesStalledError
 from connect.data import SinkBatch, SinkRecord, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.offset_set import OffsetSet
@@ -32,15 +33,16 @@ from connect.sink import SinkTask
 from connectors.spark.decoding.executor import spare_the_collector
 from connectors.spark.decoding.failures import FAILURE_ROWS, failure_row
 from connectors.spark.decoding.plugins import executor_plugins, executor_registry
-from connectors.spark.decoding.raw import RawBatch
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.accounts import Account, Accounts, Outcome
 from connectors.spark.engine.orders import SinkOrders
 
-__all__ = ["SinkRun", "run_partition"]
+__all__ = ["RECORDS_OF_MARK", "SinkRun", "run_partition"]
 
 logger = logging.getLogger(__name__)
-_PLACE: Final = ("topic", "partition")
+
+RECORDS_OF_MARK: Final = 1000
+"""How many records have come past for each row without a topic that a task gives: Spark counts them while it works."""
 
 
 class _UntoldError(ConnectError):
@@ -98,32 +100,36 @@ class _NoTopics:
 
 
 class SinkRun:
-    """Runs a sink task over the records of one Spark partition, and tells of it in an account."""
+    """Runs a sink task over the records of some ranges, and tells of it in an account."""
 
-    def __init__(self, orders: SinkOrders, account: Account) -> None:
+    def __init__(self, orders: SinkOrders, ranges: Sequence[OffsetRange], account: Account) -> None:
         self._orders = orders
+        self._ranges = ranges
         self._account = account
         self._reports = _Reports(account, orders.given_up)
         self._task: SinkTask[Any] | None = None
         self._sink: BoundedSink | None = None
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Put the records; gives the rows of :data:`FAILURE_ROWS` of those that cannot be written."""
+    def run(self) -> Iterator[pa.RecordBatch]:
+        """Put the records; gives the rows of :data:`FAILURE_ROWS` of those that cannot be written, and marks."""
         try:
-            yield from self._moved(batches)
+            yield from self._moved()
         except Exception as error:
             self._note(error)
         finally:
             self._end()
         yield from self._reports.rows()
 
-    def _moved(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for columns in batches:
-            for raw in _runs(columns):
+    def _moved(self) -> Iterator[pa.RecordBatch]:
+        orders, past = self._orders, 0
+        with RangeReader(orders.settings, self._ranges, orders.most) as reader:
+            for consumed in reader.batches():
                 if self._sink is None:
                     self._sink = self._start()
-                self._sink.take(raw.consumed(keys=True, headers=True))
-            yield from self._reports.rows()
+                self._sink.take(consumed)
+                yield from self._reports.rows()
+                marks, past = divmod(past + len(consumed), RECORDS_OF_MARK)
+                yield from _marks(marks)
         if self._sink is not None:
             self._sink.finish()
 
@@ -144,7 +150,8 @@ class SinkRun:
         self._task = task_class(task_class.config_class.parse(orders.task), context)
         assert self._task is not None
         self._task.start()
-        return BoundedSink(self._task, context, chain.process, orders.firsts, orders.settled)
+        firsts = {item.topic_partition: item.first for item in self._ranges}
+        return BoundedSink(self._task, context, chain.process, firsts, orders.settled)
 
     def _note(self, error: Exception) -> None:
         """Tell what has ended the task, whose records that it was given before are made durable if they can be."""
@@ -162,7 +169,10 @@ class SinkRun:
             case _:
                 account.outcome = Outcome.FAILED
         account.error, account.trace = str(error) or type(error).__name__, stack_trace(error)
-        if account.outcome in (Outcome.REFUSED, Outcome.FAILED) and self._sink is not None:
+        if account.outcome is Outcome.FAILED and not isinstance(error, RangesGoneError):
+            account.error = f"A task of the connector failed in an executor of Spark: {account.error}"
+        flushes = account.outcome in (Outcome.REFUSED, Outcome.FAILED) or isinstance(error, RangesStalledError)
+        if flushes and self._sink is not None:
             with suppress(Exception):
                 self._sink.flush()
 
@@ -190,24 +200,19 @@ def _quietly(name: str, call: Callable[[], None]) -> None:
 def run_partition(
     orders: SinkOrders, number: int, accumulator: Accumulator[PassReports[Accounts]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run a sink task over the records of a Spark partition: the function for ``mapInArrow``."""
+    """Run a sink task over its share of the records: the function for ``mapInArrow`` over the numbers of shares."""
+    numbers: Iterator[Any] = (number for columns in batches for number in columns.column(0).to_pylist())
     account = Account()
-    yield from SinkRun(orders, account).run(batches)
+    yield from SinkRun(orders, [item for number in numbers for item in orders.shares[number]], account).run()
     context: Any = TaskContext.get()
     accumulator.add(PassReports({number: Accounts({context.partitionId(): account})}))
 
 
-def _runs(columns: pa.RecordBatch) -> Iterator[RawBatch]:
-    """The records in runs of one topic partition: Spark puts several of these into one partition of its own."""
-    size = columns.num_rows
-    if not size:
-        return
-    places: list[Any] = [columns.column(name) for name in _PLACE]
-    topics, partitions = (pc.not_equal(each.slice(1), each.slice(0, size - 1)) for each in places)
-    ends = [place + 1 for place in pc.indices_nonzero(pc.or_(topics, partitions)).to_pylist()]
-    for start, stop in zip([0, *ends], [*ends, size], strict=True):
-        part = columns.slice(start, stop - start)
-        yield RawBatch(part.column("topic")[0].as_py(), part)
+def _marks(count: int) -> Iterator[pa.RecordBatch]:
+    """So many rows of nothing."""
+    if count:
+        nothing = [pa.nulls(count, field.type) for field in FAILURE_ROWS]
+        yield pa.RecordBatch.from_arrays(nothing, schema=FAILURE_ROWS)
 
 
 def _sleep(seconds: float) -> bool:

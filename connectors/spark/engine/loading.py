@@ -21,12 +21,11 @@ from connectors.spark.decoding.executor import ReportsParam
 from connectors.spark.decoding.failures import FAILURE_ROWS, size_of_row
 from connectors.spark.decoding.report import PassReports, Rejection
 from connectors.spark.engine.accounts import Accounts
-from connectors.spark.engine.executing import run_partition
-from connectors.spark.engine.orders import SinkOrders
+from connectors.spark.engine.executing import RECORDS_OF_MARK, run_partition
+from connectors.spark.engine.orders import SinkOrders, shares_of
 from connectors.spark.loading.bad_records import refuse_record, told_failures
 from connectors.spark.loading.jobs import Jobs
 from connectors.spark.progress import LoadProgress
-from connectors.spark.reader import read_ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +52,7 @@ class SinkLoads:
         self._context = context
         self._orders = orders
         self._width = int(context.connector_properties.get("tasks.max", 1))
-        self._progress = LoadProgress(spark, context, rows=False)
+        self._progress = LoadProgress(spark, context, marks=RECORDS_OF_MARK)
         self._jobs = Jobs(spark, context, self._progress, 1)
         # One for all attempts: pyspark never lets go of an accumulator.
         self._accumulator: Accumulator[PassReports[Accounts]] = spark.sparkContext.accumulator(
@@ -72,15 +71,14 @@ class SinkLoads:
         given_up: Mapping[TopicPartition, OffsetSet],
     ) -> Attempt:
         """Have tasks put the records of ranges and flush, as far as they come."""
-        firsts = {item.topic_partition: item.first for item in ranges}
-        orders = replace(self._orders, firsts=firsts, settled=settled, given_up=dict(given_up))
+        shares = shares_of(ranges, self._width)
+        orders = replace(self._orders, shares=shares, settled=settled, given_up=dict(given_up))
         self._progress.stage(f"putting records of {_named({item.topic for item in ranges})}")
         self._number += 1
         self._accumulator.value.begin(self._number, Accounts())
         function = partial(run_partition, orders, self._number, self._accumulator)
-        consumer = self._context.consumer_properties
-        frame: Any = read_ranges(self._spark, ranges, consumer, whole=True, split=False, topics=True)
-        told = frame.coalesce(self._width).mapInArrow(function, from_arrow_schema(FAILURE_ROWS))
+        numbers: Any = self._spark.range(0, len(shares), 1, len(shares))
+        told = numbers.mapInArrow(function, from_arrow_schema(FAILURE_ROWS)).where(f.col("topic").isNotNull())
         # What the tasks tell is kept by the executors: to ask for it again must not have the records put again.
         job = partial(told.localCheckpoint, eager=True, storageLevel=StorageLevel.DISK_ONLY)
         try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from connect.bulk import OffsetRange
 from connect.chain.tolerance import ErrorPolicy
 from connect.data import TopicPartition
 from connect.offset_set import OffsetSet
 
-__all__ = ["SinkOrders"]
+__all__ = ["SinkOrders", "shares_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +18,32 @@ class SinkOrders:
     """The orders for an executor; plain data, for they are sent there.
 
     ``chain`` is what the chain is made from, ``connector`` the name of the connector's class, and ``task`` the
-    configuration of a task. ``firsts`` are the first offsets of the ranges; of the partitions that are ``settled`` the
-    target need not be asked for its offsets. ``given_up`` are the bad records that are told of already.
+    configuration of a task. ``shares`` are the ranges of each task, which it reads with a consumer of the ``settings``,
+    at most so many records at a time. Of the partitions that are ``settled`` the target need not be asked for its
+    offsets. ``given_up`` are the bad records that are told of already.
     """
 
     connector: str
     chain: Mapping[str, str] = field(repr=False)
     task: Mapping[str, str] = field(repr=False)
-    firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    settings: Mapping[str, str | int | bool] = field(repr=False)
+    most: int = 10_000
+    shares: Sequence[Sequence[OffsetRange]] = ()
     settled: frozenset[TopicPartition] = frozenset()
     policy: ErrorPolicy = ErrorPolicy()  # noqa: RUF009 - it never changes
     reports: bool = False
     given_up: Mapping[TopicPartition, OffsetSet] = field(default_factory=dict)
+
+
+def shares_of(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
+    """Divide ranges among at most so many tasks, of which each has about as many records to read."""
+    shares: list[list[OffsetRange]] = []
+    sizes: list[int] = []
+    for item in sorted(ranges, key=lambda item: (-len(item), item)):
+        if len(shares) < most:
+            shares.append([])
+            sizes.append(0)
+        least = sizes.index(min(sizes))
+        shares[least].append(item)
+        sizes[least] += len(item)
+    return shares

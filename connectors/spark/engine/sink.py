@@ -57,6 +57,7 @@ logger = logging.getLogger(__name__)
 _RETRY: Final = 1.0
 _SOON: Final = 0.1
 _TELLINGS: Final = 5
+_BATCH: Final = 10_000
 _REPORTING: Final[Sequence[tuple[str, str | None]]] = (
     ("errors.tolerance", "all"),
     ("errors.log.enable", "true"),
@@ -156,7 +157,7 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
         """What a load fails with because of its tasks."""
         cause = _InExecutorError(worst.trace)
         if worst.outcome is Outcome.FAILED:
-            failure = ConnectError(f"A task of the connector failed in an executor of Spark: {worst.error}")
+            failure = ConnectError(worst.error)
         elif worst.outcome is Outcome.BACK:
             logger.info("The target is behind the offsets of the group, or ahead of the task: %s.", worst.error)
             # Once: a target in which nothing was written meanwhile is where it was, and what it has left out stays so.
@@ -175,6 +176,8 @@ class SparkSinkEngine(BulkSinkTask[SparkSinkEngineConfig]):
             props["connector.class"],
             chain_properties(props),
             task,
+            self.context.consumer_settings,
+            int(self.context.consumer_properties.get("max.poll.records", _BATCH)),
             policy=_policy(props),
             reports=any(_is_set(props, *pair) for pair in _REPORTING),
         )

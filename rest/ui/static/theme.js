@@ -8,5 +8,8 @@
     // Storage is switched off: the system's colours.
   }
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
-  document.documentElement.classList.add("scripted");
+  const root = document.documentElement;
+  root.classList.add("scripted");
+  // By then the modules have run: a click before would be lost.
+  document.addEventListener("DOMContentLoaded", () => root.classList.add("ready"));
 })();

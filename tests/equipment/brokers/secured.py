@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,12 +19,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
+from connect.errors import ConnectError
 from connect.jvm.home import file_lock
 from equipment.brokers.acls import Acl
 from equipment.brokers.certificates import Authority
 from equipment.brokers.key_stores import PASSWORD, write_stores
 from equipment.brokers.tokens import AUDIENCE, ISSUER, write_keys
 from equipment.waiting import wait_until
+from worker.app.brokers import cluster_id_of
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import HOST, any_port
 
@@ -81,11 +83,9 @@ class SecuredBroker:
 
     def new_user(self, mechanism: str = "SCRAM-SHA-256") -> User:
         """A new user of SCRAM."""
-        user = User(f"user-{uuid4().hex[:12]}", f"s3cret-of-{uuid4().hex}", mechanism)
-        info = ScramCredentialInfo(_SCRAM[mechanism], _LEAST_ITERATIONS)
-        upsertion = UserScramCredentialUpsertion(user.name, info, user.password.encode())
+        user = User(f"user-{uuid4().hex[:12]}", _new_password(), mechanism)
+        self._keep(user)
         admin = _admin(self.bootstrap)
-        admin.alter_user_scram_credentials([upsertion])[user.name].result(30)
 
         def is_known() -> bool:
             described: Any = admin.describe_user_scram_credentials([user.name])
@@ -93,6 +93,27 @@ class SecuredBroker:
 
         wait_until(f"the broker knows {user.name}", is_known)
         return user
+
+    def change_password(self, user: User) -> User:
+        """The same user with another password; returns when the old one is refused."""
+        changed = replace(user, password=_new_password())
+        self._keep(changed)
+        address = {"bootstrap.servers": self.addresses["SASL_PLAINTEXT"], "default.api.timeout.ms": "2000"}
+
+        def is_refused() -> bool:
+            try:
+                cluster_id_of(address | user.login)
+            except ConnectError:
+                return True
+            return False
+
+        wait_until(f"the old password of {user.name} is refused", is_refused)
+        return changed
+
+    def _keep(self, user: User) -> None:
+        info = ScramCredentialInfo(_SCRAM[user.mechanism], _LEAST_ITERATIONS)
+        upsertion = UserScramCredentialUpsertion(user.name, info, user.password.encode())
+        _admin(self.bootstrap).alter_user_scram_credentials([upsertion])[user.name].result(30)
 
     def allow(self, acls: Iterable[Acl]) -> None:
         """Let users do something more; returns when it holds."""
@@ -176,6 +197,10 @@ def _logins() -> dict[str, str]:
             f"{_SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
         ),
     }
+
+
+def _new_password() -> str:
+    return f"s3cret-of-{uuid4().hex}"
 
 
 def _keys(stores: Path) -> str:

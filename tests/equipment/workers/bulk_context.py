@@ -29,6 +29,7 @@ class BulkContext:
     def __init__(self, name: str, bootstrap: str, props: Mapping[str, str]) -> None:
         self.connector_name = name
         self.consumer_properties = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"}
+        self.consumer_settings = dict(self.consumer_properties)
         self.connector_properties = props
         self.stop = False
         self.told = Progress("nothing yet")

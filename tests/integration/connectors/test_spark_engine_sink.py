@@ -188,7 +188,6 @@ def test_with_offsets_in_the_target_each_row_is_there_once_and_refused_rows_are_
         "delivery": "exactly-once",
         "auto.create": "false",
         "batch.size": "10",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
         "errors.tolerance": "all",
         "errors.deadletterqueue.topic.name": queue,
     }

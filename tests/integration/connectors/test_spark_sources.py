@@ -227,6 +227,17 @@ def test_texts_become_records(source: Source, format_class: str, content: str, e
     assert source.values() == expected
 
 
+@pytest.mark.parametrize(("format_class", "suffix"), [("OrcFormat", "orc"), ("AvroFormat", "avro")])
+def test_orc_and_avro_files_become_records(source: Source, session: Any, format_class: str, suffix: str) -> None:
+    rows = [{"id": 1, "tags": ["a"]}, {"id": 2, "tags": None}]
+    written = source.folder.parent / "written"
+    session.createDataFrame(rows, "id INT, tags ARRAY<STRING>").coalesce(1).write.format(suffix).save(str(written))
+    path = next(written.glob(f"part-*.{suffix}")).rename(source.folder / f"a.{suffix}")
+    touch(path)
+    drain(source.files(format_class=format_class))
+    assert source.values() == rows
+
+
 def test_a_malformed_line_refuses_its_file(source: Source) -> None:
     path = source.folder / "lines.json"
     path.write_text('{"id":1}\n{"id":\n')

@@ -27,6 +27,7 @@ from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topics
+from connect.kafka.settings.kind import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.config.connector import SinkConnectorConfig
 from worker.metrics.buckets import PUT
@@ -59,6 +60,7 @@ class BulkTaskRuntimeContext:
         self._left_out = left_out
         self.connector_name = assembly.config.name
         self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
+        self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
         self.connector_properties: Mapping[str, str] = assembly.effective_props()
 
     def wait(self, seconds: float) -> bool:

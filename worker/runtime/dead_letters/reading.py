@@ -11,6 +11,7 @@ from typing import Any, Final
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from connect.consumption.messages import by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic
 from connect.kafka.clients import librdkafka
@@ -24,7 +25,6 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.dead_letter import DeadLetter
 from worker.runtime.dead_letters.origins import internal_topics
-from worker.runtime.sink.consume import by_topic
 from worker.runtime.sink.topic_choice import topic_found
 
 __all__ = ["DeadLetterReader", "Page", "Range", "ranges_after", "ranges_of", "ranges_to_replay", "rest_of"]

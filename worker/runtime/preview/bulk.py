@@ -7,6 +7,7 @@ from typing import Any
 
 from connect.bulk import BulkSinkTask, FailuresOf, OffsetRange, Progress, TablePreview
 from connect.data import TopicPartition
+from connect.kafka.settings.kind import PropertyValue
 from connect.offset_set import OffsetSet
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -19,7 +20,9 @@ class _PreviewContext:
 
     def __init__(self, assembly: Assembly) -> None:
         self.connector_name = assembly.config.name
-        self.consumer_properties: Mapping[str, str] = Clients(assembly, 0).sink_consumer_java_properties()
+        clients = Clients(assembly, 0)
+        self.consumer_properties: Mapping[str, str] = clients.sink_consumer_java_properties()
+        self.consumer_settings: Mapping[str, PropertyValue] = clients.sink_consumer_settings()
         self.connector_properties: Mapping[str, str] = assembly.effective_props()
 
     def wait(self, seconds: float) -> bool:  # noqa: ARG002

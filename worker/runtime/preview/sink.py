@@ -14,6 +14,7 @@ from connect.chain.sink import SinkChain
 from connect.chain.steps import Steps, transformation_steps
 from connect.chain.tolerance import Tolerance
 from connect.chain.trace import trace_sink
+from connect.consumption.messages import Message, by_topic
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, on_topic
 from connect.kafka.clients import librdkafka
@@ -25,7 +26,6 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.preview.documents import RecordDocuments
 from worker.runtime.preview.shown import CUT, MORE, Showing
-from worker.runtime.sink.consume import Message, by_topic
 from worker.runtime.sink.topic_choice import TopicChoice, topic_found
 
 __all__ = ["SinkPreview"]

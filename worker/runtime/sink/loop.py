@@ -25,6 +25,7 @@ from confluent_kafka import Consumer, KafkaException
 from connect.chain.records import ConsumedBatch, first_offsets, next_offsets
 from connect.chain.sink_context import SinkContext
 from connect.chain.tolerance import StopRequested, Tolerance
+from connect.consumption.messages import Message, by_topic
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
 from connect.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
@@ -35,7 +36,6 @@ from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
 from worker.runtime.metrics import ActiveTopics, TaskMetrics
-from worker.runtime.sink.consume import Message, by_topic
 from worker.runtime.sink.ends import EndOffsets, lag
 from worker.runtime.sink.progress import PartitionProgress, SinkProgress
 from worker.runtime.sink.subscription import Subscription

@@ -11,10 +11,10 @@ from typing import Final, Protocol
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from connect.consumption.messages import Fetching, Message
 from connect.data import TopicPartition
 from connect.errors import ConnectError
 from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
-from worker.runtime.sink.consume import Message
 from worker.runtime.sink.topic_choice import TopicChoice
 
 __all__ = ["Assigned", "Subscription"]
@@ -22,9 +22,6 @@ __all__ = ["Assigned", "Subscription"]
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN: Final = 10.0
 _LEAVE_SECONDS: Final = 1.0
-_MOMENT: Final = 0.005
-_MANY: Final = 10
-"""So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
 _error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
 _FATAL: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._AUTO_OFFSET_RESET})
 
@@ -55,6 +52,7 @@ class Subscription:
         self, consumer: Consumer, group: str, choice: TopicChoice, listener: Assigned, *, is_cooperative: bool
     ) -> None:
         self._consumer = consumer
+        self._fetching = Fetching(consumer)
         self._group = group
         self._choice = choice
         self._listener = listener
@@ -65,7 +63,6 @@ class Subscription:
         self._paused: set[TopicPartition] = set()
         self._joined = False
         self._rebalanced = False
-        self._many_come = False
         self._failure: Exception | None = None
 
     def consume(self, most: int, seconds: float) -> list[Message]:
@@ -76,7 +73,7 @@ class Subscription:
             self._subscribe(self._choice.names)
         self._hold()
         self._rebalanced = False
-        found = self._fetched(most, seconds)
+        found = self._fetching.fetch(most, seconds)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -107,21 +104,6 @@ class Subscription:
     def only_partition(self) -> int | None:
         """The number of the partition, if there is only one: what was consumed last is of it."""
         return next(iter(self._assignment)).partition if len(self._assignment) == 1 else None
-
-    def _fetched(self, most: int, seconds: float) -> list[Message]:
-        """Wait for the first message, and while many come a moment for more, but not for as many as asked for."""
-        if self._many_come:
-            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
-            self._many_come = len(found) >= _MANY
-            if found or seconds <= _MOMENT:
-                return found
-            seconds -= _MOMENT
-        first = self._consumer.poll(seconds)
-        if first is None:
-            return []
-        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
-        self._many_come = len(rest) >= _MANY
-        return [first, *rest]
 
     def look(self) -> None:
         """Look which topics match the pattern, if there is one, and subscribe to them."""

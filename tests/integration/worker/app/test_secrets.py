@@ -44,9 +44,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def worker(folder: Path, tmp_path_factory: pytest.TempPathFactory, bootstrap: str) -> Iterator[StandaloneWorker]:
+    place = tmp_path_factory.mktemp("worker") / "standalone"
     made = StandaloneWorker(
-        tmp_path_factory.mktemp("worker") / "standalone",
+        place,
         bootstrap,
+        audit_file=str(place / "audit.json"),
         plugin_path=str(PLUGINS),
         config_providers="dir",
         config_providers_dir_class="DirectoryConfigProvider",
@@ -112,6 +114,7 @@ def test_a_source_that_tells_all_tells_no_secret(
             f"{url}connectors/teller-{stage}/offsets", json={"offsets": [{"partition": {}, "offset": {}}]}, timeout=60
         )
         answers.append(altered.text)
+        answers += everywhere(worker, f"teller-{stage}")
     hold_no_secret(worker.log(), *answers, validated.text)
 
 
@@ -141,7 +144,7 @@ def test_the_dead_letters_of_a_sink_that_tells_all_tell_no_secret(
     assert created.status_code == 201, created.text
     if stage == "put":
         status = wait_until("it has told", lambda: told(worker, stage, f"sink-{topic}"))
-        hold_no_secret(worker.log(), json.dumps(status))
+        hold_no_secret(worker.log(), json.dumps(status), *everywhere(worker, f"sink-{topic}"))
         return
     (record,) = wait_until("it is in the queue", lambda: read_topic(bootstrap, queue))
     headers = {name: value.decode() for name, value in record.headers()}
@@ -152,7 +155,26 @@ def test_the_dead_letters_of_a_sink_that_tells_all_tell_no_secret(
     assert listed.ok, listed.text
     assert "told" in listed.text
     replayed = requests.post(f"{url}connectors/sink-{topic}/dlq/replay", json={"to": "task"}, timeout=60)
-    hold_no_secret(worker.log(), listed.text, replayed.text, *headers.values())
+    shown = everywhere(worker, f"sink-{topic}", "dlq", "dlq/0:0")
+    hold_no_secret(worker.log(), listed.text, replayed.text, *headers.values(), *shown)
+
+
+def everywhere(worker: StandaloneWorker, name: str, *more: str) -> list[str]:
+    """All that the worker tells of a connector besides its configuration as it was written: pages, numbers, audit."""
+    url = worker.url()
+    pages = ["", "/offsets", "/logs", "/config", "/versions", "/edit", "/preview", *(f"/{page}" for page in more)]
+    addresses = [
+        *(f"ui/connectors/{name}{page}" for page in pages),
+        *("ui", "ui/cluster", "metrics", "health", "history"),
+        *(f"connectors/{name}/{kind}" for kind in ("status", "logs", "history", "offsets")),
+    ]
+    answers = [requests.get(url + address, timeout=60) for address in addresses]
+    assert {answer.url: answer.status_code for answer in answers if not answer.ok} == {}
+    events = (worker.folder / "audit.json").read_text()
+    assert [event["subject"] for event in map(json.loads, events.splitlines()) if event["data"]["changes"]][-1:] == [
+        f"connectors/{name}"
+    ]
+    return [events, *(answer.text for answer in answers)]
 
 
 def told(worker: StandaloneWorker, stage: str, name: str) -> dict[str, Any] | None:

@@ -34,7 +34,7 @@ def herder() -> Iterator[Herder]:
     with small_herder() as herder:
         client = create_app(herder, "cluster").test_client()
         for name in ("seen", "unseen", "<b>/x"):
-            config = {"connector.class": PLUGIN, "pin": SECRET, "topic": "orders"}
+            config = {"connector.class": PLUGIN, "pin": SECRET, "topic": "orders", "odd.<i>Key": "1"}
             client.post("/connectors", json={"name": name, "config": config, "initial_state": "STOPPED"})
         yield herder
 
@@ -106,6 +106,12 @@ def test_an_error_is_a_page(client: FlaskClient, path: str, status: int, text: s
     answer = client.get(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
     assert text in answer.text
+
+
+def test_long_names_may_break_between_their_parts(client: FlaskClient) -> None:
+    page = client.get("/ui/connectors/seen/config").text
+    assert "connector.<wbr>class</th>" in page
+    assert "odd.&lt;i&gt;Key</th>" in page, "what somebody has named is no markup"
 
 
 @pytest.mark.parametrize(

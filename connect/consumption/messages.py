@@ -10,15 +10,20 @@ from confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
 )
 
 from connect.chain.records import ConsumedBatch
 from connect.data import Constant, Lazy, TimestampType
 
-__all__ = ["Message", "by_topic"]
+__all__ = ["Fetching", "Message", "by_topic"]
 
 Message: TypeAlias = Any
 """A ``confluent_kafka.Message``. Its stubs have every attribute optional, which only those of errors are."""
+
+_MOMENT: Final = 0.005
+_MANY: Final = 10
+"""So many messages at once, and it pays to wait a moment for more: there are fewer and larger batches."""
 
 # As functions, so that `map` asks them of many messages in half the time of a loop.
 _key: Final[Callable[[Message], bytes | None]] = confluent_kafka.Message.key
@@ -31,6 +36,29 @@ _TYPES: Final[Mapping[int, TimestampType]] = {
     TIMESTAMP_CREATE_TIME: TimestampType.CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME: TimestampType.LOG_APPEND_TIME,
 }
+
+
+class Fetching:
+    """Takes messages from a consumer: not one at a time, nor waiting for as many as there may be at most."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._many_come = False
+
+    def fetch(self, most: int, seconds: float) -> list[Message]:
+        """Wait for the first message, and while many come a moment for more, but not for as many as asked for."""
+        if self._many_come:
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            self._many_come = len(found) >= _MANY
+            if found or seconds <= _MOMENT:
+                return found
+            seconds -= _MOMENT
+        first = self._consumer.poll(seconds)
+        if first is None:
+            return []
+        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+        self._many_come = len(rest) >= _MANY
+        return [first, *rest]
 
 
 def by_topic(

@@ -1,0 +1,193 @@
+"""Ranges of offsets, read to their ends by a consumer of their own that belongs to no group."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from connect.bulk import OffsetRange
+from connect.chain.records import ConsumedBatch
+from connect.consumption.messages import Fetching, Message, by_topic
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
+
+__all__ = ["RangeEnds", "RangeReader", "RangesGoneError", "RangesStalledError"]
+
+logger = logging.getLogger(__name__)
+_POLL: Final = 0.5
+_PATIENCE: Final = 60.0
+_LOGIN: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+_OF_MEMBERS: Final = frozenset(
+    {"group.instance.id", "group.protocol", "group.remote.assignor", "partition.assignment.strategy"}
+)
+_OWN: Final[Mapping[str, str | int | bool]] = {
+    # What the broker no longer has is an error, never a smaller range (invariant I4).
+    "auto.offset.reset": "error",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+}
+_DEFAULTS: Final[Mapping[str, str | int | bool]] = {
+    # At the end of a partition the broker tells of it after this time, and until then of nothing else.
+    "fetch.wait.max.ms": 10,
+}
+_error: Final[Callable[[Message], KafkaError | None]] = confluent_kafka.Message.error
+_topic: Final[Callable[[Message], Any]] = confluent_kafka.Message.topic
+_partition: Final[Callable[[Message], Any]] = confluent_kafka.Message.partition
+
+
+class RangesGoneError(ConnectError):
+    """Kafka no longer has records of a range, or they may not be read."""
+
+
+class RangesStalledError(RetriableError):
+    """No more records of a range have come for a long time."""
+
+
+class RangeEnds:
+    """How far ranges are still to be read."""
+
+    def __init__(self, ranges: Sequence[OffsetRange]) -> None:
+        self.left = {item.topic_partition: item.end for item in ranges if len(item)}
+        """The ends of the ranges that are not read to their ends."""
+
+    def take(self, found: Sequence[Message]) -> tuple[Sequence[Message], list[TopicPartition]]:
+        """The records of the ranges among fetched messages, and the partitions that are read to their ends with them.
+
+        A partition's end is told behind its records. It may be told of before a range's last offset has a record:
+        those of a transaction's end, or of a record that compaction has removed, have none.
+        """
+        records, reached = found, {}
+        if any(map(_error, found)):
+            records = [message for message in found if message.error() is None]
+            ends = (message for message in filter(_error, found) if message.error().code() == KafkaError._PARTITION_EOF)
+            reached = {_place(message): message.offset() for message in ends}
+        # A later record overwrites an earlier one: the last of each partition remains.
+        last = dict(zip(zip(map(_topic, records), map(_partition, records), strict=True), records, strict=True))
+        reached = {TopicPartition(*tp): message.offset() + 1 for tp, message in last.items()} | reached
+        if all(at < self.left.get(tp, 0) for tp, at in reached.items()):
+            return records, []
+        wanted = [message for message in records if message.offset() < self.left.get(_place(message), 0)]
+        ended = [tp for tp, at in reached.items() if tp in self.left and at >= self.left[tp]]
+        for tp in ended:
+            del self.left[tp]
+        return wanted, ended
+
+
+def _place(message: Message) -> TopicPartition:
+    return TopicPartition(message.topic(), message.partition())
+
+
+class RangeReader:
+    """Reads the records of ranges, of several partitions at once, each in order. Used by one thread; close it.
+
+    ``settings`` are those of a consumer by librdkafka's names, ``most`` the records of a batch. Once nothing has come
+    for ``patience`` seconds it gives up with :class:`RangesStalledError`.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str | int | bool],
+        ranges: Sequence[OffsetRange],
+        most: int,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._ends = RangeEnds(ranges)
+        self._firsts = {item.topic_partition: item.first for item in ranges if len(item)}
+        topics = {tp.topic for tp in self._firsts}
+        self._only_topic = min(topics) if len(topics) == 1 else None
+        self._only_partition = min(self._firsts).partition if len(self._firsts) == 1 else None
+        self._most = most
+        self._patience = patience
+        self._reported = "the brokers report no error"
+        self._consumer = self._made(settings)
+        self._fetching = Fetching(self._consumer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the consumer."""
+        self._consumer.close()
+
+    def batches(self) -> Iterator[ConsumedBatch]:
+        """All records of the ranges, in batches of one topic each."""
+        starts = [confluent_kafka.TopicPartition(*tp, first) for tp, first in self._firsts.items()]
+        self._consumer.assign(starts)
+        due = time.monotonic() + self._patience
+        while self._ends.left:
+            found = self._fetching.fetch(self._most, _POLL)
+            if found:
+                due = time.monotonic() + self._patience
+            elif time.monotonic() >= due:
+                raise self._stalled()
+            yield from self._taken(found)
+
+    def _taken(self, found: list[Message]) -> list[ConsumedBatch]:
+        for message in filter(_error, found):
+            self._hear(message, message.error())
+        records, ended = self._ends.take(found)
+        if ended and self._ends.left:
+            self._consumer.pause([confluent_kafka.TopicPartition(*tp) for tp in ended])
+        return by_topic(records, self._only_topic, self._only_partition)
+
+    def _hear(self, message: Message, error: KafkaError) -> None:
+        """Heed the client's errors. It retries by itself, but for what it cannot get over."""
+        topic, partition = message.topic() or "", message.partition()
+        if error.code() == KafkaError._PARTITION_EOF:
+            return
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            first = self._firsts.get(TopicPartition(topic, partition), 0)
+            raise RangesGoneError(
+                f"Kafka no longer has all of the records that were to be loaded of topic {topic}, partition "
+                f"{partition}, from offset {first}: retention has removed some, or the topic was deleted and made "
+                f"again. Set the connector's offsets to where it is to go on ({error.str()})."
+            )
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise RangesGoneError(
+                f"The consumer's user may not read topic {topic}. Give it the right Read on topic {topic}: "
+                f"kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {topic}"
+            )
+        if error.fatal():
+            raise KafkaException(error)
+        self._note(error)
+
+    def _stalled(self) -> RangesStalledError:
+        (topic, partition), end = min(self._ends.left.items())
+        return RangesStalledError(
+            f"No more records of topic {topic}, partition {partition} before offset {end} came for "
+            f"{self._patience:.0f} s: {self._reported}."
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        self._reported = error.str()
+        logger.warning("The consumer reports: %s", self._reported)
+
+    def _heard(self, error: KafkaError) -> None:
+        """Raise where the client is polled if its login is refused: it would try for ever."""
+        if error.code() in _LOGIN:
+            raise ConnectError(f"The brokers refuse the login of the connector's consumer: {error.str()}")
+        self._note(error)
+
+    def _made(self, settings: Mapping[str, str | int | bool]) -> Consumer:
+        kept = {key: value for key, value in settings.items() if key not in _OF_MEMBERS}
+        try:
+            return Consumer({**_DEFAULTS, **kept, **_OWN, "error_cb": self._heard, "logger": logger})
+        except (KafkaException, ValueError, TypeError):
+            # What the client says may hold a secret (I8), and the worker has made a consumer of the same settings.
+            raise ConnectError(
+                "The Kafka consumer cannot be made in a process of Spark from the connector's consumer.override.* and "
+                "the worker's consumer.* settings: are the files that they name, such as ssl.truststore.location, "
+                "there, too?"
+            ) from None
