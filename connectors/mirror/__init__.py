@@ -1,1 +1,15 @@
 """Topics, groups and settings of one Kafka cluster kept in another, with the keys, names and bytes of MirrorMaker 2."""
+
+from connectors.mirror.checkpoint.connector import MirrorCheckpointConnector
+from connectors.mirror.checkpoint.task import MirrorCheckpointTask
+from connectors.mirror.client import MirrorClient, RemoteOffset
+from connectors.mirror.heartbeat import MirrorHeartbeatConnector, MirrorHeartbeatTask
+
+__all__ = [
+    "MirrorCheckpointConnector",
+    "MirrorCheckpointTask",
+    "MirrorClient",
+    "MirrorHeartbeatConnector",
+    "MirrorHeartbeatTask",
+    "RemoteOffset",
+]
