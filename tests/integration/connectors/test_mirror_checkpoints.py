@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
@@ -20,6 +23,7 @@ from connectors.mirror.run_records import RunWriter
 from connectors.mirror.runs import Runs
 from equipment.brokers.topics import committed, create_topic, read_topic
 from equipment.waiting import wait_until
+from worker.cli.mirror.command import mirror
 from worker.embedded.broker.server import BrokerInfo
 
 
@@ -245,3 +249,73 @@ def test_too_many_replicas_fail_with_the_key_to_change(flow: Flow) -> None:
         context.stop()
         connector.stop()
     assert re.search(rf"checkpoints\.topic\.replication\.factor.*{flow.b} has fewer brokers", str(context.errors[0]))
+
+
+def _sluice(*words: str) -> Result:
+    return CliRunner().invoke(mirror, list(words))
+
+
+def test_a_group_moves_over_and_comes_home_with_what_it_has_read(flow: Flow, tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    props = {
+        "clusters": f"{flow.a}, {flow.b}",
+        f"{flow.a}.bootstrap.servers": flow.source,
+        f"{flow.b}.bootstrap.servers": flow.target,
+        f"{flow.a}->{flow.b}.enabled": "true",
+        "topics": flow.topic,
+    }
+    file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
+    # Ten offsets of the source have no record, such as those of aborted transactions.
+    flow.write_runs((0, 0, 300), (310, 300, 190))
+    flow.commit(320)
+
+    planned = _sluice("failover", str(file), flow.group, "--dry-run", "-o", "json")
+    assert planned.exit_code == 3, planned.output
+    assert json.loads(planned.stdout) == [
+        {
+            "topic": flow.topic,
+            "partition": 0,
+            "offset": 320,
+            "topic_there": flow.remote,
+            "offset_there": 310,
+            "read_again": 0,
+            "commit": True,
+            "remark": "exact",
+        }
+    ]
+    assert committed(flow.target, flow.group, flow.remote) == [-1001]
+    done = _sluice("failover", str(file), flow.group)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[1].split() == [flow.topic, "0", "320", flow.remote, "310", "0", "exact"]
+    assert committed(flow.target, flow.group, flow.remote) == [310]
+
+    commit(flow.target, flow.group, flow.remote, 490)
+    back = _sluice("failback", str(file), flow.group, f"{flow.a}->{flow.b}")
+    assert back.exit_code == 0, back.output
+    assert committed(flow.source, flow.group, flow.topic) == [500]
+    again = _sluice("failback", str(file), flow.group, "--dry-run")
+    assert again.exit_code == 0
+    assert "is there already" in again.stdout
+
+
+def test_a_group_moves_without_its_source_by_the_last_checkpoint(flow: Flow, tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    props = {
+        "clusters": f"{flow.a}, {flow.b}",
+        f"{flow.a}.bootstrap.servers": "127.0.0.1:1",
+        f"{flow.b}.bootstrap.servers": flow.target,
+        f"{flow.a}->{flow.b}.enabled": "true",
+        "admin.timeout.ms": "1000",
+    }
+    file.write_text("".join(f"{key} = {value}\n" for key, value in props.items()))
+    checkpoint = Checkpoint(flow.group, flow.remote, 0, 320, 310, "noted")
+    _write(flow.target, f"{flow.a}.checkpoints.internal", [(checkpoint.key(), checkpoint.value())])
+    away = _sluice("failover", str(file), flow.group)
+    assert away.exit_code == 1
+    assert "--from-checkpoints" in away.output
+    done = _sluice("failover", str(file), flow.group, "--from-checkpoints")
+    assert done.exit_code == 0, done.output
+    assert "by the last checkpoint" in done.stdout
+    assert committed(flow.target, flow.group, flow.remote) == [310]
+    other = _sluice("failover", str(file), "other", "--from-checkpoints")
+    assert "has committed no offset" in other.stdout
