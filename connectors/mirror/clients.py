@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 _CLIENT_ID: Final = "client.id"
+_POLL_TIMEOUT: Final = "poll.timeout.ms"
+"""Below ``consumer.`` this is an option of the connectors, and no client has it."""
+
 _OF_CLUSTERS: Final = frozenset({_BOOTSTRAP, *(key.name for key in SecurityConfig.definitions())})
 """The keys below ``source.cluster.`` and ``target.cluster.`` that reach clients; MirrorMaker drops others as well."""
 
@@ -109,7 +112,7 @@ class Clients:
 def java_settings(props: Mapping[str, str | None], role: Role, task: int | None = None) -> dict[str, str]:
     """The settings of a client under Java's names, as MirrorMaker 2 would give them to its own."""
     settings = {key: value for key, value in _below(f"{role.cluster}.cluster.", props) if key in _OF_CLUSTERS}
-    settings |= _below(role.kind.worker_prefix, props)
+    settings |= [(key, value) for key, value in _below(role.kind.worker_prefix, props) if key != _POLL_TIMEOUT]
     settings |= _below(role.prefix, props)
     if role.kind is ClientKind.CONSUMER:
         settings = {"auto.offset.reset": "earliest"} | settings | {"enable.auto.commit": "false"}

@@ -15,6 +15,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _RUN: Final = "run"
 _ELSEWHERE: Final = {
     "deploy": ("worker.cli.mirror.deploy", "deploy"),
+    "failback": ("worker.cli.mirror.moving", "failback"),
+    "failover": ("worker.cli.mirror.moving", "failover"),
     "plan": ("worker.cli.mirror.plan", "plan"),
 }
 """Commands in modules of their own: module and name."""
