@@ -256,10 +256,10 @@ class Runs:
         self._in_step = all(one.upstream < other.upstream for one, other in pairwise(self._runs))
 
     def _thin(self) -> None:
-        """Forget every second run of the older half: far from the end it is enough to be near."""
+        """Forget half of the runs of the older half: far from the end it is enough to be near."""
         older = min(self._most // 2, self._runs_in_step())
         if older > 2:
-            self._runs[:older] = self._runs[:older:2]
+            self._runs[:older] = _spaced(self._runs[:older], self._runs[-1].upstream_end)
         else:
             # What is forgotten between runs that are not in step could lie anywhere.
             self._runs = self._runs[-1:]
@@ -278,6 +278,21 @@ class Runs:
 
     def _change(self, index: int) -> None:
         self._changed_from = index if self._changed_from is None else min(self._changed_from, index)
+
+
+def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
+    """At most half of the runs, the first among them, with gaps that grow with their distance from the end."""
+    most, share = (len(runs) + 1) // 2, 1 / len(runs)
+    while True:
+        kept: list[Run] = []
+        after = end
+        for run in reversed(runs[1:]):
+            if after - run.upstream >= share * (end - run.upstream):
+                kept.append(run)
+                after = run.upstream
+        if len(kept) < most:
+            return [runs[0], *reversed(kept)]
+        share *= 1.5
 
 
 def _translated(run: Run, following: Run | None, offset: int) -> Translation:
