@@ -281,18 +281,17 @@ class Runs:
 
 
 def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
-    """At most half of the runs, the first among them, with gaps that grow with their distance from the end."""
-    most, share = (len(runs) + 1) // 2, 1 / len(runs)
-    while True:
-        kept: list[Run] = []
-        after = end
-        for run in reversed(runs[1:]):
-            if after - run.upstream >= share * (end - run.upstream):
-                kept.append(run)
-                after = run.upstream
-        if len(kept) < most:
-            return [runs[0], *reversed(kept)]
-        share *= 1.5
+    """Half of the runs, with the first and the last of them: gaps are to grow with their distance from the end."""
+    kept, most = list(runs), (len(runs) + 1) // 2
+    while (over := len(kept) - most) > 0 and len(kept) > 2:
+        inner = range(1, len(kept) - 1)
+        gaps = {at: (kept[at + 1].upstream - kept[at - 1].upstream) / (end - kept[at].upstream) for at in inner}
+        forgotten: set[int] = set()
+        for at in sorted(inner, key=gaps.__getitem__)[: (over + 3) // 4]:
+            if not {at - 1, at + 1} & forgotten:
+                forgotten.add(at)
+        kept = [run for at, run in enumerate(kept) if at not in forgotten]
+    return kept
 
 
 def _translated(run: Run, following: Run | None, offset: int) -> Translation:

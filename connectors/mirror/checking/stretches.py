@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -136,5 +136,6 @@ class StretchReader:
 
 def _content(message: Message) -> Content:
     kind, timestamp = message.timestamp()
-    headers = tuple((name, value) for name, value in message.headers() or ())
+    # Consumers give headers as a list of pairs with bytes; the types allow what producers take.
+    headers: Any = tuple(message.headers() or ())
     return message.key(), message.value(), headers, timestamp if kind == TIMESTAMP_CREATE_TIME else None
