@@ -9,11 +9,10 @@ from typing import Final
 from connect.errors import ConfigError
 from connectors.mirror.asking import Wait
 from connectors.mirror.checking.comparison import Part, PartitionReport, Piece, compared, hole, pieces
-from connectors.mirror.checking.stretches import Stretch, StretchReader
+from connectors.mirror.checking.stretches import STRETCHES, Stretch, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.internal_topics import READING
 from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
@@ -102,8 +101,8 @@ class FlowVerifier:
         return Stretch(records, reader.reached, start, place[0] in self._compacted[cluster])
 
     def _reader(self, cluster: Cluster) -> StretchReader:
-        isolation = self._config.isolation_level if cluster is Cluster.SOURCE else READING["isolation.level"]
-        forced = {**READING, "auto.offset.reset": "earliest", "isolation.level": isolation}
+        isolation = {"isolation.level": self._config.isolation_level} if cluster is Cluster.SOURCE else {}
+        forced = {**STRETCHES, **isolation}
         consumer = self._clients.consumer(cluster, f"verify-{cluster}-consumer", forced)
         return StretchReader(consumer, asking(self._config, cluster, self._wait))
 
