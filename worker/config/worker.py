@@ -30,6 +30,7 @@ from connect.config import (
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
+from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
 from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
@@ -95,14 +96,32 @@ class WorkerConfig(Config):
         importance=HIGH,
         doc="Converter of record keys, for connectors that name none. Its own keys follow as key.converter.*.",
     )
+    key_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
+    )
     value_converter: PluginName = option(
         importance=HIGH,
         doc="Converter of record values, for connectors that name none. Its own keys follow as value.converter.*.",
+    )
+    value_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
     )
     header_converter: PluginName = option(
         default="org.apache.kafka.connect.storage.SimpleHeaderConverter",
         importance=LOW,
         doc="Converter of header values, for connectors that name none. Its own keys follow as header.converter.*.",
+    )
+    header_converter_plugin_version: str | None = option(
+        default=None,
+        importance=LOW,
+        validator=version_range,
+        doc="Version of that converter, or range of versions such as [1.0,2.0); the newest when absent.",
     )
     task_shutdown_graceful_timeout_ms: Long = option(
         default=5_000,

@@ -123,7 +123,7 @@ def _run_task(command: messages.RunTask, link: Link, redaction: Redaction, watch
     try:
         with watch.call("start"):
             task.start()
-        control.send(messages.Started(assembly.connector_class.version))
+        control.send(messages.Started(assembly.version))
         loop.run()
     finally:
         _stop(task, loop, tolerance, watch)

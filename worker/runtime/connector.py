@@ -9,7 +9,7 @@ from typing import Final
 
 from connect.connector import Connector
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, class_name
+from connect.plugins import class_name
 from connect.providers import has_reference, restore_references
 from worker.config.unknown_keys import suggest_known_keys
 from worker.runtime.assembly import Assembly
@@ -102,7 +102,7 @@ def _attend(
     written: Mapping[str, str],
 ) -> None:
     """Publish the task configs, and again whenever that is asked for, until the connector is to stop."""
-    control.send(messages.Started(connector.version))
+    control.send(messages.Started(assembly.version))
     control.reconfiguring = True
     while control.poll():
         if control.reconfiguring:
@@ -137,5 +137,5 @@ def _task_class(assembly: Assembly) -> dict[str, str]:
     Under Java's name if the connector has one.
     """
     written = assembly.props["connector.class"]
-    java = assembly.registry.find(PluginKind.CONNECTOR, written).java_task(written)
+    java = assembly.connector_entry.java_task(written)
     return {_TASK_CLASS: java or class_name(assembly.connector_class.task_class)}
