@@ -45,6 +45,9 @@ class Connector(Plugin[C], Generic[C]):
 
     task_class: ClassVar[type[Task[Any]]]
 
+    default_converter: ClassVar[str | None] = None
+    """The converter of keys, values and headers where the configuration names none; ``None`` for the worker's."""
+
     def __init__(self, config: C, context: ConnectorContext) -> None:
         self.config = config
         self.context = context

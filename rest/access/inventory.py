@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 from connect.chain.specs import VERSION
 from connect.config import HIDDEN, ConfigType
 from connect.errors import ConnectError, NotFoundError, PluginError
+from connect.kafka.settings.secrets import client_secrets
 from connect.plugins import PluginKind, PluginRegistry
 from rest.http.waiting import Patience
 from worker.herder.herder import Herder
-from worker.kafka.settings.secrets import client_secrets
 from worker.security.permissions import Target
 from worker.security.redaction import sounds_secret
 

@@ -36,6 +36,7 @@ DOORS: Final = {
     "confluent_kafka": [
         "connect/consumption",
         "connect/delivery",
+        "connect/kafka",
         "connectors/mirror",
         "connectors/spark/engine/publishing.py",
         "worker/app/brokers.py",
@@ -49,7 +50,7 @@ DOORS: Final = {
     "kafka": ["worker/kafka", "worker/membership"],
     "markupsafe": ["rest/ui"],
     "opentelemetry": ["worker/metrics/otlp.py"],
-    "orjson": ["connect/delivery/stored_offsets.py", "connectors", "converters", "worker", "rest"],
+    "orjson": ["connect/delivery/stored_offsets.py", "connect/kafka", "connectors", "converters", "worker", "rest"],
     "prometheus_client": ["worker", "rest"],
     "numpy": ["connectors/spark"],
     "psycopg": ["connectors/jdbc"],

@@ -30,10 +30,10 @@ from connect.config import (
 from connect.config.errors import ConfigRuleError, invalid_value
 from connect.errors import ConfigError
 from connect.hosts import ALLOWED_HOSTS_KEY, DENIED_HOSTS_KEY, host_list
+from connect.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 from worker.config.plugin_versions import version_range
 from worker.config.response_headers import header_rules
 from worker.config.spark_policy import known_spark_policy
-from worker.kafka.settings.overrides import ALLOWED_FILES_KEY, ALLOWED_URLS_KEY, known_policy
 from worker.loggers import LEVEL_NAMES
 from worker.metrics.otlp import parse_headers
 

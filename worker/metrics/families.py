@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from worker.kafka.clients.statistics import PRODUCER
+from connect.kafka.clients.statistics import PRODUCER
 from worker.metrics.buckets import BOUNDS, COMMIT, LATENCY, POLL, PUT
 from worker.metrics.catalogue import ERRORS, TASK_METRICS, Dialect, Group
 from worker.metrics.processes import ProcessUse

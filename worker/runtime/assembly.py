@@ -18,6 +18,7 @@ from connect.config import Config, ConfigType
 from connect.connector import Connector, Task
 from connect.data import SinkBatch, SinkRecord, SourceBatch, SourceRecord
 from connect.errors import ConnectError, PluginError
+from connect.kafka.settings.secrets import client_secrets
 from connect.plugins import PluginEntry, PluginKind, PluginRegistry, class_name, load_class
 from connect.providers import ConfigProvider, resolve_references
 from connect.sink import SinkTask
@@ -27,7 +28,6 @@ from worker.config.plugin_versions import CONNECTOR_VERSION
 from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.worker import WORKER_ID, DistributedConfig, WorkerConfig
-from worker.kafka.settings.secrets import client_secrets
 from worker.runtime.providers import OnTtl, providers_of
 from worker.runtime.watch import Limits
 from worker.security.redaction import Redaction
@@ -250,17 +250,22 @@ class Assembly:
         return config_class.parse(self.with_worker_keys(config_class, self.props))
 
     def effective_props(self) -> dict[str, str]:
-        """The connector's configuration with the worker's converters where it names none, and its plugins.
+        """The connector's configuration, its plugins, and where it names no converters its class's or the worker's.
 
         Where there are several versions of one it says which is meant, for who does not know of the connector.
         """
         inherited = {name: value for name, value in self.worker_props.items() if name in _OF_THE_WORKER}
         for role in ("key", "value", "header"):
             key = f"{role}.converter"
-            if not self.props.get(key):
+            if self.props.get(key):
+                continue
+            if (converter := self.connector_class.default_converter) is not None:
+                inherited[key] = converter
+            else:
                 inherited |= {name: value for name, value in self.worker_props.items() if _belongs(name, key)}
                 inherited.setdefault(key, getattr(self.worker, f"{role}_converter"))
-        own = {name: value for name, value in self.props.items() if name not in _OF_THE_WORKER}
+        ruled = {*_OF_THE_WORKER, *(f"{key}.{VERSION}" for key in inherited)}
+        own = {name: value for name, value in self.props.items() if name not in ruled}
         props = {**own, **inherited}
         return {**props, **self._chosen_versions(props)}
 

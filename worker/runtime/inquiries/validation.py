@@ -11,6 +11,7 @@ from connect.chain.specs import VERSION, predicate_specs, transformation_specs
 from connect.config import ConfigKey, ConfigType, ConfigValue, config_info, validate_keys
 from connect.config.errors import keys_of
 from connect.errors import ConfigError, ConnectError
+from connect.kafka.settings.overrides import refused_overrides
 from connect.plugins import PluginEntry, PluginKind, PluginVersionError, UnlistedPluginError, class_name, load_class
 from connect.versions import VersionSpecError
 from worker.config.connector import COMMON, SinkConnectorConfig, SourceConnectorConfig
@@ -20,7 +21,6 @@ from worker.config.schema_files import refused_schema_file
 from worker.config.spark_policy import refused_spark_keys
 from worker.config.unknown_keys import suggest_known_keys
 from worker.kafka.clients import roles
-from worker.kafka.settings.overrides import refused_overrides
 from worker.kafka.topics.creation import refused_topic_creation
 from worker.runtime.assembly import Assembly
 from worker.runtime.inquiries.connector_keys import (
