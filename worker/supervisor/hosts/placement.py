@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from worker.unit import Unit
 
-__all__ = ["ROOM", "Group", "HostSeen", "Isolation", "group_of", "placed"]
+__all__ = ["ROOM", "Group", "Isolation", "Place", "group_of", "place_for", "placed"]
 
 ROOM: Final = 50
-"""The most units that a shared host has."""
+"""The most units that a host has which units of several connectors share."""
 
 
 class Isolation(enum.Enum):
@@ -26,30 +26,41 @@ class Isolation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """Units that may share a host: those of the same group. A ``member`` stands for itself or its connector."""
+    """Units of one group may share a host. A group of one unit, or of a connector, has that as its ``member``."""
 
     kind: str
     member: str = ""
 
     @property
     def is_shared(self) -> bool:
-        """Whether a host of this group has several units."""
+        """Whether a host of this group may have several units."""
         return self.kind != Isolation.PROCESS.value
 
+    def has_room(self, units: int) -> bool:
+        """Whether a host of this group takes one more than so many units."""
+        if self.kind == Isolation.SHARED.value:
+            return units < ROOM
+        return self.is_shared or units == 0
+
+
+class Place(Protocol):
+    """What placement sees of a host. Nobody moves into a condemned one."""
+
     @property
-    def room(self) -> int | None:
-        """The most units in a host of this group; ``None`` is no limit."""
-        return {Isolation.PROCESS.value: 1, Isolation.SHARED.value: ROOM}.get(self.kind)
+    def number(self) -> int:
+        """The number of the host; no other has had it."""
 
+    @property
+    def group(self) -> Group:
+        """Whom it is for."""
 
-@dataclass(frozen=True, slots=True)
-class HostSeen:
-    """A host that there is: its number, whom it is for, and who lives there. Nobody moves into a condemned one."""
+    @property
+    def units(self) -> Collection[Unit]:
+        """Who lives there."""
 
-    number: int
-    group: Group
-    units: frozenset[Unit]
-    condemned: bool = False
+    @property
+    def condemned(self) -> bool:
+        """Whether all are to leave it."""
 
 
 def group_of(unit: Unit, isolation: Isolation, *, alone: bool) -> Group:
@@ -61,7 +72,17 @@ def group_of(unit: Unit, isolation: Isolation, *, alone: bool) -> Group:
     return Group(isolation.value)
 
 
-def placed(groups: Mapping[Unit, Group], hosts: Collection[HostSeen], unused: int) -> dict[Unit, int]:
+def place_for(group: Group, hosts: Iterable[Place]) -> int | None:
+    """The number of the host for one more unit of a group, the fullest that has room; ``None`` is a new one."""
+    there = [
+        (-len(host.units), host.number)
+        for host in hosts
+        if host.group == group and not host.condemned and group.has_room(len(host.units))
+    ]
+    return min(there)[1] if there else None
+
+
+def placed(groups: Mapping[Unit, Group], hosts: Collection[Place], unused: int) -> dict[Unit, int]:
     """The number of the host of each unit.
 
     A unit stays where it is, if that is a host of its group which is not condemned. Others go to the fullest host of
@@ -76,7 +97,7 @@ def placed(groups: Mapping[Unit, Group], hosts: Collection[HostSeen], unused: in
     for unit in sorted(groups.keys() - places.keys()):
         group = groups[unit]
         there = numbers.setdefault(group, [])
-        while there and group.room is not None and filled[there[0]] >= group.room:
+        while there and not group.has_room(filled[there[0]]):
             there.pop(0)
         if not there:
             there.append(unused)
