@@ -12,6 +12,7 @@ import contextvars
 import ctypes
 import faulthandler
 import logging
+import math
 import os
 import threading
 import time
@@ -87,14 +88,16 @@ class Household:
         self._redaction = Redaction()
         self._lock = threading.Lock()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
+        self._stacks = -1
 
     def serve(self) -> None:
         """Run units until the worker ends this process."""
         _let_threads_inherit()
         voices = _Voices(self._link)
         send_log(voices, self._redaction)
-        stacks = send_output(voices, self._redaction)
-        threading.Thread(target=self._watch_silence, args=(stacks,), name="watch", daemon=True).start()
+        self._stacks = send_output(voices, self._redaction)
+        self._shorten(messages.Watched(0.0, _LONGEST_SILENCE))
+        threading.Thread(target=self._watch_silence, name="watch", daemon=True).start()
         while True:
             pipe = self._link.receive_pipe()
             threading.Thread(target=self._run, args=(pipe,), name="unit", daemon=True).start()
@@ -123,24 +126,30 @@ class Household:
         link.close(messages.Ended())
 
     def _shorten(self, watched: messages.Watched) -> None:
-        """Watch over the process by the shortest limits that its units have."""
+        """Watch over the process by the shortest limits that its units have, from now on."""
         with self._lock:
             self._warning = min(filter(None, (self._warning, watched.warning)), default=0.0)
             self._timeout = min(filter(None, (self._timeout, watched.timeout)))
             self._link.send(messages.Watched(self._warning, self._timeout))
+            self._put_off()
 
-    def _watch_silence(self, stacks: int) -> None:
+    def _put_off(self) -> float:
+        """Have stacks written if this is not done again within the time returned."""
+        period = min(filter(None, (self._warning, self._timeout))) / 2
+        faulthandler.dump_traceback_later(period, repeat=True, file=self._stacks)
+        return period
+
+    def _watch_silence(self) -> None:
         """Have stacks written while no Python runs; the worker judges."""
-        looked = time.monotonic()
-        self._link.send(messages.Watched(self._warning, self._timeout))
+        looked, before = time.monotonic(), math.inf
         while True:
-            period = min(filter(None, (self._warning, self._timeout))) / 2
-            faulthandler.dump_traceback_later(period, repeat=True, file=stacks)
-            time.sleep(period / _LOOKS)
+            with self._lock:
+                period = self._put_off()
             now = time.monotonic()
-            if now - looked >= period:
+            if now - looked >= before:
                 self._link.send(messages.HangOver(None))
-            looked = now
+            looked, before = now, period
+            time.sleep(period / _LOOKS)
 
 
 def _have_own_folder() -> None:

@@ -474,6 +474,7 @@ class Supervisor:
                     running.hangs = True
                     self._notify(Hangs(unit, outcome))
                 elif outcome is not None:
+                    self._hosts.is_killed(unit)
                     running.child.kill()
                     self._handle(unit, running, outcome)
 

@@ -33,6 +33,7 @@ class Host:
         """Whether all are to leave it."""
         self.culprit: Unit | None = None
         """The unit that has ended it, or is the reason why it was killed."""
+        self.is_killed = False
         self.how: str | None = None
         """How a shared host ended, as the end of a sentence."""
         self._seats: dict[Unit, _Seat | None] = {}
@@ -76,7 +77,7 @@ class Host:
 
     def kill(self, culprit: Unit | None) -> None:
         """End the process at once, because of this unit if that is known."""
-        self.condemned = True
+        self.condemned = self.is_killed = True
         self.culprit = self.culprit or culprit
         self.child.kill()
 

@@ -202,7 +202,7 @@ class Hosts:
                 if isinstance(outcome, Hanging):
                     told = not_returned(outcome.method, outcome.seconds, outcome.line)
                     logger.warning("Host %s: %s\n%s", host.number, told, outcome.trace)
-                elif outcome is not None:
+                elif outcome is not None and not host.is_killed:
                     logger.warning("No Python runs in host %s, and it is killed: %s", host.number, outcome.trace)
                     host.kill(None)
             case _:
