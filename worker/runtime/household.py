@@ -178,4 +178,4 @@ def _let_threads_inherit() -> None:
         if member is not None:
             member.threads.add(thread)
 
-    threading.Thread.start = start_in_context  # type: ignore[method-assign]
+    threading.Thread.start = start_in_context  # type: ignore[method-assign, assignment]
