@@ -19,7 +19,7 @@ from pyiceberg.table import StaticTable
 from equipment.brokers.dead_letters import dead_letters
 from equipment.stores.readers import rows_of_duckdb, rows_of_spark
 from equipment.waiting import wait_until
-from equipment.workers.small_spark import sink_props, spark_java_for
+from equipment.workers.small_spark import SMALL_DELTA, sink_props, spark_java_for
 from equipment.workers.spark_kills import (
     CONNECTOR,
     PARTITIONS,
@@ -242,7 +242,7 @@ class Lake:
         self.topic = topic
         self.records = records
         props = {**sink_props({"store.url": str(store)}), "table.format": table_format.source, **content.props}
-        props |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "2"}
+        props |= SMALL_DELTA
         if content.props.get("errors.tolerance"):
             props["errors.deadletterqueue.topic.name"] = f"{topic}-dlq"
         self.loading = Loading(bootstrap, topic, props)

@@ -18,6 +18,7 @@ from equipment.workers.spark_classes import ARCHIVE_OPTIONS, make_archive
 __all__ = [
     "COMPILING_SPARK",
     "DRIVER",
+    "SMALL_DELTA",
     "SMALL_JAVA",
     "SMALL_SPARK",
     "SPARK_ENVIRON",
@@ -38,11 +39,8 @@ SMALL_JAVA: Final = (
     "-Djdk.lang.Process.launchMechanism=VFORK"
 )
 """The options of any Java of Spark that is to start quickly."""
-# Compiling code for each of a few small loads, and planning anew after each stage, takes longer than it saves.
-_SPARK_OPTIONS: Final = (
-    f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN "
-    "-Dspark.sql.adaptive.enabled=false -Dspark.sql.shuffle.partitions=2"
-)
+# Compiling code for each of a few small loads takes longer than it saves.
+_SPARK_OPTIONS: Final = f"{SMALL_JAVA} -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
 SPARK_ENVIRON: Final = {
     "SPARK_SUBMIT_OPTS": f"{_SPARK_OPTIONS} {ARCHIVE_OPTIONS}",
     "SPARK_LAUNCHER_OPTS": SMALL_JAVA,
@@ -53,9 +51,14 @@ COMPILING_SPARK: Final = {
     **SMALL_SPARK,
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.adaptive.enabled": "true",
 }
-"""A small Spark that compiles code for each query and adapts its plan, as that of users does."""
+"""A small Spark that compiles code for each query, as that of users does."""
+SMALL_DELTA: Final = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings besides for logs of Delta that have few entries: each look at one is a query."""
 
 
 def prepare_spark() -> None:
