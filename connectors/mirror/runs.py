@@ -256,10 +256,10 @@ class Runs:
         self._in_step = all(one.upstream < other.upstream for one, other in pairwise(self._runs))
 
     def _thin(self) -> None:
-        """Forget every second run of the older half: far from the end it is enough to be near."""
+        """Forget half of the runs of the older half: far from the end it is enough to be near."""
         older = min(self._most // 2, self._runs_in_step())
         if older > 2:
-            self._runs[:older] = self._runs[:older:2]
+            self._runs[:older] = _spaced(self._runs[:older], self._runs[-1].upstream_end)
         else:
             # What is forgotten between runs that are not in step could lie anywhere.
             self._runs = self._runs[-1:]
@@ -278,6 +278,20 @@ class Runs:
 
     def _change(self, index: int) -> None:
         self._changed_from = index if self._changed_from is None else min(self._changed_from, index)
+
+
+def _spaced(runs: Sequence[Run], end: int) -> list[Run]:
+    """Half of the runs, with the first and the last of them: gaps are to grow with their distance from the end."""
+    kept, most = list(runs), (len(runs) + 1) // 2
+    while (over := len(kept) - most) > 0 and len(kept) > 2:
+        inner = range(1, len(kept) - 1)
+        gaps = {at: (kept[at + 1].upstream - kept[at - 1].upstream) / (end - kept[at].upstream) for at in inner}
+        forgotten: set[int] = set()
+        for at in sorted(inner, key=gaps.__getitem__)[: (over + 3) // 4]:
+            if not {at - 1, at + 1} & forgotten:
+                forgotten.add(at)
+        kept = [run for at, run in enumerate(kept) if at not in forgotten]
+    return kept
 
 
 def _translated(run: Run, following: Run | None, offset: int) -> Translation:

@@ -97,6 +97,17 @@ def test_many_runs_are_thinned_where_they_are_old() -> None:
     assert runs.downstream_of(9904) == Translation(990 * 9 + 4)
 
 
+def test_a_group_that_is_far_back_reads_again_a_small_part_of_what_it_lags() -> None:
+    runs = Runs(most=512)
+    runs.resume(0)
+    for number in range(20_000):
+        runs.add(number * 11, number * 10, 10)
+    for offset in range(5, 19_999 * 11, 997):
+        found = runs.downstream_of(offset)
+        assert found is not None
+        assert found.again <= 11 + (20_000 * 11 - offset) / 10
+
+
 @pytest.mark.growth
 def test_adding_takes_the_same_time_however_many_there_are() -> None:
     def add(count: int) -> None:
