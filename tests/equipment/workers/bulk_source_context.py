@@ -25,8 +25,8 @@ __all__ = ["BulkSourceContext"]
 class BulkSourceContext:
     """The context of the task of the connector ``name``. Its offsets are kept in a file, if one is named.
 
-    With ``transactions`` they are kept there. ``is_lost`` says of the offsets of a slot whether the driver goes away
-    when it hears that they are committed.
+    With ``transactions`` they are kept there. ``is_lost`` says of offsets whether the driver goes away before it stores
+    them, and with transactions when it hears that a slot has committed them.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class BulkSourceContext:
         if self.transactions is not None:
             self.transactions.commit(offsets)
             return
+        self._check_lost(offsets)
         for partition, offset in offsets:
             check_offset(partition)
             if offset is None:
@@ -110,8 +111,7 @@ class BulkSourceContext:
 
     def committed(self, offsets: ReachedOffsets) -> None:
         """Go away, if that is what is asked for."""
-        if self._is_lost(offsets):
-            raise ConnectError("This driver has gone away.")
+        self._check_lost(offsets)
 
     def progress(self, progress: Progress) -> None:
         """Keep what the task told last."""
@@ -123,6 +123,10 @@ class BulkSourceContext:
 
     def stopping(self) -> bool:
         return self.stop
+
+    def _check_lost(self, offsets: ReachedOffsets) -> None:
+        if self._is_lost(offsets):
+            raise ConnectError("This driver has gone away.")
 
 
 def _key(partition: Offset) -> str:
