@@ -142,7 +142,7 @@ class Runs:
         return self._awaited > 0
 
     def await_copies(self, count: int, end: int) -> None:
-        """Say that up to ``count`` records, all before the offset ``end`` of the source, may have copies after the runs.
+        """Say that up to ``count`` records, before the offset ``end`` of the source, may have copies after the runs.
 
         No run tells of these, as after a kill. What is added from now on would place groups behind their only copies,
         until all are made again. They follow each other, so that is after as many records that are new to the runs.

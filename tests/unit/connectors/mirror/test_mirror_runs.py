@@ -184,6 +184,7 @@ class Mirror:
     target: list[int | None] = field(default_factory=list)
     """For each offset the source's offset of the record, or ``None`` for what is no copy of one."""
     position: int = 0
+    mirrored: int = 0
     committed: int = 0
     was_killed: bool = False
 
@@ -207,11 +208,12 @@ class Mirror:
             if self.source[offset]:
                 self.runs.add(offset, len(self.target))
                 self.target.append(offset)
+                self.mirrored = offset + 1
             self.position = offset + 1
 
     def commit(self, _: int) -> None:
         self.topic.update(self.writer.records(self.runs))
-        self.committed = self.position
+        self.committed = self.mirrored
 
     def write_runs(self, _: int) -> None:
         self.topic.update(self.writer.records(self.runs))
@@ -221,8 +223,8 @@ class Mirror:
         self.writer = RunWriter("orders", 0, len(self.topic))
         self.runs.resume(self.committed)
         self.runs.await_copies(len(self.target) - (self.runs.downstream_end or 0), len(self.source))
-        self.was_killed = self.was_killed or self.position != self.committed
-        self.position = self.committed
+        self.was_killed = self.was_killed or self.mirrored != self.committed
+        self.position = self.mirrored = self.committed
 
     def stored(self) -> Runs:
         stored = StoredRuns()
@@ -279,7 +281,7 @@ def _check_nothing_is_skipped(mirror: Mirror, runs: Runs) -> None:
 
 def _check(mirror: Mirror, runs: Runs) -> None:
     _check_nothing_is_skipped(mirror, runs)
-    if mirror.was_killed:
+    if mirror.was_killed or mirror.runs.is_behind:
         return
     for offset in range(len(mirror.source) + 1):
         if (found := runs.downstream_of(offset)) is not None:
