@@ -13,6 +13,7 @@ from connect.data import TopicPartition
 from connect.errors import RetriableError
 from connectors.mirror.source.columns import Message, by_partition
 from connectors.mirror.source.gaps import Gap, Reason
+from connectors.mirror.source.numbers import Standing
 
 __all__ = ["Read", "SourceReader"]
 
@@ -72,14 +73,18 @@ class SourceReader:
 
     def lag(self) -> int | None:
         """How many records are left to read at most, as far as the client knows without asking; else ``None``."""
-        known = False
-        left = 0
+        places = self.places()
+        return sum(max(0, place.end - place.next) for place in places.values()) if places else None
+
+    def places(self) -> dict[TopicPartition, Standing]:
+        """Where the partitions stand of which the client knows it without asking."""
+        found: dict[TopicPartition, Standing] = {}
         for partition, at in self._next.items():
             if at >= 0:
                 _, end = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
-                known = known or end >= 0
-                left += max(0, end - at)
-        return left if known else None
+                if end >= 0:
+                    found[partition] = Standing(at, end)
+        return found
 
     def close(self) -> None:
         """Leave the source."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 
 from connect.data import Offset, SourceBatch, TopicPartition
 from connect.kafka.settings.kind import ClientKind
+from connect.measurement import Measurement
 from connect.source import Delivered, ExactlyOnceSupport, SourceConnector, SourceTask
 from connectors.mirror.asking import StoppedError
 from connectors.mirror.clients import Clients, Cluster, Role, java_settings
@@ -21,6 +23,7 @@ from connectors.mirror.source.columns import Message, foreign, mirrored, size
 from connectors.mirror.source.gaps import Gaps
 from connectors.mirror.source.journal import OffsetJournal
 from connectors.mirror.source.monitor import TopicMonitor
+from connectors.mirror.source.numbers import MirrorNumbers
 from connectors.mirror.source.offsets import RecordOffsets, check_offset, position, source_partition
 from connectors.mirror.source.opening import JournalOpening
 from connectors.mirror.source.provenance import Provenance
@@ -59,6 +62,9 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         aliases = config.source_cluster_alias, config.target_cluster_alias
         self._provenance = Provenance(header, *aliases) if header else None
         self._gaps = Gaps(config.mirror_gap_policy, config.source_cluster_alias, self._gaps_topic)
+        names = {partition.topic: self._remote(partition.topic) for partition in self._share}
+        labels = ("source", config.source_cluster_alias), ("target", config.target_cluster_alias)
+        self._numbers = MirrorNumbers(labels, names)
         self._reader: SourceReader | None = None
         self._journal: OffsetJournal | None = None
         settings = java_settings(config.originals, _CONSUMER)
@@ -98,19 +104,29 @@ class MirrorSourceTask(SourceTask[MirrorSourceTaskConfig]):
         if messages:
             place = source_partition(self.config.source_cluster_alias, partition)
             remote = self._remote(partition.topic)
-            self._pending.append(mirrored(messages, remote, partition.partition, place, provenance))
+            batch = mirrored(messages, remote, partition.partition, place, provenance)
+            self._numbers.read(partition, batch, sum(map(len, messages)), time.time())
+            self._pending.append(batch)
 
     def remaining(self) -> Mapping[str, int]:
         """How many records are not mirrored yet."""
         lag = None if self._reader is None else self._reader.lag()
         return {} if lag is None else {"records": lag + sum(map(len, self._pending))}
 
+    def measurements(self) -> Iterable[Measurement]:
+        """The numbers of each partition."""
+        places = {} if self._reader is None else self._reader.places()
+        return self._numbers.measurements(places, self._gaps.counts, time.time())
+
     def delivered(self, delivered: Delivered) -> None:
-        if self._journal is None or delivered.topic == self._gaps_topic:
+        if delivered.topic == self._gaps_topic:
             return
         place, offsets = delivered.source_partition, delivered.source_offsets
         upstream = offsets.numbers if isinstance(offsets, RecordOffsets) else [each["offset"] for each in offsets]
-        self._journal.acknowledged(TopicPartition(place["topic"], place["partition"]), upstream, delivered.offsets)
+        partition = TopicPartition(place["topic"], place["partition"])
+        self._numbers.acknowledged(partition, upstream[-1], time.time())
+        if self._journal is not None:
+            self._journal.acknowledged(partition, upstream, delivered.offsets)
 
     def commit(self) -> None:
         if self._journal is not None:
