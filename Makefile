@@ -6,7 +6,7 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 32.
+# How many kills `make chaos` makes; `make test` makes 16.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200

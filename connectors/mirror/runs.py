@@ -94,6 +94,10 @@ class Runs:
         """Whether that is the order of the source as well, as it is but after a restart, until it has caught up."""
         self._position: int | None = None
         self._changed_from: int | None = None
+        self._awaited = 0
+        """How many records may have copies that no run tells of, and are to be made again."""
+        self._awaited_from = 0
+        self._awaited_end = 0
 
     @classmethod
     def of(cls, generation: Generation, runs: Iterable[Run], *, most: int = MOST_RUNS) -> Runs:
@@ -132,6 +136,21 @@ class Runs:
         """Say that the source is read from this offset on: up to the next record that is added there is none."""
         self._position = position
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether copies that :meth:`await_copies` told of are not made again yet: translate by older runs alone."""
+        return self._awaited > 0
+
+    def await_copies(self, count: int, end: int) -> None:
+        """Say that up to ``count`` records, before the offset ``end`` of the source, may have copies after the runs.
+
+        No run tells of these, as after a kill. What is added from now on would place groups behind their only copies,
+        until all are made again. They follow each other, so that is after as many records that are new to the runs.
+        """
+        self._awaited = count
+        self._awaited_from = max(self._position or 0, self.upstream_end or 0)
+        self._awaited_end = end
+
     def forget_position(self) -> None:
         """Say that nothing is known of what lies before the next record that is added."""
         self._position = None
@@ -146,6 +165,7 @@ class Runs:
             since = upstream if self._position is None else min(self._position, upstream)
         run = Run(upstream, downstream, length, since)
         self._position = run.upstream_end
+        self._count_off(run)
         last = self._runs[-1] if self._runs else None
         if last is None or (run.upstream >= last.upstream_end and run.downstream >= last.downstream_end):
             if not self._in_step:
@@ -213,6 +233,11 @@ class Runs:
         self._in_step = True
         self._position = None
         self._changed_from = 0
+        self._awaited = 0
+
+    def _count_off(self, run: Run) -> None:
+        new = max(0, run.upstream_end - max(run.upstream, self._awaited_from))
+        self._awaited = 0 if run.upstream_end >= self._awaited_end else max(0, self._awaited - new)
 
     def _behind(self) -> Sequence[Run]:
         return self._runs[-1:] if self._in_step else self._runs

@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.supervisor import Changed, ClientMeasured, Launched, Measured
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured
 from worker.unit import Unit
 
 __all__ = ["Scrapes"]
@@ -68,7 +68,7 @@ class Scrapes:
                     self._measurements.drop_report(notice.unit)
             case Measured():
                 self._measurements.take(notice.unit, notice.values)
-                self._measurements.take_report(notice.unit, notice.details, notice.histograms)
+                self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 
