@@ -17,34 +17,28 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Final, TypeAlias
+from typing import Final
 
-from worker.metrics.buckets import BOUNDS
-from worker.metrics.snapshot import ClientSeen
 from worker.supervisor.lifecycle import Event, Phase, next_phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
+from worker.supervisor.notices import (
+    Answered,
+    AnsweredInPart,
+    Changed,
+    Hangs,
+    Launched,
+    Notice,
+    OwnershipAsked,
+    Published,
+    noticed,
+)
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
 from worker.supervisor.silence import Silence
 from worker.supervisor.stacks import told_crash
 from worker.unit import Unit
 
-__all__ = [
-    "Answered",
-    "AnsweredInPart",
-    "Changed",
-    "ClientMeasured",
-    "Expires",
-    "Hangs",
-    "Launched",
-    "Loaded",
-    "Measured",
-    "Notice",
-    "OwnershipAsked",
-    "Published",
-    "Supervisor",
-    "TopicsUsed",
-]
+__all__ = ["Supervisor"]
 
 logger = logging.getLogger(__name__)
 _WAKES: Final = 4096
@@ -53,138 +47,6 @@ _EVENTS: Final[Mapping[type[Report], Event]] = {
     messages.Resumed: Event.RESUMED,
     messages.Drained: Event.DRAINED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A unit entered a phase. ``trace`` says why it failed."""
-
-    unit: Unit
-    phase: Phase
-    trace: str | None
-    version: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A connector said which tasks it wants."""
-
-    connector: str
-    configs: tuple[dict[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """A process has been started for a unit."""
-
-    unit: Unit
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A unit reported its counters and gauges: those for statuses, those for scrapes, and histograms."""
-
-    unit: Unit
-    values: dict[str, float]
-    details: dict[str, float] = field(default_factory=dict)
-    histograms: dict[str, tuple[float, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
-        """What a report says. What is no number, as a source may say of what remains, is left out."""
-        histograms = {
-            name: tuple(map(float, kept))
-            for name, kept in report.histograms.items()
-            if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
-        }
-        return cls(unit, _numbers(report.values), _numbers(report.details), histograms)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientMeasured:
-    """A Kafka client of a unit has told its statistics."""
-
-    unit: Unit
-    client: ClientSeen
-
-    @classmethod
-    def of(cls, unit: Unit, report: messages.ClientMetrics) -> ClientMeasured:
-        """What a report says."""
-        lags = tuple((str(topic), int(partition), int(lag)) for topic, partition, lag in report.lags)
-        return cls(unit, ClientSeen(str(report.kind), str(report.client_id), _numbers(report.values), lags))
-
-
-@dataclass(frozen=True, slots=True)
-class Hangs:
-    """A call of a unit's plugin hangs, or goes on: then ``hanging`` is ``None``."""
-
-    unit: Unit
-    hanging: messages.Hanging | None
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A bulk sink has begun a load, is further with it, or has ended it."""
-
-    unit: Unit
-    loads: messages.Loads
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsUsed:
-    """A task said which topics it writes to or reads from."""
-
-    unit: Unit
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expires:
-    """A unit said for how many seconds the values from its config providers hold."""
-
-    unit: Unit
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class OwnershipAsked:
-    """The process of a unit asks whether the unit is still this worker's; ``confirm``, from any thread, says yes."""
-
-    unit: Unit
-    confirm: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredInPart:
-    """A part of the answer to an inquiry, which comes before it."""
-
-    request: int
-    report: Report
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The outcome of an inquiry: the report that answers it, or a ``Failed`` if its process could not finish."""
-
-    request: int
-    report: Report
-
-
-Notice: TypeAlias = (
-    Launched
-    | Changed
-    | Published
-    | Measured
-    | ClientMeasured
-    | Loaded
-    | Hangs
-    | TopicsUsed
-    | Expires
-    | OwnershipAsked
-    | AnsweredInPart
-    | Answered
-)
 
 
 @dataclass(slots=True)
@@ -466,7 +328,7 @@ class Supervisor:
                 | messages.ActiveTopics()
                 | messages.ConfigExpires()
             ):
-                self._notify(_noticed(unit, report))
+                self._notify(noticed(unit, report))
             case messages.ReadOffsets() | messages.CommitOffsets() | messages.ConfirmOwnership():
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
@@ -562,27 +424,6 @@ class Supervisor:
         asked.child.kill()
         asked.child.join()
         self._notify(Answered(request, report))
-
-
-def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def _noticed(
-    unit: Unit,
-    report: messages.Metrics | messages.ClientMetrics | messages.Loads | messages.ActiveTopics | messages.ConfigExpires,
-) -> Notice:
-    match report:
-        case messages.Metrics():
-            return Measured.of(unit, report)
-        case messages.ClientMetrics():
-            return ClientMeasured.of(unit, report)
-        case messages.Loads():
-            return Loaded(unit, report)
-        case messages.ActiveTopics(topics):
-            return TopicsUsed(unit, tuple(topics))
-        case messages.ConfigExpires(ttl_ms):
-            return Expires(unit, ttl_ms / 1000)
 
 
 def _last_words(unit: Unit, how: str, crash: str | None) -> str:
