@@ -198,7 +198,7 @@ class Tree:
 
 def _entries(pid: int, folder: str) -> int:
     try:
-        return len(os.listdir(f"/proc/{pid}/{folder}"))
+        return sum(1 for _ in Path(f"/proc/{pid}/{folder}").iterdir())
     except OSError:
         return 0
 

@@ -45,6 +45,13 @@ class Connector(Plugin[C], Generic[C]):
 
     task_class: ClassVar[type[Task[Any]]]
 
+    watches: bool = True
+    """Whether the connector looks for changes after :meth:`start`, such as in a thread.
+
+    One that does not, and says so, need not be there between two calls: the runtime may call :meth:`stop` once it has
+    the task configurations, and make the connector anew when it needs them again.
+    """
+
     def __init__(self, config: C, context: ConnectorContext) -> None:
         self.config = config
         self.context = context

@@ -168,6 +168,7 @@ class FileStreamSourceConnector(SourceConnector[FileStreamSourceConfig]):
     """Tails a text file, or reads the standard input; each line becomes one record."""
 
     task_class = FileStreamSourceTask
+    watches = False
 
     def splits(self, max_splits: int) -> Sequence[Mapping[str, str | None]] | None:  # noqa: ARG002
         """The file up to its present end, in one piece: one offset tells how far it is read."""

@@ -107,6 +107,7 @@ class Control:
         self.paused = paused
         self.draining = False
         self.reconfiguring = False
+        self.resting = False
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -206,6 +207,8 @@ class Control:
                 self.draining = True
             case messages.Reconfigure():
                 self.reconfiguring = True
+            case messages.Rest():
+                self.resting = True
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):

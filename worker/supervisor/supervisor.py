@@ -4,6 +4,20 @@ It starts, commands, watches and ends them, and tells the herder what became of 
 ``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one that ends unasked has failed. Crash point: if the
 worker is killed, its children see their pipe end and exit at once, so at most uncommitted work is done again
 (invariant I3).
+
+A connector that watches nothing rests: its process ends once its task configs are known, and the connector goes on in
+the phase RUNNING. Nothing but this supervisor knows of it, and it holds nothing, so its crash points are few:
+
+==================================================  =============================================================
+kill -9 here                                        then
+==================================================  =============================================================
+the process, before it was told to rest             the connector has failed, as one that does not rest
+the process, while it ends because it was told to   it rests all the same: what it had to say is said
+the worker, while a connector rests                 who runs the connector next starts it anew, and hears its task
+                                                    configs again; those that are kept stay as they are
+the worker or the process, while it is started      as at any start: it is started again, or has failed
+again (a restart, another configuration)
+==================================================  =============================================================
 """
 
 from __future__ import annotations
@@ -31,6 +45,7 @@ from worker.supervisor.notices import (
     Notice,
     OwnershipAsked,
     Published,
+    Rested,
     noticed,
 )
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
@@ -55,6 +70,7 @@ class _Running:
     phase: Phase = Phase.STARTING
     trace: str | None = None
     version: str | None = None
+    resting: bool = False
     deadline: float | None = None
     within: float = 0.0
     silence: Silence = field(default_factory=Silence)
@@ -214,11 +230,21 @@ class Supervisor:
             return
         running.deadline = deadline
         self._advance(unit, running, Event.STOP_ASKED)
-        running.child.send(messages.Stop())
+        if running.resting and _is_reaped(running):
+            running.deadline = None
+            self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+        else:
+            running.child.send(messages.Stop())
 
     def _command(self, unit: Unit, command: Command) -> None:
         running = self._running.get(unit)
-        if running is not None:
+        if running is None:
+            return
+        if running.resting and isinstance(command, messages.Fail):
+            # There is nobody to tell any more.
+            running.trace = running.trace or command.reason
+            self._advance(unit, running, Event.FAILED)
+        else:
             running.child.send(command)
 
     def _inquire(self, request: int, inquiry: messages.Inquiry) -> None:
@@ -293,11 +319,23 @@ class Supervisor:
     def _ended(self, unit: Unit, running: _Running) -> None:
         how = running.child.join()
         running.deadline = None
-        if running.phase is not Phase.STOPPING:
+        rests = running.resting and running.phase is Phase.RUNNING
+        if running.phase is not Phase.STOPPING and not rests:
             running.trace = running.trace or _last_words(unit, how, running.child.crash)
         elif running.child.crash is not None:
             logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
-        self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+        if rests:
+            logger.info("%s rests: it watches nothing, and its process has ended", unit)
+            self._notify(Rested(unit))
+        else:
+            self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+
+    def _let_rest(self, running: _Running) -> None:
+        """Have the process of a connector end that watches nothing; from now on only this supervisor speaks for it."""
+        if running.phase is Phase.RUNNING and not running.resting:
+            running.resting = True
+            self._expect_end(running)
+            running.child.send(messages.Rest())
 
     def _clear(self, unit: Unit, running: _Running) -> None:
         """Let go of a unit that has failed and whose process is gone."""
@@ -333,6 +371,8 @@ class Supervisor:
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
+            case messages.Idle():
+                self._let_rest(running)
             case messages.Started(version):
                 running.version = version
                 self._advance(unit, running, Event.STARTED)

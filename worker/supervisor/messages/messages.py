@@ -70,6 +70,7 @@ __all__ = [
     "Fenced",
     "HangOver",
     "Hanging",
+    "Idle",
     "Inquiry",
     "ListDeadLetters",
     "Loads",
@@ -98,6 +99,7 @@ __all__ = [
     "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
+    "Rest",
     "Resume",
     "Resumed",
     "RunConnector",
@@ -228,6 +230,11 @@ class Reconfigure:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """Stop the connector and exit: it counts as running, and its task configs are known (connectors only)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """Fail with this reason."""
 
@@ -313,6 +320,7 @@ Command: TypeAlias = (
     | Pause
     | Resume
     | Reconfigure
+    | Rest
     | Fail
     | Drain
     | Stop
@@ -359,6 +367,11 @@ class ConfigExpires:
     """The values of config providers hold for so many milliseconds, after which the process is to be restarted."""
 
     ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """All that the connector has to say is said, and it watches nothing: its process is of no use for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,6 +522,7 @@ Report: TypeAlias = (
     | Silent
     | Drained
     | ConfigExpires
+    | Idle
     | TaskConfigs
     | Validated
     | Previewed
