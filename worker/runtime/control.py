@@ -7,10 +7,12 @@ pausing, stopping and waiting are one thing, and no flag is shared between threa
 from __future__ import annotations
 
 import itertools
+import os
+import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
@@ -52,6 +54,7 @@ class Link:
         self.when_stopped: Callable[[], None] = lambda: None
         """Called from the reading thread when the worker asks to stop."""
         self._sending = False
+        self._bell: int | None = None
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
 
     def open(self) -> Command:
@@ -59,6 +62,12 @@ class Link:
         first: Command = decode(self._connection.recv_bytes())
         self._reader.start()
         return first
+
+    def bell(self) -> int:
+        """A descriptor that can be read once there is a new command, for who waits for something else besides."""
+        if self._bell is None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return self._bell
 
     def exit(self) -> None:
         """End this process at once, with all that it started."""
@@ -96,6 +105,8 @@ class Link:
                 if isinstance(command, messages.Stop):
                     self.when_stopped()
                 self.inbox.put(command)
+                if self._bell is not None:
+                    os.eventfd_write(self._bell, 1)
 
 
 class Control:
@@ -148,6 +159,24 @@ class Control:
                 return True
             self._take(left)
         return False
+
+    def wait_readable(self, descriptors: Collection[int], seconds: float) -> bool:
+        """Wait until one of these descriptors can be read, the worker says something, or for so long.
+
+        Whether one can be read.
+        """
+        bell = self._link.bell()
+        if not self._link.inbox.empty():
+            self.poll()
+            return False
+        waiting = select.poll()
+        for descriptor in (bell, *descriptors):
+            waiting.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}
+        if bell in ready:
+            os.eventfd_read(bell)
+        self.poll()
+        return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
         """Wait until the worker says something, or for so long."""

@@ -42,6 +42,7 @@ class ActiveTopics:
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
+_AT_REST: Final = 5.0
 
 
 class TaskMetrics:
@@ -53,7 +54,9 @@ class TaskMetrics:
         self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
-        self._due = 0.0
+        self.next_report = 0.0
+        """When the next report is due, by :func:`time.monotonic`."""
+        self._last: messages.Metrics | None = None
         self.timings = Timings(time.monotonic())
 
     def count(self, name: str, amount: int) -> None:
@@ -73,14 +76,16 @@ class TaskMetrics:
 
     def due(self) -> bool:
         """Whether it is time to report again; gauges that cost something are set only then."""
-        return time.monotonic() >= self._due
+        return time.monotonic() >= self.next_report
 
     def report(self) -> None:
-        """Send everything to the worker."""
+        """Send everything to the worker. While nothing changes, the next report is due later."""
         now = time.monotonic()
-        self._due = now + _INTERVAL
         self._gauges |= self._rates.look(now, self._counters)
-        self._send(messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms())))
+        report = messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms()))
+        self.next_report = now + (_AT_REST if report == self._last else _INTERVAL)
+        self._last = report
+        self._send(report)
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""
