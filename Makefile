@@ -12,7 +12,7 @@ KILLS ?= 500
 EXAMPLES ?= 200
 # How many rows `make chain` moves.
 ROWS ?= 1000000
-BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page race
+BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
 .PHONY: setup demo check test chaos chain fuzz lake-kills bench docs docs-test clean
 

@@ -39,12 +39,12 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 Props = Mapping[str, str]
 
-_COMMAND = Path(sys.executable).parent / "sluice"
+COMMAND = Path(sys.executable).parent / "sluice"
 _LINE_BYTES = 100
 _LOOK_SECONDS = 0.01
 _DEADLINE_SECONDS = 300.0
-_WARM_UP_LAPS = 2
-_LAPS = 3
+WARM_UP_LAPS = 2
+LAPS = 3
 _TAIL = 500_000
 """More records than a producer holds: who reads is never at the end of the file while a lap is measured."""
 _PER_SECOND = 100
@@ -145,7 +145,7 @@ class Race:
 
     def __init__(self, folder: Path, bootstrap: str, records: int, jars: JavaConnectJars) -> None:
         self.folder, self.bootstrap, self.records, self._jars = folder, bootstrap, records, jars
-        self.total = (_WARM_UP_LAPS + _LAPS) * records + _TAIL
+        self.total = (WARM_UP_LAPS + LAPS) * records + _TAIL
         self.contenders = (Contender("Kafka Connect", self._java), Contender("Sluice", self._sluice))
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "race", "log_level": 0})
@@ -209,12 +209,12 @@ class Race:
         with contender.running(folder, [connector]) as pid:
             tree = ProcessTree(pid)
             try:
-                first = _await(moved, tree, 1)
+                first = await_records(moved, tree, 1)
                 marks = range(self.records, self.total - _TAIL + 1, self.records)
-                sights = [_await(moved, tree, mark) for mark in marks]
+                sights = [await_records(moved, tree, mark) for mark in marks]
             finally:
                 tree.close()
-        laps = [Lap.between(*pair) for pair in pairwise(sights[_WARM_UP_LAPS - 1 :])]
+        laps = [Lap.between(*pair) for pair in pairwise(sights[WARM_UP_LAPS - 1 :])]
         return Run(first.at - started, sights[0].cpu / sights[0].records * 1e6, laps, tree.peak())
 
     def close(self) -> None:
@@ -233,10 +233,10 @@ class Race:
     def _sluice(self, folder: Path, connectors: Sequence[Props]) -> Iterator[int]:
         folder.mkdir()
         own = {"offset.storage.file.filename": str(folder / "offsets"), "listeners": "http://127.0.0.1:0"}
-        files = [_write(folder / "worker.properties", {**self._worker_props(), **own})]
-        files += [_write(folder / f"{connector['name']}.properties", connector) for connector in connectors]
+        files = [write_props(folder / "worker.properties", {**self._worker_props(), **own})]
+        files += [write_props(folder / f"{connector['name']}.properties", connector) for connector in connectors]
         with (folder / "worker.log").open("wb") as log:
-            process = subprocess.Popen([_COMMAND, "standalone", *files], stdout=log, stderr=log)
+            process = subprocess.Popen([COMMAND, "standalone", *files], stdout=log, stderr=log)
         try:
             yield process.pid
         finally:
@@ -276,7 +276,7 @@ class Race:
             raise
 
 
-def _await(moved: Callable[[], int], tree: ProcessTree, records: int) -> Sight:
+def await_records(moved: Callable[[], int], tree: ProcessTree, records: int) -> Sight:
     deadline = time.perf_counter() + _DEADLINE_SECONDS
     while (count := moved()) < records:
         if not tree.runs():
@@ -313,7 +313,7 @@ def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def _write(file: Path, props: Props) -> Path:
+def write_props(file: Path, props: Props) -> Path:
     file.write_text("".join(f"{key}={value}\n" for key, value in props.items()))
     return file
 

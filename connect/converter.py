@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from connect.config import Config
 from connect.data import Column, Schema, SchemaAndValue, ValueColumn
@@ -56,6 +56,9 @@ class Converter(Plugin[C], Generic[C]):
 
 class HeaderConverter(Plugin[C], Generic[C]):
     """Turns the values of record headers into bytes and back."""
+
+    passes_bytes: ClassVar[bool] = False
+    """Whether bytes stay what they are, so that headers of bytes need not be shown to the converter."""
 
     def __init__(self, config: C) -> None:
         self.config = config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from connect.config import Config
@@ -14,6 +15,7 @@ from connect.data import Offset, SourceBatch, SourceRecord
 __all__ = [
     "SPLIT_OF",
     "ConnectorTransactionBoundaries",
+    "Delivered",
     "ErrantSourceRecordReporter",
     "ExactlyOnceSupport",
     "OffsetStorageReader",
@@ -42,6 +44,20 @@ class ConnectorTransactionBoundaries(enum.Enum):
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Some records of one source partition that Kafka has acknowledged, in their order, and where they lie now.
+
+    ``offsets`` are those on ``topic``, one for each source offset; ``None`` if it is not known, as of a record that was
+    left out. What transformations have dropped is not among them.
+    """
+
+    source_partition: Offset
+    source_offsets: Sequence[Offset]
+    topic: str
+    offsets: Sequence[int | None]
 
 
 class OffsetStorageReader(Protocol):
@@ -142,6 +158,13 @@ class SourceTask(Task[C], Generic[C]):
 
     def commit_record(self, record: SourceRecord) -> None:
         """Tell the source that Kafka acknowledged ``record``, or that it was skipped; by default nothing."""
+
+    def delivered(self, delivered: Delivered) -> None:
+        """Tell the source where records lie on their topic now that Kafka has acknowledged them; by default nothing.
+
+        Called before their source offsets are committed, with exactly-once support after. It costs a little for each
+        record, so only tasks that override it are told.
+        """
 
     def commit(self) -> None:
         """Tell the source that offsets were committed; by default nothing."""

@@ -17,6 +17,8 @@ _BYTES: Final = Schema.bytes(optional=True)
 class ByteArrayConverter(UniversalConverter[ConverterConfig]):
     """Passes bytes through untouched, with the schema of optional bytes. All but bytes and null is refused."""
 
+    passes_bytes = True
+
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:  # noqa: ARG002
         """The bytes of ``value``; a :class:`~connect.errors.DataError` when it, or its schema, is of another type."""
         _check_schema(schema)

@@ -36,7 +36,7 @@ from rest.ui.web import PageSettings, web_page
 from worker.herder.herder import Herder
 from worker.recent_log import RecentLog
 
-__all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app"]
+__all__ = ["REQUEST_TIMEOUT", "create_admin_app", "create_app", "create_internal_app"]
 
 REQUEST_TIMEOUT: Final = 90.0
 _TAKES_FORMS: Final = ("sessions.begin",)
@@ -55,6 +55,7 @@ def create_app(
     hide: Callable[[str], str] = str,
     guards: Guards = NO_GUARDS,
     page: PageSettings = PageSettings(),  # noqa: B008 - it cannot be changed
+    prefix: str = "",
 ) -> Flask:
     """The application of one worker; ``cluster_id`` is the Kafka cluster it works with.
 
@@ -62,7 +63,7 @@ def create_app(
     ``forwarding`` passes on what another worker is to do: a distributed worker has it, a standalone one has not.
     ``recent`` has what ``worker_id``, this worker, has logged for connectors.
     ``hide`` takes the worker's secrets out of errors. ``guards`` decide who may ask for what. ``page`` says whether the
-    web page is served, and where.
+    web page is served, and where. ``prefix`` is the path below which a relay passes requests on to it.
     """
     patience = Patience(request_timeout)
     version = importlib.metadata.version("sluice-connect")
@@ -95,8 +96,17 @@ def create_app(
         site = Site(version, cluster_id, worker_id, page.base, with_admin)
         resources.append(web_page(site, herder, recent or RecentLog(), patience, hide))
     if forwarding is None:
-        return _app(resources, headers, hide, guards)
-    app = _app([*resources, internal(herder.peers, patience)], headers, hide, guards)
+        return _app(resources, headers, hide, guards, prefix)
+    app = _app([*resources, internal(herder.peers, patience)], headers, hide, guards, prefix)
+    forwarding.put_on(app)
+    return app
+
+
+def create_internal_app(
+    herder: Herder, forwarding: Forwarding, *, hide: Callable[[str], str] = str, prefix: str = ""
+) -> Flask:
+    """The application of a worker that has no REST API for users: what workers ask each other, signed, and no more."""
+    app = _app([internal(herder.peers, Patience(REQUEST_TIMEOUT))], AnswerHeaders(), hide, NO_GUARDS, prefix)
     forwarding.put_on(app)
     return app
 
@@ -118,7 +128,13 @@ def create_admin_app(
     return _app(resources, AnswerHeaders(), hide, guards)
 
 
-def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[[str], str], guards: Guards) -> Flask:
+def _app(
+    resources: Iterable[Blueprint],
+    headers: AnswerHeaders,
+    hide: Callable[[str], str],
+    guards: Guards,
+    prefix: str = "",
+) -> Flask:
     app = Flask("sluice", static_folder=None)
     app.json = JsonAnswers(app)
     app.url_map.converters["name"] = EscapedName
@@ -130,7 +146,7 @@ def _app(resources: Iterable[Blueprint], headers: AnswerHeaders, hide: Callable[
     app.before_request(_negotiate)
     app.after_request(_typed)
     headers.put_on(app)
-    app.wsgi_app = RawPaths(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = RawPaths(app.wsgi_app, prefix)  # type: ignore[method-assign]
     return app
 
 

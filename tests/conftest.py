@@ -144,12 +144,32 @@ IMPATIENT: Final = {
 }
 
 
+@contextmanager
+def _leased_broker(name: str, factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    base = factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with EmbeddedBroker(BrokerConfig(folder=run / name, port=0, properties=IMPATIENT)).lease() as info:
+        yield info
+
+
 @pytest.fixture(scope="session")
 def broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
     """A Kafka broker, one for all the processes of this test run. Do not stop it: others use it."""
-    base = tmp_path_factory.getbasetemp()
-    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with EmbeddedBroker(BrokerConfig(folder=run / "broker", port=0, properties=IMPATIENT)).lease() as info:
+    with _leased_broker("broker", tmp_path_factory) as info:
+        yield info
+
+
+@pytest.fixture(scope="session")
+def second_broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """A cluster beside ``broker``, for mirrors; also one for all the processes of this test run."""
+    with _leased_broker("second-broker", tmp_path_factory) as info:
+        yield info
+
+
+@pytest.fixture(scope="session")
+def third_broker(broker_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInfo]:
+    """A cluster beside ``broker`` and ``second_broker``, for mirrors; also one for the whole test run."""
+    with _leased_broker("third-broker", tmp_path_factory) as info:
         yield info
 
 

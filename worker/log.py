@@ -16,13 +16,21 @@ from worker.security.redaction import Redaction
 __all__ = ["configure_logging", "hide_in_log", "log_as_json"]
 
 _COLOURS: Final = ((logging.ERROR, "31"), (logging.WARNING, "33"))
-_FORMAT: Final = "[%(asctime)s] %(levelname)s [%(context)s] %(message)s (%(name)s)"
+_FORMAT: Final = "[%(asctime)s] %(levelname)s [%(place)s%(context)s] %(message)s (%(name)s)"
 
 
 class _Context(logging.Filter):
-    """Gives log records of the worker itself their context; those of children have one already."""
+    """Gives log records of the worker itself their context; those of children have one already.
+
+    ``place`` is the larger thing that the worker is a part of, such as a flow of a mirror.
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self._place = f"{place} " if place else ""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        record.place = self._place
         if not hasattr(record, "context"):
             record.context = "worker"
         return True
@@ -64,6 +72,7 @@ class _JsonLines(logging.Formatter):
             "time": time,
             "level": level_name(record.levelno),
             "logger": record.name,
+            "flow": str(getattr(record, "place", "")).strip() or None,
             "connector": connector,
             "task": task,
             "message": self._hide(record.getMessage()),
@@ -94,17 +103,19 @@ def log_as_json(redaction: Redaction) -> None:
             handler.setFormatter(_JsonLines(redaction.hide))
 
 
-def configure_logging(level: int = logging.INFO) -> RecentLog:
+def configure_logging(level: int = logging.INFO, place: str = "") -> RecentLog:
     """Write the log to standard error, in colours if that is a terminal and ``NO_COLOR`` is not set.
 
-    What is logged for connectors is kept in memory, too, and returned.
+    What is logged for connectors is kept in memory, too, and returned. ``place`` is shown before each context, where
+    several workers write to one log.
     """
     handler = logging.StreamHandler()
     in_colours = handler.stream.isatty() and not os.environ.get("NO_COLOR")
     handler.setFormatter(_Coloured(_FORMAT) if in_colours else logging.Formatter(_FORMAT))
-    handler.addFilter(_Context())
+    handler.addFilter(_Context(place))
     root = logging.getLogger()
     recent = RecentLog()
+    recent.addFilter(_Context(place))
     recent.setFormatter(logging.Formatter(_FORMAT))
     root.handlers[:] = [handler, recent]
     root.setLevel(level)

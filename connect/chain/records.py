@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from connect.data import Constant, TimestampType, TopicPartition
+from connect.data import Constant, Offset, TimestampType, TopicPartition
 
 __all__ = ["ConsumedBatch", "EncodedBatch", "RawHeaders", "RawRecord", "first_offsets", "next_offsets"]
 
@@ -81,7 +81,7 @@ def first_offsets(batch: ConsumedBatch) -> dict[TopicPartition, int]:
 
 @dataclass(slots=True)
 class EncodedBatch:
-    """Records for one topic as they are to be produced, by column."""
+    """Records for one topic as they are to be produced, by column; ``source_offsets`` are empty if nobody asks."""
 
     topic: str
     keys: Sequence[bytes | None]
@@ -89,6 +89,7 @@ class EncodedBatch:
     partitions: Sequence[int | None]
     timestamps: Sequence[int | None]
     headers: Sequence[RawHeaders | None]
+    source_offsets: Sequence[Offset] = ()
 
     def __len__(self) -> int:
         return len(self.values)

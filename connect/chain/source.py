@@ -11,7 +11,7 @@ from connect.chain.records import EncodedBatch, RawHeaders
 from connect.chain.steps import Steps
 from connect.chain.tolerance import Failure, Stage, StageError, Tolerance
 from connect.converter import Converter
-from connect.data import Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
+from connect.data import BytesHeaders, Column, Constant, Headers, SourceBatch, SourceRecord, ValueColumn
 from connect.plugins import class_name
 
 __all__ = ["SourceChain", "by_source_partition"]
@@ -68,11 +68,14 @@ class SourceChain:
             batch.partitions,
             batch.timestamps,
             self._encode_headers(batch.topic, batch.headers),
+            batch.source_offsets,
         )
 
     def _encode_headers(self, topic: str, headers: Sequence[Headers]) -> Sequence[RawHeaders | None]:
         if isinstance(headers, Constant) and not headers.value:
             return Constant(None, len(headers))
+        if isinstance(headers, BytesHeaders) and self._converters.header.passes_bytes:
+            return headers.raw
         return [self._raw_headers(topic, item) if item else None for item in headers]
 
     def _raw_headers(self, topic: str, headers: Headers) -> RawHeaders:
@@ -92,7 +95,8 @@ class SourceChain:
             records, keys, values, headers = zip(*group, strict=True)
             partitions = [record.partition for record in records]
             timestamps = [record.timestamp for record in records]
-            yield EncodedBatch(topic, keys, values, partitions, timestamps, headers)
+            source_offsets = [record.source_offset for record in records]
+            yield EncodedBatch(topic, keys, values, partitions, timestamps, headers, source_offsets)
 
 
 def by_source_partition(batch: SourceBatch) -> Iterator[SourceBatch]:

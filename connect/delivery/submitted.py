@@ -14,17 +14,29 @@ from typing import Final
 
 from connect.data import Offset, SourceRecord
 
-__all__ = ["SentRecords", "Submission", "SubmittedRecords"]
+__all__ = ["Receipt", "SentRecords", "Submission", "SubmittedRecords"]
 
 _TIDY: Final = 1000
+
+
+@dataclass(slots=True, eq=False)
+class Receipt:
+    """Where records of one batch lie on their topic, in their order, as far as that is acknowledged.
+
+    ``None`` stands for a record whose offset is not known, such as one that was refused.
+    """
+
+    topic: str
+    source_offsets: Sequence[Offset]
+    offsets: list[int | None]
 
 
 @dataclass(slots=True, eq=False)
 class Submission:
     """Some records in a row of one source partition: how many are not acknowledged yet, and the offset after them.
 
-    ``records`` are there for a task that is told what became of them; ``born`` is the time of the first of them, in
-    seconds since 1970.
+    ``records`` are there for a task that is told what became of them, ``receipts`` for one that is told where they lie;
+    ``born`` is the time of the first of them, in seconds since 1970.
     """
 
     partition: Offset
@@ -32,6 +44,12 @@ class Submission:
     remaining: int
     records: Sequence[SourceRecord] = ()
     born: float = 0.0
+    receipts: list[Receipt] | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the task is told when all is acknowledged."""
+        return bool(self.records) or self.receipts is not None
 
 
 class SubmittedRecords:

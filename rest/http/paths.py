@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from werkzeug.routing import BaseConverter
 
-__all__ = ["EscapedName", "RawPaths", "escaped", "raw_path"]
+__all__ = ["EscapedName", "RawPaths", "escaped", "raw_path", "sent_path"]
+
+_PREFIX: Final = "sluice.prefix"
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -31,11 +33,13 @@ class EscapedName(BaseConverter):
 class RawPaths:
     """Makes an application route by the path as it was sent, so that an escaped slash does not divide a segment.
 
-    A slash at the end makes no difference.
+    A slash at the end makes no difference. ``prefix`` is a path below which others reach the application through a
+    relay: it may be there or not.
     """
 
-    def __init__(self, app: Wsgi) -> None:
+    def __init__(self, app: Wsgi, prefix: str = "") -> None:
         self._app = app
+        self._prefix = prefix
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request (WSGI)."""
@@ -44,6 +48,9 @@ class RawPaths:
         if not path.startswith("/"):
             # A proxy's client sends the whole URL.
             path = urlsplit(path).path
+        if self._prefix and f"{path}/".startswith(f"{self._prefix}/"):
+            environ[_PREFIX] = self._prefix
+            path = path.removeprefix(self._prefix)
         environ["PATH_INFO"] = path.rstrip("/") or "/"
         return self._app(environ, start_response)
 
@@ -51,6 +58,11 @@ class RawPaths:
 def raw_path(environ: Mapping[str, Any]) -> str:
     """Return the path of a request behind :class:`RawPaths`, with its escapes as they were sent."""
     return str(environ["PATH_INFO"])
+
+
+def sent_path(environ: Mapping[str, Any]) -> str:
+    """Return the path as :func:`raw_path` does, below the prefix that its sender has put before it."""
+    return f"{environ.get(_PREFIX, '')}{raw_path(environ)}"
 
 
 def escaped(name: str) -> str:

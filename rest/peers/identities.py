@@ -8,7 +8,7 @@ from typing import Final
 from flask import g, request
 
 from rest.access.caller import caller
-from rest.http.paths import raw_path
+from rest.http.paths import sent_path
 from rest.http.waiting import Patience
 from worker.errors import UnavailableError
 from worker.herder.cluster.peers import PeerRequests
@@ -89,7 +89,7 @@ def current_request() -> SignedRequest:
     """Return the current request as its sender has signed it."""
     body, query = request.get_data(), request.query_string.decode("latin-1")
     whole = WholeRequest(
-        request.method, f"{raw_path(request.environ)}?{query}", body, request.headers.get(IDENTITY_HEADER, "")
+        request.method, f"{sent_path(request.environ)}?{query}", body, request.headers.get(IDENTITY_HEADER, "")
     )
     return SignedRequest(body, None, None, whole, request.headers.get(REQUEST_SIGNATURE_HEADER))
 

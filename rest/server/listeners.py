@@ -37,11 +37,12 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address where others reach a worker."""
+    """The address where others reach a worker; ``path`` is the one below which a relay serves it, such as ``/A/B``."""
 
     scheme: str
     host: str
     port: int
+    path: str = ""
 
     @property
     def url(self) -> str:
@@ -50,8 +51,8 @@ class Address:
 
     @property
     def worker_id(self) -> str:
-        """The name under which statuses and logs know the worker: ``host:port``."""
-        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        """The name under which statuses and logs know the worker: ``host:port``, and the path."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{self.path}"
 
 
 def parse_listeners(key: str, urls: Sequence[str]) -> tuple[Listener, ...]:

@@ -24,12 +24,12 @@ from confluent_kafka.admin import AdminClient
 from connect.config import ConfigType
 from connect.config.parsing import parse_value
 from connect.errors import ConnectError, RetriableError, os_reason
+from connect.kafka.auth.rights import WORKER, explained, is_login_refused
+from connect.kafka.clients.librdkafka import admin, log_error, until_answered
+from connect.kafka.settings.kind import ClientKind
 from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 from worker.embedded.ports import is_free
-from worker.kafka.auth.rights import WORKER, explained, is_login_refused
-from worker.kafka.clients.librdkafka import admin, log_error, until_answered
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 
 __all__ = ["Absence", "cluster_id_of", "unreachable"]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +51,7 @@ from worker.supervisor.lease import Lease
 from worker.supervisor.process import ForkServerLauncher
 from worker.supervisor.supervisor import Supervisor
 
-__all__ = ["run_distributed"]
+__all__ = ["Setting", "run_distributed", "run_in_setting"]
 
 logger = logging.getLogger(__name__)
 _OWNER_TIMEOUT: Final = 1.0
@@ -57,27 +59,53 @@ _WRITING: Final = 0.5
 """Part of the session within which a write is delivered or never; with signs of life the lease lasts longer."""
 
 
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is special about a worker that is part of something larger, such as the flows of a mirror.
+
+    ``kind`` says in the log what starts. ``path`` is where a relay serves its REST API; unless that is ``public``, it
+    is for other workers alone. ``prepare`` is given the herder before it starts, and the exit status to be, which it
+    may set. ``up`` is told the URL at which this machine reaches the worker once that answers.
+    """
+
+    kind: str = ""
+    path: str = ""
+    public: bool = True
+    prepare: Callable[[Herder, Future[int]], None] = _nothing
+    up: Callable[[str], None] = _nothing
+
+
 def run_distributed(worker_file: Path, recent: RecentLog) -> int:
     """Be a worker of a cluster until a signal comes; the exit status.
 
     0: stopped by a signal. 1: the worker had a defect, or its cluster refuses it. 2: the worker could not start.
     """
-    return log_end(_run_worker(worker_file, recent))
+    return run_in_setting(lambda: WorkerProperties.read(worker_file), recent, Setting())
 
 
-def _run_worker(worker_file: Path, recent: RecentLog) -> int:
+def run_in_setting(read: Callable[[], WorkerProperties], recent: RecentLog, setting: Setting) -> int:
+    """Be such a worker with the properties that ``read`` returns; the exit status, as of :func:`run_distributed`."""
+    return log_end(_run_worker(read, recent, setting))
+
+
+def _run_worker(read: Callable[[], WorkerProperties], recent: RecentLog, setting: Setting) -> int:
     with StopSignals(OK) as stop, ExitStack() as stack:
         try:
-            props = WorkerProperties.read(worker_file)
+            props = read()
             config = DistributedConfig.parse(props.resolved)
-            log_start(f"a worker of the cluster {config.group_id}", props, config)
+            log_start(setting.kind or f"a worker of the cluster {config.group_id}", props, config)
             warn_of_unknown_keys(config)
-            servers = RestServers(config, props.resolved, props.redaction, stack)
+            servers = RestServers(config, props.resolved, props.redaction, stack, setting.path)
             _check_signs(config, servers)
             cluster_id = cluster_id_of(props.resolved)
             peers = Peers(servers.peer_context(), REQUEST_TIMEOUT)
             stack.callback(peers.close)
             herder = _distributed_herder(config, props, servers, peers, stack)
+            setting.prepare(herder, stop.status)
         except ConnectError as error:
             logger.error("The worker could not start: %s", error)  # noqa: TRY400 - the text says all there is to know
             return COULD_NOT_START
@@ -85,7 +113,11 @@ def _run_worker(worker_file: Path, recent: RecentLog) -> int:
         stack.callback(servers.close)
         identities = Identities(herder.peers, config.inter_worker_signature_algorithm, servers.address.worker_id)
         forwarding = Forwarding(peers, identities, names_callers=servers.names_callers)
-        servers.serve(herder, cluster_id, forwarding, recent, identities)
+        if setting.public:
+            servers.serve(herder, cluster_id, forwarding, recent, identities)
+        else:
+            servers.serve_workers(herder, forwarding)
+        setting.up(servers.own_url)
         end_with(herder, stop.status)
         return stop.status.result()
     return OK

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from ssl import SSLContext
 from typing import Final
 
-from rest.app import create_admin_app, create_app
+from rest.app import create_admin_app, create_app, create_internal_app
 from rest.http.headers import AnswerHeaders
 from rest.http.request_log import log_requests
 from rest.peers.forwarding import Forwarding
@@ -29,10 +30,18 @@ _ADMIN_LISTENERS: Final = "admin.listeners"
 
 
 class RestServers:
-    """The REST servers of a worker. They listen at once, so that an address that is taken is known first."""
+    """The REST servers of a worker. They listen at once, so that an address that is taken is known first.
+
+    ``path`` is the one below which a relay serves them, for users and for other workers.
+    """
 
     def __init__(
-        self, config: WorkerConfig, resolved: Mapping[str, str], redaction: Redaction, stack: ExitStack
+        self,
+        config: WorkerConfig,
+        resolved: Mapping[str, str],
+        redaction: Redaction,
+        stack: ExitStack,
+        path: str = "",
     ) -> None:
         self._config = config
         self._redaction = redaction
@@ -45,7 +54,7 @@ class RestServers:
             self._admin = RestServer(
                 config.admin_listeners, TlsSettings(resolved, _ADMIN_LISTENERS), key=_ADMIN_LISTENERS, limits=limits
             )
-        self.address = self._server.advertised(config)
+        self.address = replace(self._server.advertised(config), path=path)
         self._guards = GuardPlan(resolved, self.address, redaction, stack)
 
     @property
@@ -67,7 +76,7 @@ class RestServers:
             config.access_control_allow_origin, config.access_control_allow_methods, config.response_http_headers_config
         )
         with_admin = config.admin_listeners is None
-        page = PageSettings(config.ui_enable, config.ui_base_path.rstrip("/"))
+        page = PageSettings(config.ui_enable, config.ui_base_path.rstrip("/") or self.address.path)
         guards = self._guards.guards(herder, identities, f"{page.base}/ui")
         app = create_app(
             herder,
@@ -80,6 +89,7 @@ class RestServers:
             hide=self._redaction.hide,
             guards=guards,
             page=page,
+            prefix=self.address.path,
         )
         admin = create_admin_app(herder, distributed=forwarding is not None, hide=self._redaction.hide, guards=guards)
         if config.rest_request_log:
@@ -89,6 +99,17 @@ class RestServers:
         if self._admin is not None:
             self._admin.answer_with(admin)
         logger.info("The worker is up; its REST API is at %s", self.address.url)
+
+    def serve_workers(self, herder: Herder, forwarding: Forwarding) -> None:
+        """Answer the requests of other workers alone from now on."""
+        app = create_internal_app(herder, forwarding, hide=self._redaction.hide, prefix=self.address.path)
+        self._server.answer_with(app)
+        logger.info("The worker is up; other workers reach it at %s", self.address.url)
+
+    @property
+    def own_url(self) -> str:
+        """Where this machine reaches the worker, whatever others are told."""
+        return f"{self._server.listeners[0].scheme}://127.0.0.1:{self._server.port}"
 
     def peer_context(self) -> SSLContext | None:
         """The TLS context for requests to other workers, which listen as this one does; ``None`` without https."""

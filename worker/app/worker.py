@@ -13,6 +13,7 @@ from typing import Final
 
 from connect.config import read_properties
 from connect.errors import ConfigError, PluginError
+from connect.kafka.settings.keys import CLIENT_KEYS
 from connect.plugins import PluginKind, PluginRegistry
 from worker.config.child_providers import worker_values
 from worker.config.own_files import WORKER_FILE
@@ -22,7 +23,6 @@ from worker.config.worker import DistributedConfig, WorkerConfig
 from worker.herder.connectors.connectors import TopicTracking
 from worker.herder.connectors.drains import Outcome
 from worker.herder.herder import Herder
-from worker.kafka.settings.keys import CLIENT_KEYS
 from worker.log import hide_in_log, log_as_json
 from worker.loggers import ROOT, level_named, set_level
 from worker.metrics.otlp import OtlpPush, OtlpSettings, parse_headers
@@ -66,7 +66,12 @@ class WorkerProperties:
     @classmethod
     def read(cls, file: Path) -> WorkerProperties:
         """Read a worker's file and resolve its references; secrets are hidden in the log from now on."""
-        written = {**read_properties(file), WORKER_FILE: str(file.resolve())}
+        return cls.of(read_properties(file), file)
+
+    @classmethod
+    def of(cls, props: Mapping[str, str], file: Path) -> WorkerProperties:
+        """Resolve the references in properties that were made of a file, which no connector may read."""
+        written = {**props, WORKER_FILE: str(file.resolve())}
         redaction = Redaction()
         hide_in_log(redaction)
         return cls(written, worker_values(written, redaction), redaction)

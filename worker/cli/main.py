@@ -1,4 +1,4 @@
-"""The commands ``sluice``, ``connect-standalone`` and ``connect-distributed``.
+"""The commands ``sluice``, ``connect-standalone``, ``connect-distributed`` and ``connect-mirror-maker``.
 
 Each command imports what it needs when it runs, so that it starts fast.
 """
@@ -14,7 +14,15 @@ from typing import Final, NoReturn
 
 import click
 
-__all__ = ["connect_distributed", "connect_standalone", "main"]
+__all__ = [
+    "begin",
+    "connect_distributed",
+    "connect_mirror_maker",
+    "connect_standalone",
+    "leave",
+    "main",
+    "raise_limits",
+]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 # A worker needs five for each connector and task, and many systems allow 1024 by default.
@@ -26,6 +34,7 @@ _ELSEWHERE: Final = {
     "connectors": "worker.cli.connectors",
     "dlq": "worker.cli.dead_letters",
     "init": "worker.cli.init",
+    "mirror": "worker.cli.mirror.command",
     "offsets": "worker.cli.offsets",
     "plugins": "worker.cli.plugins",
     "registry": "worker.cli.registry",
@@ -67,11 +76,11 @@ def standalone(worker_properties: Path, connectors: tuple[Path, ...]) -> None:
 
     Exit status: 0 stopped or drained, 2 the worker could not start, 3 a connector could not be created or failed.
     """
-    _begin()
+    begin()
     from worker.app.standalone import run_standalone  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    _leave(run_standalone(worker_properties, connectors, configure_logging()))
+    leave(run_standalone(worker_properties, connectors, configure_logging()))
 
 
 @main.command()
@@ -84,20 +93,20 @@ def distributed(worker_properties: Path) -> None:
 
     Exit status: 0 stopped, 1 the worker failed or its cluster refuses it, 2 the worker could not start.
     """
-    _begin()
+    begin()
     from worker.app.distributed import run_distributed  # noqa: PLC0415 - see above
     from worker.log import configure_logging  # noqa: PLC0415
 
-    _leave(run_distributed(worker_properties, configure_logging()))
+    leave(run_distributed(worker_properties, configure_logging()))
 
 
-def _begin() -> None:
+def begin() -> None:
     """Start what takes long and can run beside the imports. Until the worker takes signals, they end it quietly."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: _leave(0))
+        signal.signal(number, lambda *_: leave(0))
     from worker.supervisor.fork_client import fork_client  # noqa: PLC0415 - see above
 
-    _allow_open_files()
+    raise_limits()
     try:
         fork_client().start()
     except OSError as error:
@@ -106,14 +115,14 @@ def _begin() -> None:
         sys.exit(2)
 
 
-def _leave(status: int) -> NoReturn:
+def leave(status: int) -> NoReturn:
     """Exit; signals that come now are too late to matter."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(status)
 
 
-def _allow_open_files() -> None:
+def raise_limits() -> None:
     """Raise the limit of open files as far as this process may, as a Java worker does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
@@ -129,3 +138,14 @@ def connect_standalone() -> None:
 def connect_distributed() -> None:
     """``sluice distributed`` under the name that users of Kafka type."""
     distributed(prog_name="connect-distributed")
+
+
+def connect_mirror_maker() -> None:
+    """``sluice mirror run`` under the name that users of Kafka type."""
+    from worker.cli.mirror.command import run  # noqa: PLC0415 - see above
+
+    run(prog_name="connect-mirror-maker")
+
+
+if __name__ == "__main__":
+    main()

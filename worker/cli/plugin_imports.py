@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from connect.plugins import PluginEntry, PluginKind, load_class
 
 __all__ = ["import_errors"]
 
+_by_home: Final = attrgetter("home")
 _PATIENCE: Final = 60.0
 _OURS: Final = ("connect", "connectors", "converters")
 
@@ -25,16 +27,12 @@ def import_errors(entries: Iterable[PluginEntry]) -> dict[PluginEntry, str]:
 
     A process for each package or folder: what one does to its process is not held against another.
     """
-    foreign = sorted((entry for entry in entries if _home(entry) not in _OURS), key=_home)
+    foreign = sorted((entry for entry in entries if entry.home not in _OURS), key=_by_home)
     errors: dict[PluginEntry, str] = {}
-    for _, group in groupby(foreign, _home):
+    for _, group in groupby(foreign, _by_home):
         members = list(group)
         errors |= dict(zip(members, _tried(members), strict=True))
     return {entry: error for entry, error in errors.items() if error}
-
-
-def _home(entry: PluginEntry) -> str:
-    return str(entry.folder) if entry.folder is not None else entry.class_name.partition(".")[0]
 
 
 def _tried(entries: Sequence[PluginEntry]) -> list[str]:

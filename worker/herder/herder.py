@@ -159,6 +159,10 @@ class Herder:
         """
         self._inbox.post(self._see_all_created)
 
+    def when_leading(self, action: Callable[[], None]) -> None:
+        """Call ``action``, in the herder's thread, now if this worker leads, and each time it has taken the lead."""
+        self._inbox.post(lambda: self._call_when_leading(action))
+
     def totals(self) -> Request[dict[str, float]]:
         """The sums of what all tasks of this worker have counted and measured."""
         return self._requests.ask(self._collaborators.measurements.totals)
@@ -265,6 +269,11 @@ class Herder:
             self._collaborators.rebalancing.configs_changed()
             self._collaborators.schedules.look()
         self._reconcile()
+
+    def _call_when_leading(self, action: Callable[[], None]) -> None:
+        self._collaborators.leadership.when_taken(action)
+        if self._collaborators.leadership.is_ready:
+            action()
 
     def _see_all_created(self) -> None:
         self._collaborators.drains.all_created()

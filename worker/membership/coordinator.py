@@ -22,7 +22,7 @@ from kafka.protocol.consumer import HeartbeatRequest
 from kafka.structs import MemberState
 
 from connect.errors import DataError
-from worker.kafka.auth.rights import WORKER, on_group, remedy
+from connect.kafka.auth.rights import WORKER, on_group, remedy
 from worker.kafka.clients.kafka_python import quieten
 from worker.membership.events import GenerationLostError, MemberRefusedError, NotJoinedError
 from worker.membership.protocol import PROTOCOL_TYPE

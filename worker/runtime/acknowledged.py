@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Producer
 
 from connect.delivery.delivery import client_timestamp
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
+from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_topic
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.clients import Clients
 from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error

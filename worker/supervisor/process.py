@@ -26,7 +26,17 @@ from worker.supervisor.messages.messages import Command, LogRecord, Report
 from worker.supervisor.output import Output
 from worker.supervisor.pipe import WorkerEnd
 
-__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
+__all__ = [
+    "Child",
+    "ChildMain",
+    "ForkServerLauncher",
+    "Launcher",
+    "Piped",
+    "Stillborn",
+    "ThreadLauncher",
+    "log_record",
+    "ready_children",
+]
 
 ChildMain = Callable[[Connection], None]
 """The function that a child runs; it returns when the child is to end. The first message says what to run."""
@@ -77,6 +87,10 @@ class Child(Protocol):
     @property
     def pid(self) -> int | None:
         """The process id, if the child is a process."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether the child is one of several in a process, all of which are ended when it is killed."""
 
 
 C = TypeVar("C", bound=Child)
@@ -132,10 +146,11 @@ def log_record(context: str, said: LogRecord) -> None:
         target.handle(record)
 
 
-class _Piped:
-    """The part that every kind of child shares: its pipe."""
+class Piped:
+    """The part that every kind of child shares: its pipe. See :class:`Child`."""
 
     pid: int | None = None
+    shares: bool = False
     crash: str | None = None
 
     def __init__(self, connection: Connection | None) -> None:
@@ -143,23 +158,28 @@ class _Piped:
 
     @property
     def output(self) -> int | None:
+        """None: what the child prints does not come here."""
         return None
 
     @property
     def sentinel(self) -> int | None:
+        """None: the end of the pipe tells the end of the child."""
         return None
 
     def send(self, command: Command) -> None:
+        """Send the child a command."""
         self.pipe.send(command)
 
     def receive(self) -> Iterator[Report]:
+        """Yield the reports that have arrived."""
         return self.pipe.receive()
 
     def gone(self) -> bool:
+        """Whether the child has ended and all its reports are received."""
         return self.pipe.closed
 
 
-class _Process(_Piped):
+class _Process(Piped):
     """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open.
 
     The fork server tells its end and its status when nothing is left below it. If the fork server is gone the end of
@@ -264,7 +284,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-class _Stillborn(_Piped):
+class Stillborn(Piped):
     """A child that could not be started, and is gone from the beginning."""
 
     def __init__(self, error: Exception) -> None:
@@ -275,6 +295,7 @@ class _Stillborn(_Piped):
         """Do nothing: there is no process."""
 
     def join(self) -> str:
+        """Tell why."""
         return (
             f"could not be started: {self._error!r}. Is the machine out of memory, or at its limit of processes or of "
             "open files (ulimit -n)?"
@@ -316,7 +337,7 @@ class ForkServerLauncher:
             self._spare.kill()
             self._spare.join()
 
-    def _start(self, label: str) -> _Process | _Stillborn:
+    def _start(self, label: str) -> _Process | Stillborn:
         try:
             try:
                 return self._fork(label)
@@ -324,7 +345,7 @@ class ForkServerLauncher:
                 # The fork server is gone, and another takes its place.
                 return self._fork(label)
         except (OSError, EOFError) as error:
-            return _Stillborn(error)
+            return Stillborn(error)
 
     def _fork(self, label: str) -> _Process:
         _make_sure_of_descriptors()
@@ -350,7 +371,7 @@ def _make_sure_of_descriptors() -> None:
                 stack.callback(os.close, descriptor)
 
 
-class _Thread(_Piped):
+class _Thread(Piped):
     def __init__(self, connection: Connection, thread: threading.Thread) -> None:
         super().__init__(connection)
         self._thread = thread

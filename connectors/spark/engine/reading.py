@@ -24,10 +24,10 @@ from connect.chain.tolerance import Failure, Stage
 from connect.data import Offset, SourceBatch, SourceRecord
 from connect.delivery.transaction import SupersededError
 from connect.errors import ConnectError
-from connect.plugins import PluginKind, class_name
+from connect.plugins import class_name
 from connect.source import SourceTask, TransactionContext
 from connectors.spark.decoding.executor import spare_the_collector
-from connectors.spark.decoding.plugins import executor_registry
+from connectors.spark.decoding.plugins import executor_connector
 from connectors.spark.engine.publishing import Publication, Published, Publisher, TopicsMissing, UntoldError
 
 __all__ = ["OUTCOME", "KnownOffsets", "SplitOrders", "SplitOutcome", "SplitRun", "outcome_of", "run_split"]
@@ -197,9 +197,7 @@ class SplitRun:
     def _move(self) -> bool:
         """Move records; whether all of them are moved."""
         orders = self._orders
-        task_class: Any = (
-            executor_registry(orders.publication.properties).load(PluginKind.CONNECTOR, orders.connector).task_class
-        )
+        task_class: Any = executor_connector(orders.publication.properties, orders.connector).task_class
         context = _Context(orders.offsets, self._publisher, class_name(task_class))
         task: SourceTask[Any] = task_class(task_class.config_class.parse(orders.task), context)
         try:

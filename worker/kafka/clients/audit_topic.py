@@ -12,9 +12,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError
-from worker.kafka.clients.librdkafka import producer
+from connect.kafka.clients.librdkafka import producer
+from connect.kafka.settings.kind import ClientKind
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 
 __all__ = ["AuditTopic"]
 

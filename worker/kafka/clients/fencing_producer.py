@@ -19,10 +19,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import WORKER, explained, is_denial, on_topic, on_transactional_id
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientProperties
 from worker.errors import FencedError
-from worker.kafka.auth.rights import WORKER, explained, is_denial, on_topic, on_transactional_id
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["FencingProducer"]
 

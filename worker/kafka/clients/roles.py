@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from connect.config.errors import ConfigRuleError, keys_of
 from connect.errors import ConfigError
-from worker.kafka.settings.keys import CLIENT_KEYS, Ignored
-from worker.kafka.settings.kind import ClientKind, ClientProperties
-from worker.kafka.settings.native_keys import is_native_key
-from worker.kafka.settings.overrides import refused_overrides
-from worker.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
+from connect.kafka.settings.keys import CLIENT_KEYS, Ignored
+from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.native_keys import is_native_key
+from connect.kafka.settings.overrides import refused_overrides
+from connect.kafka.settings.properties import JAVA_DEFAULTS, layered, librdkafka_properties
 
 __all__ = [
     "admin_properties",

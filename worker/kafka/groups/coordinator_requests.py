@@ -16,10 +16,10 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
+from connect.kafka.auth.rights import ADMIN, Right, on_group, on_topics, remedy
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.clients.kafka_python import kafka_python_settings, quieten
 from worker.kafka.groups.coordinator import once_coordinated
-from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["GroupInUseError", "forget_offsets", "read_offsets"]
 

@@ -10,9 +10,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConnectError, NotFoundError
-from worker.kafka.auth.rights import ADMIN, Right, explained, on_group, on_topic
+from connect.kafka.auth.rights import ADMIN, Right, explained, on_group, on_topic
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.groups.coordinator import once_coordinated
-from worker.kafka.settings.kind import ClientProperties
 
 __all__ = ["ConsumerGroup", "GroupOffsets"]
 

@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic as _NewTopicRequest  # type: ignore[a
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.auth.rights import ADMIN, on_topic, remedy
+from connect.kafka.auth.rights import ADMIN, on_topic, remedy
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups
 
 __all__ = [

@@ -21,9 +21,9 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import is_denial, is_login_refused
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.kind import ClientProperties
+from connect.kafka.auth.rights import is_denial, is_login_refused
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     WriteLimit,
     closed_error,

@@ -10,8 +10,8 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.auth.rights import WORKER, explained, on_topic
-from worker.kafka.settings.kind import ClientProperties, PropertyValue
+from connect.kafka.auth.rights import WORKER, explained, on_topic
+from connect.kafka.settings.kind import ClientProperties, PropertyValue
 
 __all__ = [
     "WriteLimit",

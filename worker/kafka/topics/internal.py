@@ -10,10 +10,11 @@ from confluent_kafka import KafkaError
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import WORKER, on_topic, remedy
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.clients.librdkafka import until_answered
-from worker.kafka.settings.kind import ClientKind
+from connect.kafka.auth.rights import WORKER, on_topic, remedy
+from connect.kafka.clients import librdkafka
+from connect.kafka.clients.librdkafka import until_answered
+from connect.kafka.settings.kind import ClientKind
+from worker.kafka.clients import roles
 from worker.kafka.topics.admin import TopicDescription, ensure_compacted, too_few_brokers
 from worker.kafka.topics.creation import NewTopic
 

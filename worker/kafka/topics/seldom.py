@@ -9,9 +9,9 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import WORKER, explained, on_topic
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.kind import ClientProperties
+from connect.kafka.auth.rights import WORKER, explained, on_topic
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted_clients import (
     is_transient,
     late_error,

@@ -27,8 +27,8 @@ from connect.bulk_source import Claim, TransactionOrders
 from connect.chain.tolerance import StopRequested
 from connect.delivery.stored_offsets import offset_key, offset_value
 from connect.errors import ConnectError, RetriableError
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.clients import roles
-from worker.kafka.settings.kind import ClientProperties
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control

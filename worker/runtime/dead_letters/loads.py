@@ -37,9 +37,9 @@ from connect.chain.tolerance import ErrorCounts, Failure, StopRequested
 from connect.crash import crash_point
 from connect.data import TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from connect.offset_set import OffsetSet
 from worker.errors import FencedError
-from worker.kafka.auth.rights import PRODUCER, explained, is_denial, on_group, on_topic, on_transactional_id
 from worker.kafka.clients.roles import dlq_group_id
 from worker.runtime.clients import Clients
 from worker.runtime.dead_letters.queue import DeadLetterQueue, ErrorHeaders

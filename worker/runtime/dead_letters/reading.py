@@ -13,12 +13,13 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from connect.consumption.messages import by_topic
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import CONSUMER, explained, on_topic
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientProperties
 from worker.errors import BadRequestError
-from worker.kafka.auth.rights import CONSUMER, explained, on_topic
-from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients import roles
 from worker.kafka.clients.roles import dlq_group_id
 from worker.kafka.groups.offsets import ConsumerGroup
-from worker.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.log_offsets import LogOffsets
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

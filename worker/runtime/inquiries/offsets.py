@@ -12,11 +12,12 @@ from confluent_kafka.admin import AdminClient
 
 from connect.data import TopicPartition
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import ADMIN, explained, on_topics
+from connect.kafka.clients import librdkafka
+from connect.kafka.clients.librdkafka import fail_without_login
 from worker.config.connector import SinkConnectorConfig
 from worker.errors import BadRequestError
-from worker.kafka.auth.rights import ADMIN, explained, on_topics
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.clients.librdkafka import fail_without_login
+from worker.kafka.clients import roles
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly

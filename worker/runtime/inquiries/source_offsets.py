@@ -23,7 +23,8 @@ from typing import Final
 
 from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
-from worker.kafka.clients import librdkafka, roles
+from connect.kafka.clients import librdkafka
+from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

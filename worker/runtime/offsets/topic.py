@@ -14,8 +14,8 @@ import orjson
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from connect.data import Offset
-from worker.kafka.auth.rights import PRODUCER, explained, on_topic
-from worker.kafka.settings.kind import ClientProperties
+from connect.kafka.auth.rights import PRODUCER, explained, on_topic
+from connect.kafka.settings.kind import ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.runtime.offsets.offsets import Written
 from worker.stores.offset.kafka import OffsetView

@@ -7,8 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from connect.data import Offset
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientKind, ClientProperties
+from worker.kafka.clients import roles
 from worker.kafka.topics.admin import describe
 from worker.runtime.assembly import Assembly
 from worker.stores.offset.kafka import TopicOffsetStore, ordered_key

@@ -16,9 +16,10 @@ from connect.chain.tolerance import Tolerance
 from connect.chain.trace import trace_sink
 from connect.consumption.messages import Message, by_topic
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import CONSUMER, explained, on_topic
+from connect.kafka.clients import librdkafka
 from worker.config.connector import SinkConnectorConfig
-from worker.kafka.auth.rights import CONSUMER, explained, on_topic
-from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients import roles
 from worker.kafka.groups.offsets import ConsumerGroup
 from worker.kafka.topics.log_offsets import LogOffsets, Place
 from worker.runtime.assembly import Assembly

@@ -28,9 +28,9 @@ from connect.chain.tolerance import StopRequested, Tolerance
 from connect.consumption.messages import Message, by_topic
 from connect.data import SinkBatch, TopicPartition
 from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from connect.sink import SinkTask
 from worker.config.connector import SinkConnectorConfig
-from worker.kafka.auth.rights import CONSUMER, explained, on_group, on_topics
 from worker.metrics.buckets import PUT
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from connect.consumption.messages import Fetching, Message
 from connect.data import TopicPartition
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
+from connect.kafka.auth.rights import CONSUMER, explained, is_denial, on_group, on_topic
 from worker.runtime.sink.topic_choice import TopicChoice
 
 __all__ = ["Assigned", "Subscription"]

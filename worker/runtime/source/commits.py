@@ -15,8 +15,8 @@ from connect.data import SourceRecord
 from connect.delivery.delivery import Delivery
 from connect.delivery.submitted import Submission, SubmittedRecords
 from connect.errors import ConnectError
-from connect.source import SourceTask
-from worker.kafka.auth.rights import PRODUCER, explained, on_topics
+from connect.kafka.auth.rights import PRODUCER, explained, on_topics
+from connect.source import Delivered, SourceTask
 from worker.runtime.offsets.offsets import OffsetCommitter
 from worker.runtime.source.transactions import Boundary, Ending, PollBoundary
 from worker.runtime.watch import Watch
@@ -89,6 +89,11 @@ class ToldTask:
         with self._watch.call("commit_record"):
             self._task.commit_record(record)
 
+    def delivered(self, delivered: Delivered) -> None:
+        """See :meth:`connect.source.SourceTask.delivered`."""
+        with self._watch.call("delivered"):
+            self._task.delivered(delivered)
+
 
 class AtLeastOnce:
     """Commits the offsets of what is acknowledged, now and then. After a kill the rest is read and sent again."""
@@ -120,7 +125,7 @@ class AtLeastOnce:
         if submission.partition:
             check_offset(submission.offset)
             self._submitted.submit(offset_key(self._connector, submission.partition), submission)
-        if submission.records:
+        if submission.is_told:
             self._untold.append(submission)
 
     def sent(self, submission: Submission) -> None:
@@ -197,3 +202,9 @@ def tell_records(task: ToldTask, submissions: Iterable[Submission]) -> None:
                 # The record is on its topic: nothing is wrong with it, and its offset may be committed.
                 logger.exception("The task's commit_record failed")
         submission.records = ()
+        for receipt in submission.receipts or ():
+            try:
+                task.delivered(Delivered(submission.partition, receipt.source_offsets, receipt.topic, receipt.offsets))
+            except Exception:
+                logger.exception("The task's delivered failed")
+        submission.receipts = None

@@ -166,7 +166,7 @@ class ExactlyOnce:
         """Let the offset of these records go with them."""
         self._torn = False
         self._offsets.add(submission)
-        if submission.records:
+        if submission.is_told:
             self._untold.append(submission)
 
     def end(self, ending: Ending) -> None:

@@ -9,9 +9,9 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from connect.errors import ConnectError
-from worker.kafka.auth.rights import PRODUCER, explained, on_transactional_id
-from worker.kafka.clients import librdkafka
-from worker.kafka.settings.kind import ClientProperties
+from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientProperties
 
 __all__ = ["fence"]
 

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from connect.delivery.delivery import Delivery
 from connect.delivery.submitted import SubmittedRecords
+from connect.kafka.clients import librdkafka
 from connect.source import TransactionContext
-from worker.kafka.clients import librdkafka, roles
+from worker.kafka.clients import roles
 from worker.kafka.topics.admin import ensure_compacted
 from worker.kafka.topics.creation import NewTopic
 from worker.runtime.assembly import Assembly

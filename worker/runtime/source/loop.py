@@ -26,11 +26,11 @@ from connect.chain.source import by_source_partition
 from connect.chain.tolerance import Failure, Stage, StopRequested, Tolerance
 from connect.data import SourceBatch, SourceRecord
 from connect.delivery.delivery import Delivery, Refusal
-from connect.delivery.submitted import SentRecords, Submission
+from connect.delivery.submitted import Receipt, SentRecords, Submission
 from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import PRODUCER, explained, on_topic
 from connect.plugins import class_name
 from connect.source import SourceTask
-from worker.kafka.auth.rights import PRODUCER, explained, on_topic
 from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
@@ -127,6 +127,7 @@ class SourceLoop:
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         told = ToldTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
+        self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
 
@@ -255,7 +256,8 @@ class SourceLoop:
             encoded = self._chain.process(batch)
         partition, offset = batch.source_partitions[0], batch.source_offsets[-1]
         records = list(batch) if self._tells_records else ()
-        submission = Submission(partition, offset, sum(map(len, encoded)), records, self._born(batch))
+        receipts: list[Receipt] | None = [] if self._tells_offsets else None
+        submission = Submission(partition, offset, sum(map(len, encoded)), records, self._born(batch), receipts)
         self._commits.begin(submission, [part.topic for part in encoded])
         self._sent.begin(submission)
         for part in encoded:

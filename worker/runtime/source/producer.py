@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from connect.chain.tolerance import StopRequested
 from connect.errors import ConnectError
+from connect.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.errors import FencedError
-from worker.kafka.auth.rights import PRODUCER, explained, on_transactional_id
 from worker.stores.offset.store import NO_OFFSET_KEY
 
 __all__ = ["PRODUCER_FAILURES", "TransactionalProducer", "kafka_error"]

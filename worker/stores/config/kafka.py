@@ -16,11 +16,11 @@ from typing import Final
 
 from connect.config.errors import ConfigRuleError
 from connect.errors import ConnectError, DataError, RetriableError
+from connect.kafka.settings.kind import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.errors import BadRequestError, FencedError
 from worker.kafka.clients.fencing_producer import FencingProducer
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.kafka.topics.compacted_clients import WriteLimit, is_too_large
 from worker.kafka.topics.internal import ensure_internal_topic

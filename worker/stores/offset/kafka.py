@@ -16,9 +16,9 @@ from typing import Final
 import orjson
 
 from connect.errors import DataError
+from connect.kafka.settings.kind import ClientKind, ClientProperties
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind, ClientProperties
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.kafka.topics.compacted_clients import WriteLimit
 from worker.kafka.topics.internal import ensure_internal_topic

@@ -17,9 +17,9 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from connect.errors import DataError, RetriableError
+from connect.kafka.settings.kind import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted import CompactedTopic, TopicRecord
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.stores.status import records

@@ -17,9 +17,9 @@ from typing import Any, Final
 import orjson
 
 from connect.errors import DataError
+from connect.kafka.settings.kind import ClientKind
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.kafka.topics.seldom import SeldomTopic
 from worker.stores.java_json import dump

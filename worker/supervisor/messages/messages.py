@@ -42,6 +42,7 @@ from worker.supervisor.messages.offsets import (
     SourceOffsetsWritten,
     WriteSourceOffsets,
 )
+from worker.supervisor.messages.resting import Idle, Rest
 
 __all__ = [
     "PARTIAL",
@@ -64,6 +65,7 @@ __all__ = [
     "DescribePlugin",
     "Drain",
     "Drained",
+    "Ended",
     "Fail",
     "Failed",
     "FenceProducers",
@@ -73,10 +75,12 @@ __all__ = [
     "Idle",
     "Inquiry",
     "ListDeadLetters",
+    "Lives",
     "Loads",
     "LogRecord",
     "LookUpValues",
     "Metrics",
+    "NeedsProcess",
     "OffsetPairs",
     "OffsetsAltered",
     "OffsetsCommitted",
@@ -104,6 +108,7 @@ __all__ = [
     "Resumed",
     "RunConnector",
     "RunTask",
+    "RunUnits",
     "SetLogLevel",
     "Silent",
     "SinkLag",
@@ -147,6 +152,13 @@ class RunTask:
     connector_config: dict[str, str]
     worker: dict[str, str]
     paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnits:
+    """The first command of a process that several units share. What follows on its pipe are no messages, but the
+    descriptors of pipes, one with each byte: each is that of a unit, whose first command comes there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +242,6 @@ class Reconfigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """Stop the connector and exit: it counts as running, and its task configs are known (connectors only)."""
-
-
-@dataclass(frozen=True, slots=True)
 class Fail:
     """Fail with this reason."""
 
@@ -299,6 +306,7 @@ Inquiry: TypeAlias = (
 Command: TypeAlias = (
     RunConnector
     | RunTask
+    | RunUnits
     | ValidateConfig
     | DescribePlugin
     | PreviewConnector
@@ -370,8 +378,20 @@ class ConfigExpires:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
-    """All that the connector has to say is said, and it watches nothing: its process is of no use for now."""
+class NeedsProcess:
+    """The plugin cannot share a process with others; the unit has not begun, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """A unit in a process that several share lives in this thread of it (its ``threading.get_ident``)."""
+
+    thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A unit in a process that several share has ended, and left no thread behind. Nothing comes after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,6 +543,9 @@ Report: TypeAlias = (
     | Drained
     | ConfigExpires
     | Idle
+    | NeedsProcess
+    | Lives
+    | Ended
     | TaskConfigs
     | Validated
     | Previewed

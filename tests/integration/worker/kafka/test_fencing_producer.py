@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from connect.errors import ConnectError
+from connect.kafka.settings.kind import ClientKind
 from equipment.brokers.proxied_broker import ProxiedBroker
 from equipment.brokers.topics import create_topic
 from worker.kafka.clients.fencing_producer import FencingProducer
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 from worker.stores.config.records import claim_record
 
 pytestmark = pytest.mark.integration

@@ -10,7 +10,8 @@ from worker.embedded.broker.server import BrokerConfig, EmbeddedBroker
 
 ASK = """
 import sys
-from worker.kafka.clients import librdkafka, roles
+from connect.kafka.clients import librdkafka
+from worker.kafka.clients import roles
 from worker.kafka.groups.offsets import ConsumerGroup
 properties = roles.admin_properties({"bootstrap.servers": sys.argv[1]}, {"name": "c"})
 print(ConsumerGroup(librdkafka.admin(properties), properties, sys.argv[2]).offsets())

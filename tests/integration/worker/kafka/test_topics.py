@@ -8,9 +8,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connect.errors import ConfigError, ConnectError
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientKind
 from equipment.waiting import wait_until
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.settings.kind import ClientKind
+from worker.kafka.clients import roles
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups

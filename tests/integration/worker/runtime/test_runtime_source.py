@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from connect.data import Headers, SourceRecord
 from connect.errors import DataError, RetriableError
+from connect.source import Delivered
 from equipment.brokers.topics import create_topic, read_topic
 from equipment.scripts.source_script import Polled, Script, ScriptedConnector, ScriptedTask
 from equipment.scripts.tasks import RunningTask, class_name
@@ -25,6 +26,21 @@ from equipment.waiting import wait_until
 from worker.supervisor.messages import messages
 
 Start = Callable[..., RunningTask]
+
+
+class TellingTask(ScriptedTask):
+    """A task that wants to know where its records lie."""
+
+    def delivered(self, delivered: Delivered) -> None:
+        place, found = delivered.source_partition, (delivered.source_offsets, delivered.offsets)
+        self.script.told.append((place, delivered.topic, *map(list, found)))
+        raise DataError("nobody minds")
+
+
+class TellingConnector(ScriptedConnector):
+    """Its task wants to know."""
+
+    task_class = TellingTask
 
 
 @pytest.fixture
@@ -94,6 +110,25 @@ def test_what_is_acknowledged_is_committed_and_the_task_is_told(
     task.stop()
     assert script.stopped == 1
     assert texts(bootstrap, topic) == ["0", "1", "0"]
+
+
+def test_a_task_is_told_where_its_records_lie(
+    start: Start, topic: str, script: Script, record: Callable[..., SourceRecord]
+) -> None:
+    polled = [record(0), record(1, "x" * 5000), record(2), record(3, partition="q")]
+    script.polls.append(lambda _: polled)
+    task = start(
+        connector_class=class_name(TellingConnector),
+        errors_tolerance="all",
+        producer_override_max_request_size="1000",
+    )
+    wait_until("both partitions are committed", lambda: len(task.offsets) == 2)
+    task.stop()
+    told = [each for each in script.told if isinstance(each, tuple)]
+    assert sorted(told, key=lambda each: str(each[0])) == [
+        ({"p": "p"}, topic, [{"o": 1}, {"o": 2}, {"o": 3}], [0, None, 1]),
+        ({"p": "q"}, topic, [{"o": 4}], [2]),
+    ]
 
 
 def test_records_wait_for_a_full_queue_and_stay_in_order(

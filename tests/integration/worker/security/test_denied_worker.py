@@ -10,13 +10,13 @@ import pytest
 from rights import RIGHTS, MakeWorker, clients, named, names_of
 
 from connect.errors import ConnectError
+from connect.kafka.settings.kind import ClientKind
 from equipment.brokers.acls import Acl
 from equipment.brokers.secured import SecuredBroker
 from equipment.fakes.inbox import Inbox
 from equipment.waiting import wait_until
 from worker.config.worker import DistributedConfig
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 from worker.kafka.topics.compacted import CompactedTopic
 from worker.kafka.topics.internal import ensure_internal_topic
 from worker.membership.events import Event, Refused

@@ -144,9 +144,9 @@ def test_a_source_at_the_end_asks_to_be_polled_when_there_is_more(file: Path, so
 
 def test_a_source_looks_again_by_itself_where_the_kernel_does_not_tell(source_context: Any) -> None:
     context = source_context()
-    task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": "/proc/version", "topic": "t"}), context)
+    # An empty file of a file system that changes unnoticed.
+    task = FileStreamSourceTask(FileStreamTaskConfig.parse({"file": "/proc/self/timers", "topic": "t"}), context)
     task.start()
-    assert task.poll() is not None
     assert [task.poll() for _ in range(5)] == [None] * 5
     assert context.wishes == []
     assert context.waits == [0.02, 0.04, 0.08, 0.1, 0.1]

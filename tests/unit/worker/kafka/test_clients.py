@@ -9,9 +9,10 @@ import pytest
 from confluent_kafka import KafkaError
 
 from connect.errors import ConfigError
-from worker.kafka.clients import librdkafka, roles
-from worker.kafka.settings.kind import ClientKind, ClientProperties
-from worker.kafka.settings.properties import librdkafka_properties
+from connect.kafka.clients import librdkafka
+from connect.kafka.settings.kind import ClientKind, ClientProperties
+from connect.kafka.settings.properties import librdkafka_properties
+from worker.kafka.clients import roles
 
 NOWHERE = "127.0.0.1:1"
 WORKER = {
@@ -226,7 +227,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     failed = threading.Event()
     properties = librdkafka_properties({"bootstrap.servers": NOWHERE}, ClientKind.ADMIN)
     admin = librdkafka.admin(properties, on_error=lambda _error: failed.set())
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.librdkafka"):
+    with caplog.at_level(logging.DEBUG, logger="connect.kafka.clients.librdkafka"):
         while not failed.is_set():
             admin.poll(0.1)
         admin.poll(0.1)
@@ -243,7 +244,7 @@ def test_a_client_s_log_goes_to_logging_and_nowhere_else(
     ],
 )
 def test_an_error_is_logged_by_its_weight(caplog: pytest.LogCaptureFixture, error: KafkaError, level: int) -> None:
-    with caplog.at_level(logging.DEBUG, logger="worker.kafka.clients.librdkafka"):
+    with caplog.at_level(logging.DEBUG, logger="connect.kafka.clients.librdkafka"):
         librdkafka.log_error(error)
     assert [record.levelno for record in caplog.records] == [level]
 

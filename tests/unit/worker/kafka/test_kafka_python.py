@@ -16,15 +16,15 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from connect.errors import ConfigError
+from connect.kafka.settings.kind import ClientKind
 from equipment.brokers.certificates import Authority
 from worker.kafka.clients.roles import internal_properties
-from worker.kafka.settings.kind import ClientKind
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 WORKER = {"bootstrap.servers": "a:1, b:2", "group.id": "cluster"}
 JAAS = "sasl.jaas.config"
-STORES = Path(__file__).with_name("data")
+STORES = Path(__file__).parents[2] / "connect" / "kafka" / "data"
 
 
 def settings(**keys: str) -> dict[str, Any]:

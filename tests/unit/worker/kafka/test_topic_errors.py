@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from connect.errors import ConnectError, RetriableError
-from worker.kafka.clients.librdkafka import until_answered
+from connect.kafka.clients.librdkafka import until_answered
 from worker.kafka.topics import admin as topics
 from worker.kafka.topics.admin import Creation, TopicCreator, TopicDescription
 from worker.kafka.topics.creation import NewTopic, TopicCreationGroups

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, Pipe
 
 import pytest
 
-from worker.kafka.settings.secrets import client_secrets
+from connect.kafka.settings.secrets import client_secrets
 from worker.runtime.control import Link
 from worker.runtime.log import PipeHandler
 from worker.security.redaction import Redaction

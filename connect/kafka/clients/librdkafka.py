@@ -1,0 +1,200 @@
+"""librdkafka's clients: made from their settings, what they log, and requests that are tried again."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from connect.config.errors import ConfigRuleError
+from connect.config.password import HIDDEN
+from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import explained, is_login_refused
+from connect.kafka.clients.statistics import CONSUMER, PRODUCER, TakeStatistics, reading
+from connect.kafka.settings.kind import ClientProperties
+from connect.kafka.settings.secrets import client_secrets
+
+__all__ = [
+    "UNREACHABLE",
+    "ConnectionFailures",
+    "admin",
+    "consumer",
+    "fail_without_login",
+    "log_error",
+    "producer",
+    "until_answered",
+]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+ErrorCallback: TypeAlias = Callable[[KafkaError], None]
+
+_LEAST_WAIT: Final = 0.1
+_MOST_WAIT: Final = 2.0
+
+UNREACHABLE: Final = "The Kafka client reaches no broker, and goes on trying"
+"""Logged by a client that has lost all brokers, each second."""
+
+_STATISTICS_INTERVAL: Final = "statistics.interval.ms"
+_STATISTICS_MS: Final = 5_000
+_REPORTED: Final = "Kafka client: %s"
+"""Logged for what a client goes on trying, such as a login, often each second."""
+
+_FACILITY: Final = "FAIL"
+_QUIET_SECONDS: Final = 60.0
+_RETRYING: Final = ": retrying"
+_MOST_KEPT: Final = 100
+_PASSING: Final = re.compile(r"\[thrd:[^\]]*\]: |\(after .*")
+"""The parts of a line that differ each time although the same broker is away."""
+
+
+class ConnectionFailures(logging.Filter):
+    """Lets a failure to connect through once a minute, whichever client of the process it happened to.
+
+    Failures that the library itself says it retries, such as to get a producer's id, are left out. A logger of level
+    DEBUG gets all lines. The library logs with its facility, the name of the client and the text as arguments. May be
+    used by any thread.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is let through."""
+        is_failure = isinstance(record.args, tuple) and len(record.args) == 3 and record.args[0] == _FACILITY
+        if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+            return True
+        if not (is_failure or record.msg in (UNREACHABLE, _REPORTED)):
+            return not (isinstance(record.args, tuple) and record.args and str(record.args[-1]).endswith(_RETRYING))
+        message = record.getMessage()
+        text = _PASSING.sub("", message.partition("] ")[2] if is_failure else message)
+        now = self._clock()
+        if now - self._told.get(text, -_QUIET_SECONDS) < _QUIET_SECONDS:
+            return False
+        if len(self._told) >= _MOST_KEPT:
+            self._told = {}
+        self._told[text] = now
+        return True
+
+
+logger.addFilter(ConnectionFailures())
+
+
+def producer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Producer:
+    """Make a producer. ``on_error`` is called from ``poll``, without it errors are logged; so is ``on_statistics``."""
+    try:
+        return Producer(_configuration(properties, on_error) | _statistics(PRODUCER, properties, on_statistics))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def consumer(
+    properties: ClientProperties,
+    on_error: ErrorCallback | None = None,
+    on_statistics: TakeStatistics | None = None,
+) -> Consumer:
+    """Make a consumer. ``on_error`` is called from ``consume`` and ``poll``, without it errors are logged.
+
+    So is ``on_statistics``.
+    """
+    try:
+        return Consumer(_configuration(properties, on_error) | _statistics(CONSUMER, properties, on_statistics))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def admin(properties: ClientProperties, on_error: ErrorCallback | None = None) -> AdminClient:
+    """Make an admin client. ``on_error`` is called from ``poll``; without it errors are logged."""
+    try:
+        return AdminClient(_configuration(properties, on_error))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise _refused(error, properties) from None  # I8: the original may hold a secret
+
+
+def log_error(error: KafkaError) -> None:
+    """Log what a client reports outside of any call; it goes on by itself unless the error is fatal."""
+    if error.fatal():
+        logger.error("Kafka client failed for good: %s", error.str())
+    elif error.code() == KafkaError._TRANSPORT:
+        logger.debug("Kafka client lost a connection: %s", error.str())
+    elif error.code() == KafkaError._ALL_BROKERS_DOWN:
+        logger.warning(UNREACHABLE)
+    else:
+        logger.warning(_REPORTED, error.str())
+
+
+def fail_without_login(user: str) -> ErrorCallback:
+    """A callback that raises ``ConnectError`` where the client is polled, as soon as its login is not accepted.
+
+    ``user`` says whose login that is. Other errors are logged.
+    """
+
+    def report(error: KafkaError) -> None:
+        if is_login_refused(error):
+            raise ConnectError(f"The brokers refuse this client: {explained(error, user)}")
+        log_error(error)
+
+    return report
+
+
+def until_answered(ask: Callable[[], T], seconds: float) -> T:
+    """Call ``ask`` again after each ``RetriableError``, for so many seconds; then raise the last one. Blocks.
+
+    A broker that goes away fails every request on its connection at once, however long a request may take.
+    """
+    deadline = time.monotonic() + seconds
+    wait = _LEAST_WAIT
+    while True:
+        try:
+            return ask()
+        except RetriableError as error:
+            if time.monotonic() + wait >= deadline:
+                raise
+            logger.warning("%s; asking again", error)
+        time.sleep(wait)
+        wait = min(wait * 2, _MOST_WAIT)
+
+
+def _configuration(properties: ClientProperties, on_error: ErrorCallback | None) -> dict[str, Any]:
+    if not str(properties.properties.get("metadata.broker.list", "")).strip():
+        raise ConfigRuleError(
+            'Missing required configuration "bootstrap.servers" which has no default value.',
+            "bootstrap.servers",
+        )
+    return {**properties.properties, "error_cb": on_error or log_error, "logger": logger}
+
+
+def _statistics(kind: str, properties: ClientProperties, take: TakeStatistics | None) -> dict[str, Any]:
+    if take is None:
+        return {}
+    interval = {} if _STATISTICS_INTERVAL in properties.properties else {_STATISTICS_INTERVAL: _STATISTICS_MS}
+    return {**interval, "stats_cb": reading(kind, take)}
+
+
+def _refused(error: Exception, properties: ClientProperties) -> ConfigRuleError:
+    cause = error.args[0] if error.args else error
+    text = (cause.str() if isinstance(cause, KafkaError) else str(cause)).strip()
+    for secret in client_secrets({name: str(value) for name, value in properties.properties.items()}):
+        text = text.replace(secret, HIDDEN) if secret else text
+    if "GSSAPI" in text:
+        text += (
+            ". Install a client with Kerberos (pip install --no-binary confluent-kafka confluent-kafka, on a "
+            "machine with librdkafka and libsasl2), or use another sasl.mechanism"
+        )
+    named = re.search(r"[`\"]([a-z][a-z_]*(?:\.[a-z_]+)+)[`\"]", text)
+    return ConfigRuleError(
+        f"The Kafka client cannot be made from its settings: {text}",
+        named[1] if named else "security.protocol",
+    )

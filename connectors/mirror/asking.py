@@ -1,0 +1,95 @@
+"""Waiting for what clusters answer, and no longer than whoever asks is to go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from typing import Any, Final, TypeAlias, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from connect.errors import ConnectError, RetriableError
+from connect.kafka.auth.rights import explained
+
+__all__ = ["Asking", "StoppedError", "Wait", "refusal"]
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+Wait: TypeAlias = Callable[[float], bool]
+"""Waits, and tells whether to go on; see ``wait`` of a task's context."""
+
+_SLICE: Final = 0.05
+# To wait for no time at all does not look whether a task is to stop.
+_LOOK: Final = 0.001
+_PASSING: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._WAIT_COORD,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
+class StoppedError(Exception):
+    """Whoever asks is to stop or pause, so that no answer is wanted any more."""
+
+
+class Asking:
+    """Waits for the answers of one cluster, for at most ``seconds``, and only while ``wait`` says so.
+
+    ``cluster`` is its alias, for messages.
+    """
+
+    def __init__(self, cluster: str, seconds: float, wait: Wait) -> None:
+        self.cluster = cluster
+        self.seconds = seconds
+        self._wait = wait
+
+    def go_on(self) -> None:
+        """Raise :class:`StoppedError` if whoever asks is to stop."""
+        if not self._wait(_LOOK):
+            raise StoppedError
+
+    def answer(self, what: str, future: Future[T]) -> T:
+        """The answer, or the error of :meth:`answers`, raised."""
+        found = self.answers(what, {what: future})[what]
+        if isinstance(found, ConnectError):
+            raise found
+        return found
+
+    def answers(self, what: str, futures: Mapping[K, Future[T]]) -> dict[K, T | ConnectError]:
+        """Each answer, or the error it came to: a ``RetriableError`` if the cluster is away. ``what`` is asked of it.
+
+        Raises :class:`StoppedError`.
+        """
+        deadline = time.monotonic() + self.seconds
+        waiting: set[Future[T]] = set(futures.values())
+        while waiting and time.monotonic() < deadline:
+            waiting = wait_for(waiting, _SLICE).not_done
+            if waiting:
+                self.go_on()
+        return {key: self._outcome(what, future) for key, future in futures.items()}
+
+    def _outcome(self, what: str, future: Future[Any]) -> Any:
+        if not future.done():
+            return RetriableError(f"The cluster {self.cluster} has not answered in {self.seconds:.0f} s: {what}")
+        try:
+            return future.result()
+        except KafkaException as error:
+            return refusal(self.cluster, what, error.args[0])
+
+
+def refusal(cluster: str, what: str, error: KafkaError) -> ConnectError:
+    """The error of a cluster that was to do something, retriable if it may answer otherwise later."""
+    text = f"The cluster {cluster} was asked to {what}: {explained(error, f'the mirror at {cluster}')}"
+    return RetriableError(text) if error.retriable() or error.code() in _PASSING else ConnectError(text)

@@ -1,0 +1,57 @@
+"""The checkpoint connector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from connect.data import Offset
+from connect.source import SourceConnector
+from connectors.mirror.checkpoint.monitor import GroupMonitor
+from connectors.mirror.checkpoint.sharing import ASSIGNED, INDEX, shared, written
+from connectors.mirror.checkpoint.task import MirrorCheckpointTask
+from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
+from connectors.mirror.own_offsets import CHECKPOINT_MEMBERS, check_own_offset
+
+__all__ = ["MirrorCheckpointConnector"]
+
+_PATIENCE: Final = 5.0
+
+
+class MirrorCheckpointConnector(SourceConnector[MirrorCheckpointConfig]):
+    """Translates the offsets of consumer groups of one cluster into those of another that has a mirror of their topics.
+
+    Each translation is a record in the topic of checkpoints at the target. With ``sync.group.offsets.enabled`` it is
+    committed there too, unless the group is used there.
+    """
+
+    task_class = MirrorCheckpointTask
+    default_converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+    def start(self) -> None:
+        self._shares: list[tuple[str, ...]] = []
+        self._monitor: GroupMonitor | None = None
+        if self.config.enabled and self.config.emit_checkpoints_enabled:
+            self._monitor = GroupMonitor(self.config, self.context)
+            self._monitor.start()
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:
+        """The groups that are known, divided; none before the source has answered."""
+        groups = self._monitor.groups(_PATIENCE) if self._monitor is not None else ()
+        self._shares = shared(groups, max_tasks, self._shares)
+        return [
+            {**self.config.originals, ASSIGNED: written(share), INDEX: str(index)}
+            for index, share in enumerate(self._shares)
+        ]
+
+    def stop(self) -> None:
+        monitor = getattr(self, "_monitor", None)
+        if monitor is not None:
+            monitor.stop()
+
+    @classmethod
+    def alter_offsets(cls, config: MirrorCheckpointConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        for partition, offset in offsets.items():
+            check_own_offset(json.loads(partition), offset, CHECKPOINT_MEMBERS)
+        return True

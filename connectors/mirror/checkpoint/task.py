@@ -1,0 +1,155 @@
+"""The task of the checkpoint connector."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from connect.data import Schema, SourceRecord
+from connect.errors import ConnectError, RetriableError
+from connect.source import SourceTask
+from connectors.mirror.asking import StoppedError
+from connectors.mirror.checkpoint.group_sync import GroupSync
+from connectors.mirror.checkpoint.sharing import assigned
+from connectors.mirror.checkpoints import Checkpoints, FlowTopics
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.checkpoint import MirrorCheckpointTaskConfig
+from connectors.mirror.filters import topic_filter
+from connectors.mirror.groups import Groups
+from connectors.mirror.offset_topics import OffsetTopics, asking, read_checkpoints
+from connectors.mirror.own_offsets import NO_OFFSET, checkpoint_partition
+from connectors.mirror.policies import replication_policy
+from connectors.mirror.records import Checkpoint
+
+__all__ = ["MirrorCheckpointTask"]
+
+logger = logging.getLogger(__name__)
+
+_BYTES: Final = Schema.bytes()
+_MS: Final = 1000
+
+
+class MirrorCheckpointTask(SourceTask[MirrorCheckpointTaskConfig]):
+    """Translates the offsets of its groups.
+
+    Crash points: nothing is resumed from stored offsets. What was emitted is read from the topic of checkpoints at the
+    start, and a checkpoint that is emitted twice says the same. An offset at the target is only ever moved forward.
+    """
+
+    def start(self) -> None:
+        config = self.config
+        self._groups = assigned(config.task_assigned_groups)
+        self._offsets: OffsetTopics | None = None
+        self._checkpoints = Checkpoints()
+        self._due = self._sync_due = 0.0
+        self._untold: frozenset[str] = frozenset()
+        policy = replication_policy(config.originals)
+        self._policy = policy
+        self._topic = policy.checkpoints_topic(config.source_cluster_alias)
+        self._flow = FlowTopics(
+            topic_filter(config.originals), policy, config.source_cluster_alias, config.target_cluster_alias
+        )
+        self._clients = Clients(config.originals, config.task_index)
+        wait = self.context.wait
+        self._at_source = Groups(
+            self._clients.admin(Cluster.SOURCE, "checkpoint-source-admin"), asking(config, Cluster.SOURCE, wait)
+        )
+        self._sync: GroupSync | None = None
+        if config.sync_group_offsets_enabled:
+            admin = self._clients.admin(Cluster.TARGET, "checkpoint-target-admin")
+            self._sync = GroupSync(Groups(admin, asking(config, Cluster.TARGET, wait)), config.target_cluster_alias)
+
+    def poll(self) -> list[SourceRecord] | None:
+        try:
+            offsets = self._offsets or self._read()
+            offsets.follow()
+            now = time.monotonic()
+            records = self._emitted(offsets) if now >= self._due else []
+            if not records and self._sync is not None and now >= self._sync_due:
+                # After a poll without checkpoints, so that those of the last poll are on their way.
+                self._sync.sync(self._groups, self._checkpoints)
+                self._sync_due = now + self.config.sync_group_offsets_interval_seconds
+        except StoppedError:
+            return None
+        if not records:
+            self._wait()
+        return records
+
+    def stop(self) -> None:
+        offsets, self._offsets = getattr(self, "_offsets", None), None
+        if offsets is not None:
+            offsets.close()
+
+    def _read(self) -> OffsetTopics:
+        """Read what was emitted, and what the flow has written of its offsets."""
+        keeps_history = self._read_checkpoints()
+        offsets = OffsetTopics(self.config, self._clients, self._policy, self.context.wait, keeps_history=keeps_history)
+        try:
+            offsets.read_to_end()
+        except BaseException:
+            offsets.close()
+            raise
+        self._offsets = offsets
+        return offsets
+
+    def _read_checkpoints(self) -> bool:
+        checkpoints, own = Checkpoints(), frozenset(self._groups)
+
+        def take(checkpoint: Checkpoint) -> None:
+            if checkpoint.group in own:
+                checkpoints.read(checkpoint)
+
+        try:
+            read_checkpoints(self.config, self._clients, self._policy, self.context.wait, take)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            logger.warning(
+                "The checkpoints of earlier times cannot be read. So that no group is moved back, only the last offset "
+                "sync of each partition counts: %s",
+                error,
+            )
+            return False
+        self._checkpoints = checkpoints
+        return True
+
+    def _emitted(self, offsets: OffsetTopics) -> list[SourceRecord]:
+        """The checkpoints that have moved on."""
+        committed = self._at_source.committed(self._groups)
+        self._due = time.monotonic() + self.config.emit_checkpoints_interval_seconds
+        self._tell({group: found for group, found in committed.items() if isinstance(found, ConnectError)})
+        timestamp = round(time.time() * _MS)
+        return [
+            self._record(checkpoint, timestamp)
+            for group, found in committed.items()
+            if not isinstance(found, ConnectError)
+            for checkpoint, _ in self._flow.checkpoints(offsets.translator, group, found)
+            if self._checkpoints.emit(checkpoint)
+        ]
+
+    def _tell(self, refused: dict[str, ConnectError]) -> None:
+        """Log groups whose offsets cannot be read, each once until it can."""
+        for group in sorted(refused.keys() - self._untold):
+            logger.warning(
+                "The offsets of the group %s cannot be read, and are not translated: %s", group, refused[group]
+            )
+        self._untold = frozenset(refused)
+
+    def _record(self, checkpoint: Checkpoint, timestamp: int) -> SourceRecord:
+        return SourceRecord(
+            topic=self._topic,
+            partition=0,
+            key_schema=_BYTES,
+            key=checkpoint.key(),
+            value_schema=_BYTES,
+            value=checkpoint.value(),
+            timestamp=timestamp,
+            source_partition=checkpoint_partition(checkpoint),
+            source_offset=dict(NO_OFFSET),
+        )
+
+    def _wait(self) -> None:
+        due = self._due if self._sync is None else min(self._due, self._sync_due)
+        longest = self.config.consumer_poll_timeout_ms / _MS
+        self.context.wait(max(0.001, min(due - time.monotonic(), longest)))

@@ -1,0 +1,145 @@
+"""Which checkpoints are emitted, and which offsets of groups are written to the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from connectors.mirror.filters import TopicFilter
+from connectors.mirror.policies import ReplicationPolicy
+from connectors.mirror.records import Checkpoint
+from connectors.mirror.run_records import StoredRuns
+from connectors.mirror.runs import Translation
+from connectors.mirror.sync_store import SyncStore
+
+__all__ = [
+    "Checkpoints",
+    "FlowTopics",
+    "GroupOffset",
+    "OffsetTranslator",
+    "offsets_to_sync",
+    "source_topic",
+    "target_topic",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """What a group has committed for a partition of the source."""
+
+    topic: str
+    partition: int
+    offset: int
+    metadata: str = ""
+
+
+class OffsetTranslator:
+    """Translates offsets of the source by runs, exactly where there are any, and else as MirrorMaker 2 does."""
+
+    def __init__(self, syncs: SyncStore, runs: StoredRuns) -> None:
+        self.syncs = syncs
+        self.runs = runs
+
+    def downstream_of(self, topic: str, partition: int, offset: int) -> Translation | None:
+        """Where a group continues at the target; ``None`` if it cannot be told."""
+        runs = self.runs.runs(topic, partition)
+        found = runs.downstream_of(offset) if runs is not None else None
+        if found is not None:
+            return found
+        downstream = self.syncs.downstream_of(topic, partition, offset)
+        if downstream is None or downstream < 0:
+            return None
+        upstream = max(sync.upstream for sync in self.syncs.kept(topic, partition) if sync.upstream <= offset)
+        return Translation(downstream, max(0, offset - upstream - 1))
+
+    def upstream_of(self, topic: str, partition: int, offset: int) -> Translation | None:
+        """Where a group that reads the mirrored topic continues at the source; ``None`` if it cannot be told."""
+        runs = self.runs.runs(topic, partition)
+        found = runs.upstream_of(offset) if runs is not None else None
+        if found is not None:
+            return found
+        before = (sync for sync in self.syncs.kept(topic, partition) if sync.downstream <= offset)
+        sync = next(before, None)
+        if sync is None:
+            return None
+        into = offset - sync.downstream
+        return Translation(sync.upstream + min(into, 1), max(0, into - 1))
+
+
+class Checkpoints:
+    """The last checkpoints of groups, by group, topic of the target and partition. For one thread."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, dict[tuple[str, int], Checkpoint]] = {}
+
+    def read(self, checkpoint: Checkpoint) -> None:
+        """Take one that was emitted before."""
+        self._last.setdefault(checkpoint.group, {})[checkpoint.topic, checkpoint.partition] = checkpoint
+
+    def emit(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is to be emitted; if so, it is the last one from now on.
+
+        It is the first, or the group was rewound at the source, or it has moved on at the target.
+        """
+        last = self._last.get(checkpoint.group, {}).get((checkpoint.topic, checkpoint.partition))
+        moved = last is None or checkpoint.upstream < last.upstream or checkpoint.downstream > last.downstream
+        if moved:
+            self.read(checkpoint)
+        return moved
+
+    def of_group(self, group: str) -> Mapping[tuple[str, int], Checkpoint]:
+        """The last checkpoints of a group."""
+        return self._last.get(group, {})
+
+
+@dataclass(frozen=True, slots=True)
+class FlowTopics:
+    """How topics are named that groups of one flow read, and which of them count: those that the filter takes."""
+
+    filter: TopicFilter
+    policy: ReplicationPolicy
+    source_alias: str
+    target_alias: str
+
+    def checkpoints(
+        self, translator: OffsetTranslator, group: str, committed: Iterable[GroupOffset]
+    ) -> Iterator[tuple[Checkpoint, Translation]]:
+        """The offsets of a group as they are at the target now, where that can be told."""
+        for place in committed:
+            if not self.filter.should_replicate_topic(place.topic):
+                continue
+            found = translator.downstream_of(place.topic, place.partition, place.offset)
+            if found is not None:
+                topic = target_topic(self.policy, self.source_alias, self.target_alias, place.topic)
+                yield (
+                    Checkpoint(group, topic, place.partition, place.offset, found.offset, place.metadata),
+                    found,
+                )
+
+
+def target_topic(policy: ReplicationPolicy, source_alias: str, target_alias: str, topic: str) -> str:
+    """The name at the target of a topic that a group of the source reads; one that comes from there has its own."""
+    if policy.topic_source(topic) == target_alias:
+        return policy.original_topic(topic)
+    return policy.format_remote_topic(source_alias, topic)
+
+
+def source_topic(policy: ReplicationPolicy, source_alias: str, topic: str) -> str | None:
+    """The name at the source of a topic of the target; ``None`` if it was not mirrored from there."""
+    return policy.upstream_topic(topic) if policy.topic_source(topic) == source_alias else None
+
+
+def offsets_to_sync(
+    checkpoints: Iterable[Checkpoint], committed: Mapping[tuple[str, int], int] | None
+) -> list[Checkpoint]:
+    """The checkpoints of a group whose offsets are written to the target.
+
+    ``committed`` are the offsets of a group that exists there; ``None`` if it does not. An offset is never moved back.
+    """
+    if committed is None:
+        return list(checkpoints)
+    return [
+        each
+        for each in checkpoints
+        if (there := committed.get((each.topic, each.partition))) is None or each.downstream > there
+    ]

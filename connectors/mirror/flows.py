@@ -1,0 +1,222 @@
+"""The file of MirrorMaker 2 (``mm2.properties``): flows between named clusters, compiled to workers and connectors.
+
+A flow ``A->B`` copies from the cluster with the alias ``A`` to the one with the alias ``B``. It becomes a worker that
+is attached to ``B``, and three connectors on it. Which key reaches whom is MirrorMaker's answer, key by key; what it
+drops in silence, :func:`lost_keys` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from types import MappingProxyType
+from typing import Final
+
+from connect.errors import ConfigError
+
+__all__ = ["CONNECTORS", "Flow", "Flows", "lost_keys"]
+
+CONNECTORS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: f"org.apache.kafka.connect.mirror.{name}"
+        for name in ("MirrorSourceConnector", "MirrorHeartbeatConnector", "MirrorCheckpointConnector")
+    }
+)
+"""The connectors of each flow: their names and, under the names that MirrorMaker stores, their classes."""
+
+_CLUSTERS: Final = "clusters"
+_BOOTSTRAP: Final = "bootstrap.servers"
+_HEARTBEATS: Final = "emit.heartbeats.enabled"
+_ENABLED: Final = "enabled"
+_ARROW: Final = "->"
+_CLIENTS: Final = ("producer", "consumer", "admin")
+_PROVIDERS: Final = "config.providers"
+_POLICY: Final = "replication.policy"
+_OWN: Final = "mirror."
+"""Keys of the connectors that MirrorMaker has not."""
+_WORKER_WIDE: Final = (
+    "offset.storage",
+    "config.storage",
+    "status.storage",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "task",
+    "worker",
+    _POLICY,
+)
+_DRIVER: Final = ("dedicated.mode.enable.internal.rest", "listeners", "rest.advertised.", "admin.listeners")
+_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One flow and what it is compiled to: the properties of its worker, and the configuration of each connector."""
+
+    source: str
+    target: str
+    enabled: bool
+    worker: Mapping[str, str] = field(repr=False)
+    connectors: Mapping[str, Mapping[str, str]] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the flow, as in the file."""
+        return f"{self.source}{_ARROW}{self.target}"
+
+
+class Flows:
+    """The flows of a file. Raises :class:`~connect.errors.ConfigError` if it names its clusters wrongly.
+
+    ``props`` is the file, references in it unresolved. ``connector_keys`` are the keys of all three connectors: where
+    they stand alone, they are for every flow.
+    """
+
+    def __init__(self, props: Mapping[str, str], connector_keys: Collection[str]) -> None:
+        self._props = props
+        self._connector_keys = connector_keys
+        self.clusters = _clusters(props)
+        _check_names(props, self.clusters)
+
+    def running(self, targets: Sequence[str] = ()) -> tuple[Flow, ...]:
+        """The flows that are to run: those enabled, and those whose heartbeats the file asks for.
+
+        ``targets`` leaves only flows into these clusters. Raises :class:`~connect.errors.ConfigError` if none is left.
+        """
+        for alias in targets:
+            if alias not in self.clusters:
+                raise ConfigError(
+                    "--clusters", alias, f"It is not among the clusters of the file: {', '.join(self.clusters)}"
+                )
+        pairs = [pair for pair in permutations(self.clusters, 2) if not targets or pair[1] in targets]
+        flows = tuple(self.flow(*pair) for pair in pairs if self._runs(*pair))
+        if not flows:
+            first, second = next(iter(pairs), ("A", "B"))
+            into = f" into {', '.join(targets)}" if targets else ""
+            raise ConfigError(_key(first, second, _ENABLED), None, f"No flow{into} is enabled. Set it to true")
+        return flows
+
+    def flow(self, source: str, target: str) -> Flow:
+        """One flow between two of the clusters, whether it is enabled or not."""
+        for alias in (source, target):
+            if not self._of_cluster(alias).get(_BOOTSTRAP, "").strip():
+                raise ConfigError(f"{alias}.{_BOOTSTRAP}", None, "It has no value. Name brokers of this cluster")
+        connectors = {name: self._connector(name, source, target) for name in CONNECTORS}
+        return Flow(source, target, self._is_enabled(source, target), self._worker(source, target), connectors)
+
+    def _runs(self, source: str, target: str) -> bool:
+        asked = self._props.get(_key(source, target, _HEARTBEATS), self._props.get(_HEARTBEATS, "false"))
+        return self._is_enabled(source, target) or _is_true(asked)
+
+    def _is_enabled(self, source: str, target: str) -> bool:
+        return _is_true(self._props.get(_key(source, target, _ENABLED), "false"))
+
+    def _worker(self, source: str, target: str) -> dict[str, str]:
+        return {
+            "client.id": f"{source}{_ARROW}{target}",
+            "group.id": f"{source}-mm2",
+            "offset.storage.topic": f"mm2-offsets.{source}.internal",
+            "status.storage.topic": f"mm2-status.{source}.internal",
+            "config.storage.topic": f"mm2-configs.{source}.internal",
+            "key.converter": _BYTES,
+            "value.converter": _BYTES,
+            "header.converter": _BYTES,
+            **self._of_cluster(target),
+            **{key: value for key, value in self._props.items() if key.startswith((*_WORKER_WIDE, _PROVIDERS))},
+        }
+
+    def _connector(self, name: str, source: str, target: str) -> dict[str, str]:
+        wide = {
+            key: value
+            for key, value in self._props.items()
+            if key in self._connector_keys or key.startswith((_PROVIDERS, _POLICY, _OWN))
+        }
+        return {
+            _ENABLED: "false",
+            **wide,
+            **dict(_for_connector("source", self._of_cluster(source))),
+            **dict(_for_connector("target", self._of_cluster(target))),
+            "name": wide.get("name", name),
+            "connector.class": wide.get("connector.class", CONNECTORS[name]),
+            "source.cluster.alias": source,
+            "target.cluster.alias": target,
+            **_below(self._props, _key(source, target, "")),
+        }
+
+    def _of_cluster(self, alias: str) -> dict[str, str]:
+        """The keys of a cluster without its alias, those that its clients need repeated for each kind of client."""
+        own = _below(self._props, f"{alias}.")
+        shared = {key: value for key, value in self._props.items() if _is_for_clients(key)} | {
+            key: value for key, value in own.items() if _is_for_clients(key)
+        }
+        repeated = {f"{client}.{key}": value for key, value in shared.items() for client in _CLIENTS}
+        return {**shared, **repeated, **own}
+
+
+def lost_keys(props: Mapping[str, str], flows: Flows, connector_keys: Collection[str]) -> list[str]:
+    """The keys of a file that reach nobody, each with a remedy."""
+    return [
+        f"{key} has no effect: {_remedy(key, flows.clusters)}"
+        for key in sorted(props)
+        if not _is_used(key, flows.clusters, connector_keys)
+    ]
+
+
+def _is_used(key: str, clusters: Sequence[str], connector_keys: Collection[str]) -> bool:
+    of_flow = any(key.startswith(_key(*pair, "")) for pair in permutations(clusters, 2))
+    of_cluster = any(key.startswith(f"{alias}.") for alias in clusters)
+    wide = key.startswith((*_WORKER_WIDE, _PROVIDERS, _OWN, *_DRIVER)) or _is_for_clients(key)
+    return of_flow or of_cluster or wide or key == _CLUSTERS or key in connector_keys
+
+
+def _remedy(key: str, clusters: Sequence[str]) -> str:
+    alias = clusters[0]
+    if key.startswith(tuple(f"{client}." for client in _CLIENTS)):
+        return f"settings of clients need the cluster they are for, as in {alias}.{key}"
+    of_flow = _key(clusters[0], clusters[1], key)
+    return f"write {alias}.{key} for the workers and clients of a cluster, or {of_flow} for the connectors of a flow"
+
+
+def _clusters(props: Mapping[str, str]) -> tuple[str, ...]:
+    aliases = tuple(alias.strip() for alias in props.get(_CLUSTERS, "").split(","))
+    if not any(aliases):
+        raise ConfigError(_CLUSTERS, props.get(_CLUSTERS), "Name the aliases of at least two clusters, as in A, B")
+    if not all(aliases) or len(set(aliases)) < len(aliases):
+        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "An alias is empty or there twice")
+    if len(aliases) == 1:
+        raise ConfigError(_CLUSTERS, props[_CLUSTERS], "A flow needs two clusters: name another one")
+    return aliases
+
+
+def _check_names(props: Mapping[str, str], clusters: Sequence[str]) -> None:
+    for key in props:
+        source, arrow, rest = key.partition(_ARROW)
+        if not arrow:
+            continue
+        known = any(rest.startswith(f"{alias}.") for alias in clusters if alias != source)
+        if source not in clusters or not known:
+            raise ConfigError(
+                key, props[key], f"A flow goes from one of the clusters to another: {', '.join(clusters)}"
+            )
+
+
+def _for_connector(side: str, props: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in props.items():
+        yield f"{side}.{key}" if key.startswith(_CLIENTS) else f"{side}.cluster.{key}", value
+
+
+def _is_for_clients(key: str) -> bool:
+    return key in {_BOOTSTRAP, "security.protocol"} or (key.startswith(("ssl.", "sasl.")) and key != "ssl.client.auth")
+
+
+def _below(props: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in props.items() if key.startswith(prefix)}
+
+
+def _key(source: str, target: str, rest: str) -> str:
+    return f"{source}{_ARROW}{target}.{rest}"
+
+
+def _is_true(text: str) -> bool:
+    return text.strip().lower() == "true"

@@ -1,0 +1,116 @@
+"""The consumer groups of a cluster: which there are, what they have committed, and whether anybody uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connect.errors import ConnectError
+from connectors.mirror.asking import Asking, refusal
+from connectors.mirror.checkpoints import GroupOffset
+
+__all__ = ["GroupState", "Groups"]
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 100
+"""Of how many groups is asked at a time; a request has one group."""
+
+
+class GroupState(Enum):
+    """Whether a group is used."""
+
+    ABSENT = "absent"
+    EMPTY = "empty"
+    ACTIVE = "active"
+    """It has members; nobody else may commit its offsets."""
+
+
+class Groups:
+    """Asks a cluster for its groups, and commits offsets for them. For one thread.
+
+    Each method raises :class:`~connectors.mirror.asking.StoppedError` when whoever asks is to stop.
+    """
+
+    def __init__(self, admin: AdminClient, asking: Asking) -> None:
+        self._admin = admin
+        self._asking = asking
+
+    def names(self) -> list[str]:
+        """The names of all consumer groups, classic and new, in order."""
+        listed = self._asking.answer(
+            "list its groups", self._admin.list_consumer_groups(request_timeout=self._asking.seconds)
+        )
+        return sorted(group.group_id for group in listed.valid)
+
+    def committed(self, groups: Iterable[str]) -> dict[str, Sequence[GroupOffset] | ConnectError]:
+        """What each group has committed, or why that cannot be told."""
+        return dict(self._each("tell the offsets of groups", groups, self._ask_committed, _offsets))
+
+    def states(self, groups: Iterable[str]) -> dict[str, GroupState | ConnectError]:
+        """Whether each group is used, or why that cannot be told."""
+        return dict(self._each("describe groups", groups, self._ask_states, _state))
+
+    def commit(self, group: str, offsets: Iterable[GroupOffset]) -> list[ConnectError]:
+        """Commit offsets for a group that nobody uses; answer what was refused of single partitions."""
+        places = [TopicPartition(each.topic, each.partition, each.offset, each.metadata) for each in offsets]
+        what = f"commit offsets of the group {group}"
+        asked = self._admin.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, places)], request_timeout=self._asking.seconds
+        )
+        done = self._asking.answer(what, asked[group])
+        return [
+            refusal(self._asking.cluster, f"{what} in {place.topic}-{place.partition}", place.error)
+            for place in done.topic_partitions or ()
+            if place.error is not None
+        ]
+
+    def _each(
+        self,
+        what: str,
+        groups: Iterable[str],
+        ask: Callable[[Sequence[str]], Mapping[str, Future[Any]]],
+        read: Callable[[Any], T],
+    ) -> Iterator[tuple[str, T | ConnectError]]:
+        names = list(groups)
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            for group, found in self._asking.answers(what, ask(some)).items():
+                yield group, found if isinstance(found, ConnectError) else read(found)
+
+    def _ask_committed(self, groups: Sequence[str]) -> Mapping[str, Future[Any]]:
+        seconds = self._asking.seconds
+        return {
+            group: self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=seconds
+            )[group]
+            for group in groups
+        }
+
+    def _ask_states(self, groups: Sequence[str]) -> Mapping[str, Future[Any]]:
+        asked: Mapping[str, Future[Any]] = self._admin.describe_consumer_groups(
+            list(groups), request_timeout=self._asking.seconds
+        )
+        return asked
+
+
+def _offsets(found: ConsumerGroupTopicPartitions) -> Sequence[GroupOffset]:
+    return [
+        GroupOffset(place.topic, place.partition, place.offset, place.metadata or "")
+        for place in found.topic_partitions or ()
+        if place.offset >= 0 and place.error is None
+    ]
+
+
+def _state(found: Any) -> GroupState:
+    match found.state:
+        case ConsumerGroupState.DEAD:
+            return GroupState.ABSENT
+        case ConsumerGroupState.EMPTY:
+            return GroupState.EMPTY
+    return GroupState.ACTIVE

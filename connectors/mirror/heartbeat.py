@@ -1,0 +1,92 @@
+"""The heartbeat connector of a flow: signs of life, which show how long a flow that mirrors them takes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from connect.data import Offset, Schema, SourceRecord
+from connect.source import SourceConnector, SourceTask
+from connectors.mirror.asking import Asking, StoppedError
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.heartbeat import MirrorHeartbeatConfig
+from connectors.mirror.internal_topics import create_compacted
+from connectors.mirror.own_offsets import HEARTBEAT_MEMBERS, NO_OFFSET, check_own_offset, heartbeat_partition
+from connectors.mirror.policies import replication_policy
+from connectors.mirror.records import Heartbeat
+
+__all__ = ["MirrorHeartbeatConnector", "MirrorHeartbeatTask"]
+
+_BYTES: Final = Schema.bytes()
+_MS: Final = 1000
+_REPLICAS: Final = "heartbeats.topic.replication.factor"
+
+
+class MirrorHeartbeatTask(SourceTask[MirrorHeartbeatConfig]):
+    """Writes a heartbeat at each interval.
+
+    Crash points: none matters. A heartbeat that is lost is followed by the next one.
+    """
+
+    def start(self) -> None:
+        self._topic = replication_policy(self.config.originals).heartbeats_topic()
+        self._has_topic = False
+        self._due = 0.0
+
+    def poll(self) -> list[SourceRecord] | None:
+        try:
+            self._create_topic()
+        except StoppedError:
+            return None
+        now = time.monotonic()
+        if now < self._due:
+            self.context.wait(self._due - now)
+            return None
+        self._due = now + self.config.emit_heartbeats_interval_seconds
+        return [self._record(round(time.time() * _MS))]
+
+    def _create_topic(self) -> None:
+        if self._has_topic:
+            return
+        config = self.config
+        admin = Clients(config.originals).admin(Cluster.TARGET, "heartbeats-target-admin")
+        asking = Asking(config.target_cluster_alias, config.admin_timeout_ms / _MS, self.context.wait)
+        create_compacted(admin, asking, self._topic, _REPLICAS, config.heartbeats_topic_replication_factor)
+        self._has_topic = True
+
+    def _record(self, timestamp: int) -> SourceRecord:
+        heartbeat = Heartbeat(self.config.source_cluster_alias, self.config.target_cluster_alias, timestamp)
+        return SourceRecord(
+            topic=self._topic,
+            partition=0,
+            key_schema=_BYTES,
+            key=heartbeat.key(),
+            value_schema=_BYTES,
+            value=heartbeat.value(),
+            timestamp=timestamp,
+            source_partition=heartbeat_partition(heartbeat),
+            source_offset=dict(NO_OFFSET),
+        )
+
+
+class MirrorHeartbeatConnector(SourceConnector[MirrorHeartbeatConfig]):
+    """Writes the time to the topic of heartbeats at the target, again and again.
+
+    A flow that mirrors from there carries the heartbeats on, which shows that it lives and how long it takes. It has
+    one task, or none with ``emit.heartbeats.enabled=false``.
+    """
+
+    task_class = MirrorHeartbeatTask
+    watches = False
+    default_converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str | None]]:  # noqa: ARG002
+        return [self.config.originals] if self.config.emit_heartbeats_enabled else []
+
+    @classmethod
+    def alter_offsets(cls, config: MirrorHeartbeatConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
+        for partition, offset in offsets.items():
+            check_own_offset(json.loads(partition), offset, HEARTBEAT_MEMBERS)
+        return True

@@ -1,0 +1,133 @@
+"""The internal topics of a mirror: made, read from their beginnings, and followed as they grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from connect.errors import ConfigError, ConnectError, RetriableError
+from connectors.mirror.asking import Asking, refusal
+
+__all__ = ["READING", "InternalTopics", "create_compacted"]
+
+READING: Final = {
+    "enable.partition.eof": "true",
+    "allow.auto.create.topics": "false",
+    "isolation.level": "read_committed",
+}
+"""What a consumer of internal topics has in any case."""
+
+_MESSAGES: Final = 1000
+_SLICE: Final = 0.1
+_LOOK_UP: Final = 5.0
+_LOOK_AGAIN: Final = 1.0
+
+
+class InternalTopics:
+    """Reads partition 0 of some topics with a consumer of its own, which it closes. For one thread.
+
+    A topic that does not exist is looked for again and again, and never created.
+    """
+
+    def __init__(self, consumer: Consumer, topics: Collection[str], asking: Asking) -> None:
+        self._consumer = consumer
+        self._asking = asking
+        self._missing = set(topics)
+        self._look_at = 0.0
+        self._behind: set[str] = set()
+
+    def to_end(self) -> Iterator[Message]:
+        """The records up to the end that each topic has by then.
+
+        Raises a ``ConnectError`` if they cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        """
+        self._look_for_missing()
+        deadline = time.monotonic() + self._asking.seconds
+        while self._behind:
+            self._asking.go_on()
+            for message in self._taken(_SLICE):
+                deadline = time.monotonic() + self._asking.seconds
+                yield message
+            if self._behind and time.monotonic() > deadline:
+                raise RetriableError(f"The cluster {self._asking.cluster} does not give {self._names()} to its end.")
+
+    def new(self) -> Iterator[Message]:
+        """What has come since, if anything."""
+        if self._missing and time.monotonic() >= self._look_at:
+            self._look_for_missing()
+        while taken := list(self._taken(0)):
+            yield from taken
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+    def _taken(self, seconds: float) -> Iterator[Message]:
+        try:
+            messages = self._consumer.consume(_MESSAGES, seconds)
+        except KafkaException as error:
+            raise refusal(self._asking.cluster, f"read {self._names()}", error.args[0]) from error
+        for message in messages:
+            failure = message.error()
+            if failure is None:
+                yield message
+            elif failure.code() == KafkaError._PARTITION_EOF:
+                self._behind.discard(message.topic() or "")
+            elif not failure.retriable():
+                raise refusal(self._asking.cluster, f"read {message.topic()}", failure)
+
+    def _look_for_missing(self) -> None:
+        found = {topic for topic in sorted(self._missing) if self._exists(topic)}
+        self._look_at = time.monotonic() + _LOOK_AGAIN
+        if found:
+            self._missing -= found
+            self._behind |= found
+            self._consumer.incremental_assign([TopicPartition(topic, 0, 0) for topic in sorted(found)])
+
+    def _exists(self, topic: str) -> bool:
+        self._asking.go_on()
+        try:
+            described = self._consumer.list_topics(topic, timeout=min(_LOOK_UP, self._asking.seconds)).topics[topic]
+        except KafkaException as error:
+            raise refusal(self._asking.cluster, f"describe the topic {topic}", error.args[0]) from error
+        if described.error is None:
+            return 0 in described.partitions
+        if described.error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE}:
+            return False
+        raise refusal(self._asking.cluster, f"describe the topic {topic}", described.error)
+
+    def _names(self) -> str:
+        return " and ".join(sorted(self._behind)) or "its internal topics"
+
+
+def create_compacted(admin: AdminClient, asking: Asking, topic: str, replicas_key: str, replicas: int) -> None:
+    """Create a topic of one partition unless it exists; ``replicas_key`` is the key that ``replicas`` comes from.
+
+    Raises a ``ConnectError`` if the cluster does not do it, and :class:`~connectors.mirror.asking.StoppedError`.
+    """
+    seconds = asking.seconds
+    described = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)[topic]
+    if not isinstance(asking.answers("describe a topic", {topic: described})[topic], ConnectError):
+        return
+    new = NewTopic(topic, 1, replicas, config={"cleanup.policy": "compact"})
+    created = admin.create_topics([new], request_timeout=seconds)[topic]
+    found = asking.answers(f"create the topic {topic}", {topic: created})[topic]
+    if not isinstance(found, ConnectError):
+        return
+    match _code(created):
+        case KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        case KafkaError.INVALID_REPLICATION_FACTOR:
+            reason = f"The cluster {asking.cluster} has fewer brokers, so that it cannot create {topic}: set fewer"
+            raise ConfigError(replicas_key, replicas, reason)
+    raise found
+
+
+def _code(asked: Future[None]) -> int | None:
+    error = asked.exception() if asked.done() else None
+    return error.args[0].code() if isinstance(error, KafkaException) else None

@@ -1,0 +1,100 @@
+"""Moves a consumer group from one cluster of a flow to the other, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
+
+from connect.errors import ConnectError
+from connectors.mirror.asking import Asking, Wait
+from connectors.mirror.checkpoints import Checkpoints, FlowTopics, GroupOffset
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.checkpoint import MirrorCheckpointConfig
+from connectors.mirror.filters import topic_filter
+from connectors.mirror.groups import Groups, GroupState
+from connectors.mirror.moves import Move, moves_back, moves_by_checkpoints, moves_over
+from connectors.mirror.offset_topics import OffsetTopics, asking, read_checkpoints
+from connectors.mirror.policies import replication_policy
+
+__all__ = ["Direction", "GroupMover"]
+
+
+T = TypeVar("T")
+
+
+class Direction(Enum):
+    """Which way a group moves."""
+
+    OVER = "failover"
+    """From the source to the target."""
+
+    BACK = "failback"
+    """From the target to the source."""
+
+
+class GroupMover:
+    """Moves groups of one flow, by the configuration of its checkpoint connector. For one thread.
+
+    Each method raises a ``ConnectError`` if a cluster does not answer or refuses.
+    """
+
+    def __init__(self, props: Mapping[str, str], direction: Direction, wait: Wait = lambda _: True) -> None:
+        self._config = MirrorCheckpointConfig.parse(props)
+        self._clients = Clients(props)
+        self._wait = wait
+        self._direction = direction
+        config = self._config
+        self._policy = replication_policy(props)
+        self._flow = FlowTopics(
+            topic_filter(props), self._policy, config.source_cluster_alias, config.target_cluster_alias
+        )
+        is_over = direction is Direction.OVER
+        self._from, self._to = (Cluster.SOURCE, Cluster.TARGET) if is_over else (Cluster.TARGET, Cluster.SOURCE)
+        self._there = self._groups(self._to)
+
+    def planned(self, group: str) -> list[Move]:
+        """Where the group continues, by what it has committed where it comes from."""
+        committed = _answered(self._groups(self._from).committed([group])[group])
+        offsets = OffsetTopics(self._config, self._clients, self._policy, self._wait)
+        try:
+            offsets.read_to_end()
+        finally:
+            offsets.close()
+        moves = moves_over if self._direction is Direction.OVER else moves_back
+        return list(moves(self._flow, offsets.translator, committed, self._committed_there(group)))
+
+    def planned_by_checkpoints(self, group: str) -> list[Move]:
+        """Where the group continues at the target by its last checkpoints, without the source."""
+        checkpoints = Checkpoints()
+        read_checkpoints(self._config, self._clients, self._policy, self._wait, checkpoints.read)
+        return list(moves_by_checkpoints(checkpoints.of_group(group).values(), self._committed_there(group)))
+
+    def commit(self, group: str, moves: Sequence[Move]) -> None:
+        """Commit the offsets that are due; refused while the group has members there."""
+        due = [move.committed() for move in moves if move.is_due]
+        if not due:
+            return
+        if _answered(self._there.states([group])[group]) is GroupState.ACTIVE:
+            raise ConnectError(
+                f"The group {group} has members at {self._asking(self._to).cluster}, which alone may commit its "
+                "offsets: stop them first."
+            )
+        refused = self._there.commit(group, due)
+        if refused:
+            raise refused[0]
+
+    def _committed_there(self, group: str) -> Sequence[GroupOffset]:
+        return _answered(self._there.committed([group])[group])
+
+    def _groups(self, cluster: Cluster) -> Groups:
+        return Groups(self._clients.admin(cluster, f"checkpoint-{cluster}-admin"), self._asking(cluster))
+
+    def _asking(self, cluster: Cluster) -> Asking:
+        return asking(self._config, cluster, self._wait)
+
+
+def _answered(found: T | ConnectError) -> T:
+    if isinstance(found, ConnectError):
+        raise found
+    return found

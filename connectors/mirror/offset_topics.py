@@ -1,0 +1,102 @@
+"""What a flow has written of its offsets: the topics of syncs and of runs, read and followed together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import Message
+
+from connect.errors import DataError
+from connectors.mirror.asking import Asking, Wait
+from connectors.mirror.checkpoints import OffsetTranslator
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.flow import TopicsConfig
+from connectors.mirror.internal_topics import READING, InternalTopics
+from connectors.mirror.policies import ReplicationPolicy
+from connectors.mirror.records import Checkpoint, OffsetSync
+from connectors.mirror.run_records import StoredRuns
+from connectors.mirror.sync_store import SyncStore
+
+__all__ = ["OffsetTopics", "alias_of", "asking", "read_checkpoints"]
+
+logger = logging.getLogger(__name__)
+
+_MS: Final = 1000
+
+
+class OffsetTopics:
+    """The syncs and runs of a flow, kept up to date by a consumer of its own. For one thread."""
+
+    def __init__(
+        self,
+        config: TopicsConfig,
+        clients: Clients,
+        policy: ReplicationPolicy,
+        wait: Wait,
+        *,
+        keeps_history: bool = True,
+    ) -> None:
+        cluster = Cluster(config.offset_syncs_topic_location)
+        other = config.alias_in_syncs
+        self._syncs_topic, runs_topic = policy.offset_syncs_topic(other), policy.offset_runs_topic(other)
+        consumer = clients.consumer(cluster, f"offset-syncs-{cluster}-consumer", READING)
+        self._topics = InternalTopics(consumer, (self._syncs_topic, runs_topic), asking(config, cluster, wait))
+        self.translator = OffsetTranslator(SyncStore(keeps_history=keeps_history), StoredRuns())
+
+    def read_to_end(self) -> None:
+        """Read what there is; before this nothing is translated.
+
+        Raises a ``ConnectError`` if it cannot be read, and :class:`~connectors.mirror.asking.StoppedError`.
+        """
+        for message in self._topics.to_end():
+            self._take(message)
+        self.translator.syncs.start()
+
+    def follow(self) -> None:
+        """Read what has come since."""
+        for message in self._topics.new():
+            self._take(message)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._topics.close()
+
+    def _take(self, message: Message) -> None:
+        is_sync = message.topic() == self._syncs_topic
+        _read(message, self._take_sync if is_sync else self.translator.runs.read)
+
+    def _take_sync(self, key: bytes | None, value: bytes | None) -> None:
+        self.translator.syncs.add(OffsetSync.decode(key, value))
+
+
+def read_checkpoints(
+    config: TopicsConfig, clients: Clients, policy: ReplicationPolicy, wait: Wait, take: Callable[[Checkpoint], None]
+) -> None:
+    """Read the checkpoints that a flow has written; raises what :meth:`OffsetTopics.read_to_end` does."""
+    consumer = clients.consumer(Cluster.TARGET, "checkpoints-target-consumer", READING)
+    topic = policy.checkpoints_topic(config.source_cluster_alias)
+    topics = InternalTopics(consumer, (topic,), asking(config, Cluster.TARGET, wait))
+    try:
+        for message in topics.to_end():
+            _read(message, lambda key, value: take(Checkpoint.decode(key, value)))
+    finally:
+        topics.close()
+
+
+def alias_of(config: TopicsConfig, cluster: Cluster) -> str:
+    """The alias of one of the clusters of a flow."""
+    return config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
+
+
+def asking(config: TopicsConfig, cluster: Cluster, wait: Wait) -> Asking:
+    """How long the answers of a cluster are waited for."""
+    return Asking(alias_of(config, cluster), config.admin_timeout_ms / _MS, wait)
+
+
+def _read(message: Message, take: Callable[[bytes | None, bytes | None], None]) -> None:
+    try:
+        take(message.key(), message.value())
+    except DataError as error:
+        logger.warning("The record %s of %s is left out: %s", message.offset(), message.topic(), error)

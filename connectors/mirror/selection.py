@@ -1,0 +1,81 @@
+"""Which topics and groups a flow mirrors, and why it leaves others out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from connectors.mirror.filters import GroupFilter, TopicFilter, group_filter, topic_filter
+from connectors.mirror.policies import ReplicationPolicy, is_cycle, replication_policy
+
+__all__ = ["GroupSelection", "LeftOut", "TopicSelection"]
+
+
+class LeftOut(StrEnum):
+    """Why a topic or a group is not mirrored."""
+
+    INTERNAL = "internal"
+    """It belongs to Kafka or to the mirror."""
+
+    CYCLE = "cycle"
+    """By its name it comes from the target."""
+
+    FILTER = "filter"
+    """The filter does not take it."""
+
+    NO_OFFSETS = "no offsets"
+    """The group has committed no offset of a topic that is mirrored."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSelection:
+    """The topics of one flow."""
+
+    filter: TopicFilter
+    policy: ReplicationPolicy
+    target_alias: str
+    replicate_heartbeats: bool = True
+
+    @classmethod
+    def configured(cls, props: Mapping[str, str | None]) -> Self:
+        """The selection for a connector's configuration."""
+        heartbeats = (props.get("heartbeats.replication.enabled") or "true").strip().lower() == "true"
+        target = props.get("target.cluster.alias") or "target"
+        return cls(topic_filter(props), replication_policy(props), target, heartbeats)
+
+    def left_out(self, topic: str) -> LeftOut | None:
+        """Why a topic is not mirrored; ``None`` if it is. What no filter could change comes first."""
+        if self.policy.is_internal_topic(topic):
+            return LeftOut.INTERNAL
+        if is_cycle(self.policy, topic, self.target_alias):
+            return LeftOut.CYCLE
+        if self.filter.should_replicate_topic(topic):
+            return None
+        heartbeats = self.replicate_heartbeats and self.policy.is_heartbeats_topic(topic)
+        return None if heartbeats else LeftOut.FILTER
+
+    def __contains__(self, topic: object) -> bool:
+        return isinstance(topic, str) and self.left_out(topic) is None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSelection:
+    """The groups of one flow. Of the topics only the filter is asked, as by MirrorMaker 2."""
+
+    filter: GroupFilter
+    topics: TopicFilter
+
+    @classmethod
+    def configured(cls, props: Mapping[str, str | None]) -> Self:
+        """The selection for a connector's configuration."""
+        return cls(group_filter(props), topic_filter(props))
+
+    def left_out(self, group: str, committed: Collection[str]) -> LeftOut | None:
+        """Why a group that has committed offsets of these topics gets no checkpoints; ``None`` if it does."""
+        if not self.filter.should_replicate_group(group):
+            return LeftOut.FILTER
+        if not any(self.topics.should_replicate_topic(topic) for topic in committed):
+            return LeftOut.NO_OFFSETS
+        return None

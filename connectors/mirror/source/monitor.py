@@ -1,0 +1,153 @@
+"""Looks after the topics of a flow for its source connector: which there are, their settings and ACLs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka.admin import AdminClient
+
+from connect.data import TopicPartition
+from connect.errors import RetriableError
+from connect.source import SourceConnectorContext
+from connectors.mirror.clients import Clients, Cluster
+from connectors.mirror.config.source import MirrorSourceConfig
+from connectors.mirror.filters import config_property_filter
+from connectors.mirror.policies import replication_policy
+from connectors.mirror.selection import TopicSelection
+from connectors.mirror.topics.cluster import ClusterTopics
+from connectors.mirror.topics.upkeep import TopicUpkeep
+
+__all__ = ["TopicMonitor"]
+
+logger = logging.getLogger(__name__)
+
+_JOIN: Final = 5.0
+_RETRY: Final = 2.0
+_PATIENCE: Final = 10.0
+"""Seconds for a first look; a cluster that is away is not waited for longer, but asked again soon."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """Something to do every ``interval`` seconds; only once if that is not positive."""
+
+    do: Callable[[], None]
+    interval: float
+    due: float = 0.0
+
+
+class TopicMonitor:
+    """Does its work in a thread of its own, at its beginning and then at the intervals of the configuration.
+
+    When there are other partitions than before, it asks for new task configs. A cluster that does not answer is asked
+    again after a few seconds, at the beginning too, and not after the next interval.
+    """
+
+    def __init__(self, config: MirrorSourceConfig, context: SourceConnectorContext) -> None:
+        self._config = config
+        self._context = context
+        self._stopped = threading.Event()
+        self._answered = threading.Event()
+        """The clusters were looked at once, or cannot be."""
+        self._partitions: tuple[TopicPartition, ...] | None = None
+        self._away: str | None = None
+        self._thread = threading.Thread(target=self._run, name="mirror-topics", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; one that waits for a cluster ends with its process."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(_JOIN)
+
+    def partitions(self, seconds: float) -> Sequence[TopicPartition]:
+        """The partitions to mirror, waited for that long; none if they are not known by then."""
+        self._answered.wait(seconds)
+        return self._partitions or ()
+
+    def _run(self) -> None:
+        try:
+            jobs = self._jobs()
+            while not self._stopped.is_set():
+                for job in jobs:
+                    self._attend(job)
+                soonest = min((job.due for job in jobs), default=float("inf"))
+                self._stopped.wait(None if soonest == float("inf") else max(0.0, soonest - time.monotonic()))
+        except Exception as error:
+            self._answered.set()
+            if not self._stopped.is_set():
+                self._context.raise_error(error)
+
+    def _attend(self, job: _Job) -> None:
+        if job.due > time.monotonic() or self._stopped.is_set():
+            return
+        try:
+            job.do()
+        except RetriableError as error:
+            self._tell_away(f"{error}")
+            self._answered.set()
+            job.due = time.monotonic() + (min(_RETRY, job.interval) if job.interval > 0 else _RETRY)
+        else:
+            job.due = time.monotonic() + job.interval if job.interval > 0 else float("inf")
+
+    def _jobs(self) -> list[_Job]:
+        config, props = self._config, self._config.originals
+        clients, seconds = Clients(props), config.admin_timeout_ms / 1000
+        admins = {
+            Cluster.SOURCE: clients.admin(Cluster.SOURCE, "replication-source-admin"),
+            Cluster.TARGET: clients.admin(Cluster.TARGET, "replication-target-admin"),
+        }
+        source, target = self._topics(admins, Cluster.SOURCE, seconds), self._topics(admins, Cluster.TARGET, seconds)
+        selection = TopicSelection.configured(props)
+        alias, chosen = config.source_cluster_alias, config_property_filter(props)
+        upkeep = TopicUpkeep(source, target, selection, alias, chosen, config.replication_factor)
+        refresh = config.refresh_topics_interval_seconds if config.refresh_topics_enabled else 0
+        jobs = [_Job(lambda: self._look(upkeep), refresh)]
+        if config.emit_offset_syncs_enabled:
+            at = Cluster(config.offset_syncs_topic_location)
+            jobs.insert(0, _Job(lambda: self._create_internal(self._topics(admins, at, seconds)), 0))
+        if config.sync_topic_acls_enabled:
+            jobs.append(_Job(upkeep.sync_acls, config.sync_topic_acls_interval_seconds))
+        if config.sync_topic_configs_enabled:
+            jobs.append(_Job(upkeep.sync_settings, config.sync_topic_configs_interval_seconds))
+        return jobs
+
+    def _topics(self, admins: dict[Cluster, AdminClient], cluster: Cluster, seconds: float) -> ClusterTopics:
+        config = self._config
+        alias = config.source_cluster_alias if cluster is Cluster.SOURCE else config.target_cluster_alias
+        return ClusterTopics(admins[cluster], alias, min(seconds, _PATIENCE))
+
+    def _create_internal(self, topics: ClusterTopics) -> None:
+        there = topics.partitions()
+        policy, alias = replication_policy(self._config.originals), self._config.alias_in_syncs
+        for topic in (policy.offset_syncs_topic(alias), policy.offset_runs_topic(alias)):
+            if topic not in there:
+                topics.create_compacted(topic, self._config.offset_syncs_topic_replication_factor)
+
+    def _look(self, upkeep: TopicUpkeep) -> None:
+        found, before = upkeep.look(), self._partitions
+        if self._away is not None:
+            logger.info("The clusters answer again.")
+            self._away = None
+        self._partitions = found
+        self._answered.set()
+        if found == before:
+            return
+        if not found:
+            logger.warning("No topic is chosen by the configuration; looking again later.")
+        if before is not None:
+            logger.info("There are other partitions than before: %d now.", len(found))
+        self._context.request_task_reconfiguration()
+
+    def _tell_away(self, error: str) -> None:
+        if error != self._away:
+            logger.warning("%s; asking again every few seconds.", error)
+        self._away = error

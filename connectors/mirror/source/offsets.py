@@ -1,0 +1,49 @@
+"""Source partitions and offsets as MirrorMaker 2 stores them, so that either continues where the other has ended."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from connect.data import Offset, TopicPartition
+from connect.errors import ConnectError
+
+__all__ = ["check_offset", "position", "source_offset", "source_partition"]
+
+_INT_MAX: Final = 2**31 - 1
+
+
+def source_partition(alias: str, partition: TopicPartition) -> dict[str, Any]:
+    """The source partition of a partition of the cluster ``alias``; its members are in Java's order."""
+    return {"cluster": alias, "partition": partition.partition, "topic": partition.topic}
+
+
+def source_offset(offset: int) -> dict[str, int]:
+    """The source offset of a record."""
+    return {"offset": offset}
+
+
+def position(stored: Offset | None) -> int | None:
+    """Where reading continues after a stored offset; ``None`` if none is stored."""
+    return None if stored is None else int(stored["offset"]) + 1
+
+
+def check_offset(partition: Any, offset: Any) -> None:
+    """Refuse, with a :class:`~connect.errors.ConnectError`, an offset that a user wants to set and nobody could read.
+
+    To forget one is always allowed.
+    """
+    if offset is None:
+        return
+    if not isinstance(partition, dict):
+        raise ConnectError("The partition of an offset is missing: give its cluster, topic and partition.")
+    for key in ("cluster", "topic"):
+        if not isinstance(partition.get(key), str):
+            raise ConnectError(f"The partition has no {key}: give its name as text, not {partition.get(key)!r}.")
+    _check_number("partition", partition.get("partition"), _INT_MAX)
+    _check_number("offset", offset.get("offset"), None)
+
+
+def _check_number(name: str, number: Any, most: int | None) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0 or (most is not None and number > most):
+        limit = "" if most is None else f" up to {most}"
+        raise ConnectError(f"The {name} is {number!r}: give a whole number from 0{limit}.")

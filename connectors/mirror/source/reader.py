@@ -1,0 +1,148 @@
+"""Reads the partitions of a task from the source, and notices what is gone before it was read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from connect.data import TopicPartition
+from connect.errors import ConnectError, RetriableError
+from connectors.mirror.source.columns import Message, by_partition
+
+__all__ = ["Read", "SourceReader"]
+
+logger = logging.getLogger(__name__)
+
+Read = tuple[TopicPartition, list[Message]]
+
+_MOMENT: Final = 0.02
+_MANY: Final = 100
+_TIMEOUT: Final = 10.0
+
+
+class SourceReader:
+    """Reads from the positions that it is given; for the task's thread.
+
+    The consumer is to be made with ``auto.offset.reset=none``: it then says so when its next record is gone, and the
+    reader goes on with the oldest that there is, if it may continue over gaps. Whatever else the client complains of
+    is logged and tried again, as by MirrorMaker.
+    """
+
+    def __init__(self, consumer: Consumer, *, continues: bool) -> None:
+        self._consumer = consumer
+        self._continues = continues
+        self._next: dict[TopicPartition, int] = {}
+        self._only: TopicPartition | None = None
+        self._many_come = False
+        self._told: dict[str | None, str] = {}
+        self.anew: set[TopicPartition] = set()
+        """The partitions that turned out to be of a topic that was made anew; take them out."""
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions, each from this offset on, or from ``OFFSET_BEGINNING`` or ``OFFSET_END``."""
+        self._next = dict(positions)
+        self._only = next(iter(positions)) if len(positions) == 1 else None
+        self._consumer.assign([Place(topic, partition, at) for (topic, partition), at in positions.items()])
+
+    def poll(self, most: int, seconds: float) -> list[Read]:
+        """The next records by partition; raises :class:`~connect.errors.ConnectError` at a gap it may not pass."""
+        try:
+            return self._read(most, seconds)
+        except KafkaException as error:
+            raise RetriableError(f"The source cannot be read at the moment: {error.args[0].str()}") from error
+
+    def _read(self, most: int, seconds: float) -> list[Read]:
+        found = self._fetched(most, seconds)
+        if any(message.error() is not None for message in found):
+            for message in found:
+                if (error := message.error()) is not None:
+                    self._hear(message, error)
+            found = [message for message in found if message.error() is None]
+        elif found:
+            self._told.clear()
+        read = [(partition, list(messages)) for partition, messages in by_partition(found, self._only)]
+        for partition, messages in read:
+            self._next[partition] = messages[-1].offset() + 1
+        return read
+
+    def lag(self) -> int | None:
+        """How many records are left to read at most, as far as the client knows without asking; else ``None``."""
+        known = False
+        left = 0
+        for partition, at in self._next.items():
+            if at >= 0:
+                _, end = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
+                known = known or end >= 0
+                left += max(0, end - at)
+        return left if known else None
+
+    def close(self) -> None:
+        """Leave the source."""
+        self._consumer.close()
+
+    def _fetched(self, most: int, seconds: float) -> list[Message]:
+        """Wait for the first record, and while many come a moment for more, but not for as many as asked for."""
+        if self._many_come:
+            found: list[Message] = self._consumer.consume(most, timeout=min(seconds, _MOMENT))
+            self._many_come = len(found) >= _MANY
+            if found or seconds <= _MOMENT:
+                return found
+        first = self._consumer.poll(seconds)
+        if first is None:
+            return []
+        rest: list[Message] = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+        self._many_come = len(rest) >= _MANY
+        return [first, *rest]
+
+    def _hear(self, message: Message, error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._pass_gap(TopicPartition(message.topic(), message.partition()))
+        elif self._told.get(message.topic()) != error.str():
+            # Once, and not each time that the client tries again.
+            self._told[message.topic()] = error.str()
+            logger.warning("The source cannot be read at the moment: %s", error.str())
+
+    def _pass_gap(self, partition: TopicPartition) -> None:
+        place = Place(*partition)
+        try:
+            begin, end = self._consumer.get_watermark_offsets(place, timeout=_TIMEOUT)
+        except KafkaException as error:
+            self._seek(partition, self._next[partition])
+            raise RetriableError(f"The source does not tell where {_name(partition)} begins: {error}") from error
+        expected = self._next[partition]
+        if begin <= expected <= end:
+            self._seek(partition, expected)
+            return
+        gap = self._gap(partition, expected, begin, end)
+        if not self._continues:
+            raise ConnectError(
+                f"{gap} Set the offset of the partition by the REST API to continue there, or set "
+                "mirror.gap.policy=continue."
+            )
+        logger.error("%s Going on at offset %d.", gap, begin)
+        self._seek(partition, begin)
+
+    def _gap(self, partition: TopicPartition, expected: int, begin: int, end: int) -> str:
+        if expected > end:
+            self.anew.add(partition)
+            return (
+                f"{_name(partition)} ends at offset {end} at the source, and {expected} was to be read next: the topic "
+                "was made anew, or has lost records."
+            )
+        return (
+            f"Offsets {expected} to {begin - 1} of {_name(partition)} are gone at the source before they were mirrored."
+        )
+
+    def _seek(self, partition: TopicPartition, offset: int) -> None:
+        self._next[partition] = offset
+        # A partition whose offset was lost cannot be sought in.
+        self._consumer.incremental_unassign([Place(*partition)])
+        self._consumer.incremental_assign([Place(*partition, offset)])
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"

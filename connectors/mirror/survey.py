@@ -1,0 +1,52 @@
+"""What a cluster has, as a plan of flows needs to know it: its id, brokers, topics and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from connect.errors import ConnectError
+
+__all__ = ["Survey", "survey"]
+
+_TIMEOUT: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A cluster at one moment. ``groups`` has the topics that each consumer group has committed offsets of."""
+
+    id: str
+    brokers: int
+    topics: Mapping[str, int]
+    """The topics, and how many partitions each has."""
+
+    groups: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+
+def survey(admin: AdminClient, alias: str, *, with_groups: bool) -> Survey:
+    """Look at a cluster; raise :class:`~connect.errors.ConnectError` if it does not answer. ``alias`` is told then."""
+    try:
+        metadata = admin.list_topics(timeout=_TIMEOUT)
+        groups = _groups(admin) if with_groups else {}
+    except KafkaException as error:
+        raise ConnectError(
+            f"The cluster {alias} cannot be asked: {error.args[0].str()}. Check {alias}.bootstrap.servers, and the "
+            "security settings of that cluster."
+        ) from error
+    topics = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+    return Survey(str(metadata.cluster_id), len(metadata.brokers), topics, groups)
+
+
+def _groups(admin: AdminClient) -> dict[str, Collection[str]]:
+    listed = admin.list_consumer_groups(request_timeout=_TIMEOUT).result()
+    groups: dict[str, Collection[str]] = {}
+    for name in sorted(group.group_id for group in listed.valid):
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)], request_timeout=_TIMEOUT)
+        committed = asked[name].result().topic_partitions
+        groups[name] = frozenset(place.topic for place in committed if place.offset >= 0)
+    return groups

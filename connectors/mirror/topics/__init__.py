@@ -1,0 +1,1 @@
+"""What mirrored topics take over from their sources beside records."""

@@ -1,0 +1,209 @@
+"""The topics of one cluster as a mirror sees and changes them: partitions, settings, ACLs and ids."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding as KafkaAcl,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from connect.errors import ConnectError, RetriableError
+from connectors.mirror.topics.acls import AclBinding
+from connectors.mirror.topics.settings import Setting
+
+__all__ = ["ClusterTopics"]
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_TOPIC: Final = ConfigResource.Type.TOPIC
+_THERE_ALREADY: Final = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})
+_COMPACTED: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
+
+
+class ClusterTopics:
+    """Asks one cluster, whose ``alias`` is told in logs and errors, for ``seconds`` at most each time. For one thread.
+
+    What a cluster does not answer raises :class:`~connect.errors.RetriableError`. A topic that it refuses to create or
+    to alter is logged, and the others are gone on with.
+    """
+
+    def __init__(self, admin: AdminClient, alias: str, seconds: float) -> None:
+        self._admin = admin
+        self._alias = alias
+        self._seconds = seconds
+
+    def partitions(self) -> dict[str, int]:
+        """All topics, and how many partitions each has."""
+        metadata = self._asked("list its topics", lambda: self._admin.list_topics(timeout=self._seconds))
+        return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
+
+    def create(self, topic: str, partitions: int, replication: int, settings: Mapping[str, str]) -> bool:
+        """Create a topic; whether it is there."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=dict(settings))
+        futures = self._admin.create_topics([new], request_timeout=self._seconds)
+        return self._done(f"Topic {topic} cannot be created", futures[topic], _THERE_ALREADY)
+
+    def create_compacted(self, topic: str, replication: int) -> bool:
+        """Create a compacted topic of one partition; whether it is there."""
+        return self.create(topic, 1, replication, _COMPACTED)
+
+    def grow(self, topic: str, partitions: int) -> bool:
+        """Give a topic more partitions; whether it has them."""
+        futures = self._admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=self._seconds)
+        return self._done(f"Topic {topic} cannot be given {partitions} partitions", futures[topic])
+
+    def settings(self, topics: Collection[str]) -> dict[str, list[Setting]]:
+        """The settings of some topics; those that cannot be had are left out."""
+        resources = [ConfigResource(_TOPIC, topic) for topic in topics]
+        if not resources:
+            return {}
+        futures = self._admin.describe_configs(resources, request_timeout=self._seconds)
+        found: dict[str, list[Setting]] = {}
+        for resource, future in futures.items():
+            entries = self._result(f"The settings of topic {resource.name} cannot be read", future)
+            if entries is not None:
+                found[resource.name] = [_setting(entry) for entry in entries.values()]
+        return found
+
+    def alter(self, changes: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Set settings of topics; ``None`` takes one back to its default.
+
+        Raises :class:`~connect.errors.ConnectError` if the cluster is too old for that.
+        """
+        resources = [
+            ConfigResource(
+                ConfigResource.Type.TOPIC, topic, incremental_configs=[_change(*item) for item in of.items()]
+            )
+            for topic, of in changes.items()
+            if of
+        ]
+        if not resources:
+            return
+        for resource, future in self._admin.incremental_alter_configs(resources, request_timeout=self._seconds).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNSUPPORTED_VERSION:
+                    raise ConnectError(
+                        f"The brokers of {self._alias} are too old to take single settings of topics (Kafka 2.3): set "
+                        "sync.topic.configs.enabled=false."
+                    ) from error
+                logger.warning("The settings of topic %s of %s cannot be set: %s", resource.name, self._alias, error)
+
+    def acls(self) -> list[AclBinding] | None:
+        """The ACLs of topics that are named literally; ``None`` if the cluster has no authorizer."""
+        every = AclBindingFilter(
+            ResourceType.TOPIC,
+            None,  # type: ignore[arg-type] # the stubs do not have that it may be left open, nor the next two
+            ResourcePatternType.LITERAL,
+            None,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        try:
+            found = self._admin.describe_acls(every, request_timeout=self._seconds).result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.SECURITY_DISABLED:
+                return None
+            raise self._failed("list its ACLs", error) from error
+        return [
+            AclBinding(acl.name, acl.principal, acl.host, acl.operation.name, acl.permission_type.name) for acl in found
+        ]
+
+    def allow(self, acls: Iterable[AclBinding]) -> None:
+        """Add ACLs; those that are there stay."""
+        bindings = [
+            KafkaAcl(
+                ResourceType.TOPIC,
+                acl.topic,
+                ResourcePatternType.LITERAL,
+                acl.principal,
+                acl.host,
+                AclOperation[acl.operation],
+                AclPermissionType[acl.permission],
+            )
+            for acl in acls
+        ]
+        if not bindings:
+            return
+        for binding, future in self._admin.create_acls(bindings, request_timeout=self._seconds).items():
+            self._done(f"The ACL of {binding.principal} for topic {binding.name} cannot be added", future)
+
+    def ids(self, topics: Collection[str]) -> dict[str, UUID]:
+        """The ids of those topics that are there, if the brokers give them any."""
+        if not topics:
+            return {}
+        futures = self._admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=self._seconds)
+        found: dict[str, UUID] = {}
+        for topic, future in futures.items():
+            try:
+                described = future.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    logger.warning("The id of topic %s of %s cannot be read: %s", topic, self._alias, error)
+                continue
+            if (number := _number(described.topic_id)) != 0:
+                found[topic] = UUID(int=number)
+        return found
+
+    def _asked(self, what: str, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except KafkaException as error:
+            raise self._failed(what, error) from error
+
+    def _failed(self, what: str, error: KafkaException) -> RetriableError:
+        return RetriableError(f"The cluster {self._alias} does not {what}: {error.args[0].str()}")
+
+    def _done(self, failure: str, future: Any, passes: Collection[int] = ()) -> bool:
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() in passes:
+                return True
+            logger.warning("%s at %s: %s", failure, self._alias, error.args[0].str())
+            return False
+        return True
+
+    def _result(self, failure: str, future: Any) -> Any:
+        try:
+            return future.result()
+        except KafkaException as error:
+            logger.warning("%s at %s: %s", failure, self._alias, error.args[0].str())
+            return None
+
+
+def _setting(entry: Any) -> Setting:
+    return Setting(entry.name, entry.value, ConfigSource(entry.source).name, entry.is_read_only, entry.is_sensitive)
+
+
+def _change(name: str, value: str | None) -> Any:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(name, value, incremental_operation=operation)
+
+
+def _number(topic_id: Any) -> int:
+    # The stubs of Uuid have none of its methods.
+    halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    return int(halves[0] % 2**64 << 64 | halves[1] % 2**64)

@@ -1,0 +1,139 @@
+"""The task of the mirror source alone: in transactions, with records that the target does not take, with a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from connectors.mirror.run_records import StoredRuns
+from connectors.mirror.runs import Run, Runs
+from equipment.brokers.topics import create_topic, produce, read_topic
+from equipment.scripts.tasks import RunningTask
+from equipment.waiting import wait_until
+from worker.embedded.broker.server import BrokerInfo
+
+Start = Callable[..., RunningTask]
+
+
+@pytest.fixture
+def start(broker: BrokerInfo, second_broker: BrokerInfo, topic: str) -> Iterator[Start]:
+    """Starts the only task of a flow of one topic to the second cluster; the topics are there already."""
+    source, target = broker.bootstrap_servers, second_broker.bootstrap_servers
+    create_topic(source, topic)
+    create_topic(target, f"A.{topic}")
+    create_topic(source, f"mm2-offset-runs.{topic}.internal", **{"cleanup.policy": "compact"})
+    running: list[RunningTask] = []
+
+    def start_task(worker: dict[str, str] | None = None, offsets: Any = None, **props: str) -> RunningTask:
+        connector = {
+            "name": topic,
+            "connector.class": "MirrorSourceConnector",
+            "source.cluster.alias": "A",
+            # The names of internal topics have it, so those of this test are its own.
+            "target.cluster.alias": topic,
+            "source.cluster.bootstrap.servers": source,
+            "target.cluster.bootstrap.servers": target,
+            "task.assigned.partitions": f"{topic}-0",
+            "task.index": "0",
+            **{key.replace("_", "."): value for key, value in props.items()},
+        }
+        running.append(RunningTask(target, connector, worker=worker))
+        running[-1].offsets |= offsets or {}
+        return running[-1]
+
+    yield start_task
+    for task in running:
+        task.close()
+
+
+@pytest.fixture
+def values(second_broker: BrokerInfo, topic: str) -> Callable[[int], list[bytes]]:
+    """The values at the target that are committed, once there are so many."""
+
+    def arrived(count: int) -> list[bytes]:
+        def read() -> list[bytes]:
+            found = [one.value() for one in read_topic(second_broker.bootstrap_servers, f"A.{topic}")]
+            return found if len(found) >= count else []
+
+        return wait_until(f"{count} records arrive", read)
+
+    return arrived
+
+
+@pytest.fixture
+def runs(bootstrap: str, topic: str) -> Callable[[], Runs]:
+    """The runs that are written."""
+
+    def read() -> Runs:
+        stored = StoredRuns()
+        for message in read_topic(bootstrap, f"mm2-offset-runs.{topic}.internal"):
+            stored.read(message.key(), message.value())
+        found = stored.runs(topic, 0)
+        assert found is not None
+        return found
+
+    return read
+
+
+def test_records_and_offsets_are_one_transaction(
+    bootstrap: str,
+    second_broker: BrokerInfo,
+    topic: str,
+    start: Start,
+    values: Callable[[int], list[bytes]],
+    runs: Callable[[], Runs],
+) -> None:
+    offsets = f"{topic}-offsets"
+    create_topic(second_broker.bootstrap_servers, offsets, 1, **{"cleanup.policy": "compact"})
+    worker = {
+        "group.id": f"cluster-{topic}",
+        "offset.storage.topic": offsets,
+        "config.storage.topic": f"{topic}-configs",
+        "status.storage.topic": f"{topic}-status",
+        "exactly.once.source.support": "enabled",
+    }
+    produce(bootstrap, topic, [b"0", b"1", b"2"])
+    first = start(worker)
+    assert values(3) == [b"0", b"1", b"2"]
+    first.stop()
+    stored = read_topic(second_broker.bootstrap_servers, offsets)
+    assert stored[-1].key() == f'["{topic}",{{"cluster":"A","partition":0,"topic":"{topic}"}}]'.encode()
+    assert stored[-1].value() == b'{"offset":2}'
+    # The ends of transactions take offsets at the target, so another run begins.
+    produce(bootstrap, topic, [b"3", b"4"])
+    second = start(worker)
+    assert values(5) == [b"0", b"1", b"2", b"3", b"4"]
+    second.stop()
+    assert [one.upstream for one in runs().runs] == [0, 3]
+    assert runs().downstream_of(3).is_exact  # type: ignore[union-attr]
+
+
+def test_a_record_that_the_target_does_not_take_is_left_out_if_that_is_tolerated(
+    bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]], runs: Callable[[], Runs]
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in (b"a", b"x" * 600_000, b"b", b"c"):
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+    task = start(errors_tolerance="all", **{"producer.override.max.request.size": "400000"})
+    assert values(3) == [b"a", b"b", b"c"]
+    task.stop()
+    assert runs().runs == (Run(0, 0, 1, 0), Run(2, 1, 2, 2))
+    assert task.metric("total-records-skipped") == 1
+
+
+def test_a_stored_offset_is_gone_on_from(
+    bootstrap: str, topic: str, start: Start, values: Callable[[int], list[bytes]]
+) -> None:
+    produce(bootstrap, topic, [b"0", b"1", b"2"])
+    place = {"cluster": "A", "partition": 0, "topic": topic}
+    task = start()
+    assert values(3) == [b"0", b"1", b"2"]
+    wait_until("the offset is committed", lambda: task.offsets.get(str(place)) == {"offset": 2})
+    task.stop()
+    again = start(offsets={str(place): {"offset": 1}})
+    assert values(4) == [b"0", b"1", b"2", b"2"]
+    again.stop()

@@ -1,0 +1,82 @@
+"""The connectors of a flow, kept as the file of flows has them.
+
+A worker that takes the lead of its flow writes what the file says, as MirrorMaker does: so a changed file takes effect
+with a restart, one node after the other, and two nodes with different files do not fight.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import Final
+
+from connect.errors import ConnectError, NotFoundError
+from worker.errors import BadRequestError, InvalidConnectorError, NotLeaderError
+from worker.herder.herder import Herder
+
+__all__ = ["FlowConnectors"]
+
+logger = logging.getLogger(__name__)
+_PATIENCE: Final = 120.0
+_AGAIN: Final = 1.0
+
+
+class FlowConnectors:
+    """Has a herder write connectors whenever it leads, in a thread of its own; what it refuses is told to ``refused``.
+
+    Those of ``only_existing`` are written only if the cluster has them.
+    """
+
+    def __init__(
+        self,
+        herder: Herder,
+        configs: Mapping[str, Mapping[str, str]],
+        only_existing: frozenset[str],
+        refused: Callable[[str], None],
+    ) -> None:
+        self._herder = herder
+        self._configs = configs
+        self._only_existing = only_existing
+        self._refused = refused
+        self._leads: SimpleQueue[None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._loop, name="flow-connectors", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow the lead."""
+        self._thread.start()
+        self._herder.when_leading(lambda: self._leads.put(None))
+
+    def _loop(self) -> None:
+        while True:
+            self._leads.get()
+            if not all(self._written(name) for name in self._configs):
+                # A connector that could not be written now is so later, unless another worker leads by then.
+                threading.Event().wait(_AGAIN)
+                self._leads.put(None)
+
+    def _written(self, name: str) -> bool:
+        """Write a connector unless the cluster has it so; whether that is done with."""
+        try:
+            self._write(name)
+        except NotLeaderError:
+            pass
+        except (BadRequestError, InvalidConnectorError) as error:
+            self._refused(f"The connector {name} of this flow is refused: {error}")
+        except (ConnectError, TimeoutError) as error:
+            logger.warning("The connector %s could not be written and is so again: %s", name, error)
+            return False
+        return True
+
+    def _write(self, name: str) -> None:
+        wanted = dict(self._configs[name])
+        try:
+            stored = dict(self._herder.connectors.config(name).result(_PATIENCE))
+        except NotFoundError:
+            stored = None
+        if stored == wanted:
+            logger.info("The connector %s is as the file of flows has it", name)
+        elif stored is not None or name not in self._only_existing:
+            self._herder.connectors.put_config(name, wanted).result(_PATIENCE)
+            logger.info("The connector %s is written as the file of flows has it", name)
