@@ -6,8 +6,8 @@ same broker, with the settings that Kafka ships, Java's with the JVM settings of
 
 Memory is the proportional set size of the worker and all its processes: a page that several share counts once. CPU
 seconds and wake-ups are those of S seconds at rest, and of S seconds in which each source is given a line a second.
-A restart is a SIGTERM and a start; it ends when everything runs again. What one worker does not lose is not counted
-here: each line that was written is waited for at the far end.
+A restart is a SIGTERM and a start; it ends when everything runs again. Each line that was written is waited for at the
+far end.
 """
 
 from __future__ import annotations

@@ -57,11 +57,15 @@ class TaskMetrics:
         self.next_report = 0.0
         """When the next report is due, by :func:`time.monotonic`."""
         self._last: messages.Metrics | None = None
+        self._rests = False
         self.timings = Timings(time.monotonic())
 
     def count(self, name: str, amount: int) -> None:
-        """Add to a counter."""
+        """Add to a counter. What has rested reports soon again."""
         self._counters[name] += amount
+        if self._rests:
+            self._rests = False
+            self.next_report = min(self.next_report, time.monotonic() + _INTERVAL)
 
     def gauge(self, name: str, value: float | None) -> None:
         """Set a gauge, or remove it: ``None`` is unknown."""
@@ -83,7 +87,8 @@ class TaskMetrics:
         now = time.monotonic()
         self._gauges |= self._rates.look(now, self._counters)
         report = messages.Metrics(self.values(), self.timings.values(now), dict(self.timings.histograms()))
-        self.next_report = now + (_AT_REST if report == self._last else _INTERVAL)
+        self._rests = report == self._last
+        self.next_report = now + (_AT_REST if self._rests else _INTERVAL)
         self._last = report
         self._send(report)
 

@@ -82,6 +82,8 @@ def test_a_task_at_rest_reports_less_often() -> None:
         metrics.gauge("sink-record-lag", lag)
         assert is_next_after(1.0)
         assert is_next_after(5.0)
+    metrics.count("sink-record-send-total", 1)
+    assert metrics.next_report <= time.monotonic() + 1.0, "there is something to tell"
 
 
 class Telling(SourceTask[Config]):
