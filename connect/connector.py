@@ -54,6 +54,13 @@ class Connector(Plugin[C], Generic[C]):
     default_converter: ClassVar[str | None] = None
     """The converter of keys, values and headers where the configuration names none; ``None`` for the worker's."""
 
+    watches: bool = True
+    """Whether the connector looks for changes after :meth:`start`, such as in a thread.
+
+    One that does not, and says so, need not be there between two calls: the runtime may call :meth:`stop` once it has
+    the task configurations, and make the connector anew when it needs them again.
+    """
+
     def __init__(self, config: C, context: ConnectorContext) -> None:
         self.config = config
         self.context = context

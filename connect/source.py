@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -117,6 +117,13 @@ class SourceTaskContext(Protocol):
 
     def wait(self, seconds: float) -> bool:
         """Wait up to ``seconds``; answer ``False`` as soon as the task is to stop or pause, else ``True``."""
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Poll again only when one of these file descriptors can be read, or at the latest after ``seconds``.
+
+        For a poll that has nothing to give: it returns at once, and the runtime waits, while it sees to what is under
+        way. So a task that waits costs nothing. It holds for the next poll alone.
+        """
 
 
 class SourceTask(Task[C], Generic[C]):

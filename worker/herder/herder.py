@@ -56,6 +56,7 @@ from worker.supervisor.notices import (
     Notice,
     OwnershipAsked,
     Published,
+    Rested,
     TopicsUsed,
 )
 from worker.supervisor.supervisor import Supervisor
@@ -211,7 +212,7 @@ class Herder:
 
     def _notice(self, notice: Notice) -> None:
         match notice:
-            case Launched() | Measured() | ClientMeasured():
+            case Launched() | Rested() | Measured() | ClientMeasured():
                 self._collaborators.scrapes.heard(notice)
             case Loaded(unit, loads):
                 self._collaborators.measurements.take_loads(unit, loads)

@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured, Rested
 from worker.unit import Unit
 
 __all__ = ["Scrapes"]
@@ -57,11 +57,13 @@ class Scrapes:
         self.latest = self._snapshot()
         self._inbox.after(_INTERVAL, self.start)
 
-    def heard(self, notice: Launched | Changed | Measured | ClientMeasured) -> None:
+    def heard(self, notice: Launched | Rested | Changed | Measured | ClientMeasured) -> None:
         """Take in what a unit has become or has reported."""
         match notice:
             case Launched(unit, pid):
                 self._lives.launched(unit, pid, time.monotonic())
+            case Rested(unit):
+                self._lives.rested(unit)
             case Changed():
                 self._lives.changed(notice.unit, notice.phase, time.monotonic())
                 if notice.phase is Phase.GONE:

@@ -177,8 +177,9 @@ def _task_and_loop(
     name = class_name(task_class)
     if issubclass(task_class, SourceTask):
         guarantee = guarantee_of(assembly, control, clients, number)
-        source = task_class(config, SourceTaskRuntimeContext(control, tolerance, name, guarantee))
-        return source, SourceLoop(assembly, control, clients, source, tolerance, guarantee)
+        source_context = SourceTaskRuntimeContext(control, tolerance, name, guarantee)
+        source = task_class(config, source_context)
+        return source, SourceLoop(assembly, control, clients, source, source_context, tolerance, guarantee)
     if issubclass(task_class, BulkSinkTask):
         metrics = TaskMetrics(control.send, tolerance.counts)
         loads = Loads(control.send, assembly.redaction.told, metrics)

@@ -1,4 +1,7 @@
-"""The work of a connector's process: start the connector, publish its task configs, wait for what comes."""
+"""The work of a connector's process: start the connector, publish its task configs, wait for what comes.
+
+A connector that watches nothing is stopped after that and its process ends, though it counts as running.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def _attend(
     assembly: Assembly,
     written: Mapping[str, str],
 ) -> None:
-    """Publish the task configs, and again whenever that is asked for, until the connector is to stop."""
+    """Publish the task configs, and again whenever that is asked for, until the connector is to stop or to rest."""
     control.send(messages.Started(assembly.version))
     control.reconfiguring = True
     while control.poll():
@@ -113,7 +116,12 @@ def _attend(
             with control.watch.call("task_configs"):
                 configs = _task_configs(connector, assembly, written)
             control.send(messages.TaskConfigs(configs))
-        control.wait_for_command()
+            if not connector.watches:
+                control.send(messages.Idle())
+        elif control.resting:
+            return
+        else:
+            control.wait_for_command()
 
 
 def _task_configs(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
@@ -59,6 +60,7 @@ class Link:
         self.when_stopped: Callable[[], None] = lambda: None
         """Called from the reading thread when the worker asks to stop."""
         self._sending = False
+        self._bell: int | None = None
         self._ends = False
         self._closed = False
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
@@ -82,6 +84,12 @@ class Link:
         if not isinstance(first, messages.RunUnits):
             self._reader.start()
         return first
+
+    def bell(self) -> int:
+        """A descriptor that can be read once there is a new command, for who waits for something else besides."""
+        if self._bell is None:
+            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return self._bell
 
     def receive_pipe(self) -> Connection:
         """Wait for the pipe of one more unit that is to run in this process."""
@@ -107,6 +115,8 @@ class Link:
                 pipe.shutdown(socket.SHUT_RDWR)
         self._reader.join()
         self._connection.close()
+        if self._bell is not None:
+            os.close(self._bell)
 
     def send(self, report: Report) -> None:
         """Tell the worker something."""
@@ -143,6 +153,8 @@ class Link:
                 if isinstance(command, messages.Stop):
                     self.when_stopped()
                 self.inbox.put(command)
+                if self._bell is not None:
+                    os.eventfd_write(self._bell, 1)
 
 
 class Control:
@@ -154,6 +166,7 @@ class Control:
         self.paused = paused
         self.draining = False
         self.reconfiguring = False
+        self.resting = False
         self._link = link
         self._replies: dict[int, Reply] = {}
         self._requests = itertools.count()
@@ -194,6 +207,24 @@ class Control:
                 return True
             self._take(left)
         return False
+
+    def wait_readable(self, descriptors: Collection[int], seconds: float) -> bool:
+        """Wait until one of these descriptors can be read, the worker says something, or for so long.
+
+        Whether one can be read.
+        """
+        bell = self._link.bell()
+        if not self._link.inbox.empty():
+            self.poll()
+            return False
+        waiting = select.poll()
+        for descriptor in (bell, *descriptors):
+            waiting.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in waiting.poll(seconds * 1000)}
+        if bell in ready:
+            os.eventfd_read(bell)
+        self.poll()
+        return bool(ready - {bell})
 
     def wait_for_command(self, seconds: float | None = None) -> None:
         """Wait until the worker says something, or for so long."""
@@ -253,6 +284,8 @@ class Control:
                 self.draining = True
             case messages.Reconfigure():
                 self.reconfiguring = True
+            case messages.Rest():
+                self.resting = True
             case ErrorRaised(error):
                 raise error
             case messages.Fail(reason):

@@ -45,6 +45,7 @@ class ActiveTopics:
 
 logger = logging.getLogger(__name__)
 _INTERVAL: Final = 1.0
+_AT_REST: Final = 5.0
 _MOST_OWN: Final = 5000
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RUNTIMES: Final = frozenset({"connector", "task"})
@@ -60,13 +61,19 @@ class TaskMetrics:
         self._rates = Rates(time.monotonic())
         self._counters: Counter[str] = Counter()
         self._gauges: dict[str, float] = {}
-        self._due = 0.0
+        self.next_report = 0.0
+        """When the next report is due, by :func:`time.monotonic`."""
+        self._last: messages.Metrics | None = None
+        self._rests = False
         self._own = OwnMeasurements()
         self.timings = Timings(time.monotonic())
 
     def count(self, name: str, amount: int) -> None:
-        """Add to a counter."""
+        """Add to a counter. What has rested reports soon again."""
         self._counters[name] += amount
+        if self._rests:
+            self._rests = False
+            self.next_report = min(self.next_report, time.monotonic() + _INTERVAL)
 
     def gauge(self, name: str, value: float | None) -> None:
         """Set a gauge, or remove it: ``None`` is unknown."""
@@ -85,18 +92,19 @@ class TaskMetrics:
 
     def due(self) -> bool:
         """Whether it is time to report again; gauges that cost something are set only then."""
-        return time.monotonic() >= self._due
+        return time.monotonic() >= self.next_report
 
     def report(self) -> None:
-        """Send everything to the worker."""
+        """Send everything to the worker. While nothing changes, the next report is due later."""
         now = time.monotonic()
-        self._due = now + _INTERVAL
         self._gauges |= self._rates.look(now, self._counters)
-        self._send(
-            messages.Metrics(
-                self.values(), self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
-            )
+        report = messages.Metrics(
+            self.values(), self.timings.values(now), dict(self.timings.histograms()), self._own.changes()
         )
+        self._rests = report == self._last
+        self.next_report = now + (_AT_REST if self._rests else _INTERVAL)
+        self._last = report
+        self._send(report)
 
     def values(self) -> dict[str, float]:
         """Everything counted and measured so far."""

@@ -26,6 +26,7 @@ __all__ = [
     "Notice",
     "OwnershipAsked",
     "Published",
+    "Rested",
     "TopicsUsed",
     "noticed",
 ]
@@ -55,6 +56,13 @@ class Launched:
 
     unit: Unit
     pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """A connector goes on without a process, since it watches nothing."""
+
+    unit: Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,7 @@ class Answered:
 
 Notice: TypeAlias = (
     Launched
+    | Rested
     | Changed
     | Published
     | Measured

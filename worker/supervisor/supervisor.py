@@ -4,6 +4,20 @@ It starts, commands, watches and ends them, and tells the herder what became of 
 ``task.shutdown.graceful.timeout.ms`` of being asked to is killed; one that ends unasked has failed. Crash point: if the
 worker is killed, its children see their pipe end and exit at once, so at most uncommitted work is done again
 (invariant I3).
+
+A connector that watches nothing rests: its process ends once its task configs are known, and the connector goes on in
+the phase RUNNING. Nothing but this supervisor knows of it, and it holds nothing, so its crash points are few:
+
+==================================================  =============================================================
+kill -9 here                                        then
+==================================================  =============================================================
+the process, before it was told to rest             the connector has failed, as one that does not rest
+the process, while it ends because it was told to   it rests all the same: what it had to say is said
+the worker, while a connector rests                 who runs the connector next starts it anew, and hears its task
+                                                    configs again; those that are kept stay as they are
+the worker or the process, while it is started      as at any start: it is started again, or has failed
+again (a restart, another configuration)
+==================================================  =============================================================
 """
 
 from __future__ import annotations
@@ -32,6 +46,7 @@ from worker.supervisor.notices import (
     Notice,
     OwnershipAsked,
     Published,
+    Rested,
     noticed,
 )
 from worker.supervisor.process import Child, Launcher, log_record, ready_children
@@ -57,6 +72,7 @@ class _Running:
     phase: Phase = Phase.STARTING
     trace: str | None = None
     version: str | None = None
+    resting: bool = False
     deadline: float | None = None
     within: float = 0.0
     is_reaped: bool = False
@@ -249,11 +265,20 @@ class Supervisor:
             return
         running.deadline = deadline
         self._advance(unit, running, Event.STOP_ASKED)
-        running.child.send(messages.Stop())
+        if running.resting and running.is_reaped:
+            running.deadline = None
+            self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
+        else:
+            running.child.send(messages.Stop())
 
     def _command(self, unit: Unit, command: Command) -> None:
         running = self._running.get(unit)
         if running is None:
+            return
+        if running.resting and isinstance(command, messages.Fail):
+            # There is nobody to tell any more.
+            running.trace = running.trace or command.reason
+            self._advance(unit, running, Event.FAILED)
             return
         match command:
             case messages.Pause() | messages.Resume() if isinstance(running.command, messages.RunTask):
@@ -330,7 +355,7 @@ class Supervisor:
             return
         for unit in self._hosts.misplaced():
             running = self._running[unit]
-            if running.moves or running.phase not in LIVE or running.is_reaped:
+            if running.moves or running.resting or running.phase not in LIVE or running.is_reaped:
                 continue
             if self._hosts.is_condemned(unit) or all(
                 not other.moves and other.phase is not Phase.STARTING for other in self._running.values()
@@ -381,21 +406,33 @@ class Supervisor:
         how = running.child.join()
         running.deadline = None
         goes_on = self._leave(unit, running) or running.moves
-        if running.phase in LIVE and goes_on:
+        rests = running.resting and running.phase is Phase.RUNNING
+        if running.phase in LIVE and goes_on and not rests:
             self._settle(running, lambda: self._start_again(unit, running))
             return
-        if running.phase is not Phase.STOPPING:
+        if running.phase is not Phase.STOPPING and not rests:
             running.trace = running.trace or _last_words(unit, how, running.child.crash)
         elif running.child.crash is not None:
             logger.warning("%s", _last_words(unit, how, running.child.crash), extra={"context": str(unit)})
+        if rests:
+            logger.info("%s rests: it watches nothing, and its process has ended", unit)
+            self._notify(Rested(unit))
+            return
         self._settle(running, lambda: self._advance(unit, running, Event.EXITED))
         if running.clears:
             self._settle(running, lambda: self._clear(unit, running))
 
+    def _let_rest(self, running: _Running) -> None:
+        """Have the process of a connector end that watches nothing; from now on only this supervisor speaks for it."""
+        if running.phase is Phase.RUNNING and not (running.resting or running.moves):
+            running.resting = True
+            self._expect_end(running)
+            running.child.send(messages.Rest())
+
     def _leave(self, unit: Unit, running: _Running) -> bool:
         """Take note that the process of a unit is gone; whether it was another's fault."""
         running.is_reaped = True
-        unasked = running.phase in LIVE and running.trace is None and not running.moves
+        unasked = running.phase in LIVE and running.trace is None and not (running.moves or running.resting)
         return self._hosts.left(unit, unasked=unasked)
 
     def _clear(self, unit: Unit, running: _Running) -> None:
@@ -432,6 +469,8 @@ class Supervisor:
                 self._pass_on(unit, running, report)
             case messages.TaskConfigs(configs):
                 self._notify(Published(unit.connector, tuple(configs)))
+            case messages.Idle():
+                self._let_rest(running)
             case messages.Started(version):
                 running.version = version
                 self._advance(unit, running, Event.STARTED)

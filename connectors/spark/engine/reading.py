@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import select
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -131,6 +132,10 @@ class _Context:
         """Wait: a task that is to stop has its process ended by Spark."""
         time.sleep(seconds)
         return True
+
+    def poll_when_readable(self, descriptors: Collection[int], seconds: float) -> None:
+        """Wait at once: there is nothing else to do meanwhile."""
+        select.select(list(descriptors), [], [], seconds)
 
     def report(self, record: SourceRecord, error: Exception) -> None:
         """Give up on a record that cannot be understood."""

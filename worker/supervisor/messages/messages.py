@@ -42,6 +42,7 @@ from worker.supervisor.messages.offsets import (
     SourceOffsetsWritten,
     WriteSourceOffsets,
 )
+from worker.supervisor.messages.resting import Idle, Rest
 
 __all__ = [
     "PARTIAL",
@@ -71,6 +72,7 @@ __all__ = [
     "Fenced",
     "HangOver",
     "Hanging",
+    "Idle",
     "Inquiry",
     "ListDeadLetters",
     "Lives",
@@ -101,6 +103,7 @@ __all__ = [
     "ReplayDeadLetters",
     "Report",
     "ResetSinkOffsets",
+    "Rest",
     "Resume",
     "Resumed",
     "RunConnector",
@@ -325,6 +328,7 @@ Command: TypeAlias = (
     | Pause
     | Resume
     | Reconfigure
+    | Rest
     | Fail
     | Drain
     | Stop
@@ -540,6 +544,7 @@ Report: TypeAlias = (
     | Silent
     | Drained
     | ConfigExpires
+    | Idle
     | NeedsProcess
     | Lives
     | Ended
