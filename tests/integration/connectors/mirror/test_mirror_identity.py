@@ -64,6 +64,53 @@ def test_names_stay_settings_come_with_their_defaults_and_syncs_lie_at_the_targe
     assert syncs[-1] == OffsetSync(topic, 0, 2, 2)
 
 
+def test_flows_both_ways_do_not_circle_where_records_tell_where_they_come_from(
+    props: dict[str, str], bootstrap: str, second_broker: BrokerInfo, topic: str
+) -> None:
+    ends = {"A": bootstrap, "B": second_broker.bootstrap_servers}
+    for alias, servers in ends.items():
+        create_topic(servers, topic)
+        produce(servers, topic, [b"first of %s" % alias.encode()])
+    running = []
+    try:
+        for source, target in (("A", "B"), ("B", "A")):
+            flow = {
+                **props,
+                "source.cluster.alias": source,
+                "target.cluster.alias": target,
+                "source.cluster.bootstrap.servers": ends[source],
+                "target.cluster.bootstrap.servers": ends[target],
+                "mirror.provenance.header": "from",
+                "task.assigned.partitions": f"{topic}-0",
+                "task.index": "0",
+            }
+            running.append(
+                RunningTask(ends[target], {key: value for key, value in flow.items() if "syncs." not in key})
+            )
+
+        def values(alias: str) -> set[bytes]:
+            return {one.value() for one in read_topic(ends[alias], topic)}
+
+        firsts = {b"first of A", b"first of B"}
+        wait_until("both have both", lambda: values("A") == values("B") == firsts)
+        for alias, servers in ends.items():
+            produce(servers, topic, [b"last of %s" % alias.encode()])
+        lasts = {b"last of A", b"last of B"}
+        # A record that comes over after the copies says that these were read, and left where they are.
+        wait_until("both have all", lambda: values("A") == values("B") == firsts | lasts)
+        for task in running:
+            task.stop()
+    finally:
+        for task in running:
+            task.close()
+    for alias, other in (("A", "B"), ("B", "A")):
+        found = [(one.value(), one.headers()) for one in read_topic(ends[alias], topic)]
+        assert len(found) == len(firsts | lasts)
+        for value, headers in found:
+            is_own = value.endswith(alias.encode())
+            assert headers == (None if is_own else [("from", other.encode())])
+
+
 def _own_settings(bootstrap: str, topic: str) -> dict[str, str]:
     """The settings that a topic has of its own; none while it is not there."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
