@@ -325,7 +325,7 @@ class Supervisor:
     def _start(self, unit: Unit, command: messages.RunConnector | messages.RunTask) -> None:
         if self._ending or unit in self._running:
             return
-        child = self._launcher.launch(str(unit))
+        child = self._launcher.launch(str(unit), command)
         self._running[unit] = _Running(child)
         logger.info("process %s runs %s", child.pid, unit)
         if child.pid is not None:
@@ -364,7 +364,7 @@ class Supervisor:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
         what = type(inquiry).__name__
-        child = self._launcher.launch(what)
+        child = self._launcher.launch(what, inquiry)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
         try:
             child.send(inquiry)
