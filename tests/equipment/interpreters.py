@@ -41,19 +41,21 @@ def add_package(site: Path, name: str, version: str, files: dict[str, str], plug
 
 def wheel(folder: Path, name: str, version: str, files: dict[str, str], plugins: str | None = None) -> Path:
     """The same as a wheel, for pip to install."""
-    module = name.replace("-", "_")
-    within = f"{module}-{version}.dist-info"
-    content = _distribution(name, version, files, plugins)
-    content[f"{within}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    content[f"{within}/RECORD"] = "".join(f"{path},,\n" for path in [*content, f"{within}/RECORD"])
-    file = folder / f"{module}-{version}-py3-none-any.whl"
+    file = folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(file, "w") as archive:
-        for path, text in content.items():
+        for path, text in _distribution(name, version, files, plugins).items():
             archive.writestr(path, text)
     return file
 
 
 def _distribution(name: str, version: str, files: dict[str, str], plugins: str | None) -> dict[str, str]:
     within = f"{name.replace('-', '_')}-{version}.dist-info"
-    point = {} if plugins is None else {f"{within}/entry_points.txt": f"[sluice.plugins]\n{plugins} = {plugins}\n"}
-    return {**files, f"{within}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", **point}
+    content = {
+        **files,
+        f"{within}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{within}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    if plugins is not None:
+        content[f"{within}/entry_points.txt"] = f"[sluice.plugins]\n{plugins} = {plugins}\n"
+    record = f"{within}/RECORD"
+    return {**content, record: "".join(f"{path},,\n" for path in (*content, record))}
