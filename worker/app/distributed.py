@@ -148,7 +148,7 @@ def _distributed_herder(
     store.start()
     offsets = OffsetService(store)
     plugins = plugins_of(config)
-    launcher = ForkServerLauncher(child_main, lease.path, interpreter_of=PluginHomes(plugins).interpreter)
+    launcher = ForkServerLauncher(child_main, lease.path, homes=PluginHomes(plugins))
     worker_id, algorithm = servers.address.worker_id, config.inter_worker_signature_algorithm
     configs = KafkaConfigStore(config, props.resolved, inbox.post, limit)
     leader = LeaderClient(peers, algorithm, worker_id)

@@ -83,7 +83,7 @@ def _standalone_herder(
 ) -> Herder:
     offsets = OffsetService(store)
     plugins = plugins_of(config)
-    launcher = ForkServerLauncher(child_main, interpreter_of=PluginHomes(plugins).interpreter)
+    launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
     herder = Herder(
         WorkerSettings(props.written, servers.address.worker_id, topic_tracking_of(config)),
         Stores(

@@ -72,7 +72,7 @@ class GivenWorker:
     ) -> messages.Report:
         """The answer of a process of its own; where there is none the command ends."""
         plugins = PluginRegistry.discover((self.config and self.config.plugin_path) or ())
-        launcher = ForkServerLauncher(child_main, interpreter_of=PluginHomes(plugins).interpreter)
+        launcher = ForkServerLauncher(child_main, homes=PluginHomes(plugins))
         report = ask(launcher, inquiry, label, seconds, on_part)
         match report:
             case str():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from connect.config import (
@@ -128,6 +129,13 @@ class WorkerConfig(Config):
         importance=LOW,
         validator=at_least(0),
         doc="How long a connector or task may take to stop, in milliseconds; after that its process is killed.",
+    )
+    task_isolation: Literal["process", "connector", "shared"] = option(
+        default="process",
+        importance=LOW,
+        doc="With whom connectors and tasks share a process: process is one for each, connector is one for a connector "
+        "with its tasks, shared is one for up to 50 of several connectors. Connectors may say otherwise for "
+        "themselves; tasks that need a process of their own, such as Spark's, always have one.",
     )
     task_hang_warning_ms: Long = option(
         default=60_000,

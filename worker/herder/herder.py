@@ -43,7 +43,7 @@ from worker.stores.config.store import (
     TasksChanged,
     WritesLost,
 )
-from worker.supervisor.supervisor import (
+from worker.supervisor.notices import (
     Answered,
     AnsweredInPart,
     Changed,
@@ -56,9 +56,9 @@ from worker.supervisor.supervisor import (
     Notice,
     OwnershipAsked,
     Published,
-    Supervisor,
     TopicsUsed,
 )
+from worker.supervisor.supervisor import Supervisor
 
 __all__ = ["Herder"]
 

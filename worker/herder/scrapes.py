@@ -18,7 +18,7 @@ from worker.metrics.measurements import Measurements
 from worker.metrics.snapshot import ConnectorSeen, GroupSeen, Snapshot
 from worker.stores.status.store import Status
 from worker.supervisor.lifecycle import Phase
-from worker.supervisor.supervisor import Changed, ClientMeasured, Launched, Measured
+from worker.supervisor.notices import Changed, ClientMeasured, Launched, Measured
 from worker.unit import Unit
 
 __all__ = ["Scrapes"]

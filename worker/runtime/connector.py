@@ -64,6 +64,9 @@ def run_connector(command: messages.RunConnector, link: Link, redaction: Redacti
     control = Control(link, watch)
     assembly = Assembly.resolve(command.worker, command.config, redaction, reload_after_ttl(link, command.config))
     assembly.hide_secrets()
+    if link.shares and assembly.connector_class.needs_process:
+        link.send(messages.NeedsProcess())
+        return
     watch.begin(assembly.hang_limits)
     link.when_stopped = watch.stopping
     assembly.check_spark()

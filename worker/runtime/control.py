@@ -6,7 +6,10 @@ pausing, stopping and waiting are one thing, and no flag is shared between threa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
+import socket
 import threading
 import time
 from collections import deque
@@ -43,7 +46,11 @@ class Link:
     it started, because whoever takes over its work must not find it still writing (invariant I6).
     """
 
-    def __init__(self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants) -> None:
+    def __init__(
+        self, connection: Connection, on_orphaned: Callable[[], None] = exit_with_descendants, *, shares: bool = False
+    ) -> None:
+        self.shares = shares
+        """Whether other units live in this process."""
         self.inbox: SimpleQueue[Command | ErrorRaised] = SimpleQueue()
         self._connection = connection
         self._on_orphaned = on_orphaned
@@ -52,22 +59,61 @@ class Link:
         self.when_stopped: Callable[[], None] = lambda: None
         """Called from the reading thread when the worker asks to stop."""
         self._sending = False
+        self._ends = False
+        self._closed = False
         self._reader = threading.Thread(target=self._read, name="commands", daemon=True)
 
+    @property
+    def speaker(self) -> object:
+        """Who speaks here: one and the same."""
+        return self
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is said here."""
+        return self._closed
+
     def open(self) -> Command:
-        """Wait for the first command, which says what to run, and go on reading in the background."""
+        """Wait for the first command, which says what to run, and go on reading in the background.
+
+        After :class:`messages.RunUnits` there is nothing to read but what :meth:`receive_pipe` does.
+        """
         first: Command = decode(self._connection.recv_bytes())
-        self._reader.start()
+        if not isinstance(first, messages.RunUnits):
+            self._reader.start()
         return first
+
+    def receive_pipe(self) -> Connection:
+        """Wait for the pipe of one more unit that is to run in this process."""
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe:
+            data, descriptors, _, _ = socket.recv_fds(pipe, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            self._on_orphaned()
+        return Connection(descriptors[0])
 
     def exit(self) -> None:
         """End this process at once, with all that it started."""
         self._on_orphaned()
 
+    def close(self, last: Report) -> None:
+        """Say one thing more and then nothing, and hear nothing, where the process goes on without this pipe."""
+        # The worker may close its end as soon as it has heard that.
+        self._ends = True
+        self.send(last)
+        with self._lock:
+            self._closed = True
+            with socket.socket(fileno=os.dup(self._connection.fileno())) as pipe, contextlib.suppress(OSError):
+                # The reading thread sees the end, and only then is the descriptor free for others.
+                pipe.shutdown(socket.SHUT_RDWR)
+        self._reader.join()
+        self._connection.close()
+
     def send(self, report: Report) -> None:
         """Tell the worker something."""
         data = encode(report)
         with self._lock:
+            if self._closed:
+                return
             self._outbox.append(data)
             if self._sending:
                 # A finalizer or a signal handler logs in the middle of a send of its thread: that goes first.
@@ -86,7 +132,8 @@ class Link:
             try:
                 data = self._connection.recv_bytes()
             except (EOFError, OSError):
-                self._on_orphaned()
+                if not self._ends:
+                    self._on_orphaned()
                 return
             command = decode(data)
             if isinstance(command, messages.SetLogLevel):

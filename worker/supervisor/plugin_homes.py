@@ -38,17 +38,21 @@ class PluginHomes:
         return None if connector is None else connector.interpreter
 
     def home(self, command: Command) -> str:
-        """What units must have in common to share a process: an interpreter, and the chosen versions of modules."""
+        """What units must have in common to share a process; nothing if all their plugins are installed packages.
+
+        That is an interpreter, or the folders of plugins and the packages with several versions: in one process their
+        modules would hide those of other folders, and other versions.
+        """
         connector = self._connector(command)
         if connector is None:
             return ""
         if connector.interpreter is not None:
             return str(connector.interpreter)
-        several = [entry for entry in self._entries(connector, _config(command)) if self._has_versions(entry)]
-        return ",".join(sorted({entry.home for entry in several}))
+        apart = [entry for entry in self._entries(connector, command) if self._is_apart(entry)]
+        return ",".join(sorted({entry.home for entry in apart}))
 
-    def _has_versions(self, entry: PluginEntry) -> bool:
-        return len(self.registry.versions(entry)) > 1
+    def _is_apart(self, entry: PluginEntry) -> bool:
+        return entry.folder is not None or len(self.registry.versions(entry)) > 1
 
     def _connector(self, command: Command) -> PluginEntry | None:
         match command:
@@ -60,13 +64,14 @@ class PluginHomes:
                     self.registry, PluginKind.CONNECTOR, config.get(_CONNECTOR), config.get(f"connector.{VERSION}")
                 )
 
-    def _entries(self, connector: PluginEntry, config: Mapping[str, str]) -> Iterator[PluginEntry]:
+    def _entries(self, connector: PluginEntry, command: Command) -> Iterator[PluginEntry]:
         """The connector and the plugins of its chain, as far as they can be found."""
         yield connector
-        beside = self.registry.beside(connector)
-        named = [
-            (kind, config.get(f"{role}.converter"), config.get(f"{role}.converter.{VERSION}")) for role, kind in _ROLES
-        ]
+        beside, config, worker = self.registry.beside(connector), _config(command), getattr(command, "worker", {})
+        named: list[tuple[PluginKind, str | None, str | None]] = []
+        for role, kind in _ROLES:
+            props = config if config.get(f"{role}.converter") else worker
+            named.append((kind, props.get(f"{role}.converter"), props.get(f"{role}.converter.{VERSION}")))
         named += [(PluginKind.TRANSFORMATION, spec.type, spec.version) for spec in transformation_specs(config)]
         named += [(PluginKind.PREDICATE, spec.type, spec.version) for spec in predicate_specs(config)]
         for kind, name, version in named:

@@ -26,8 +26,19 @@ from worker.supervisor.fork_client import ForkClient, Forked, fork_client
 from worker.supervisor.messages.messages import Command, LogRecord, Report
 from worker.supervisor.output import Output
 from worker.supervisor.pipe import WorkerEnd
+from worker.supervisor.plugin_homes import PluginHomes
 
-__all__ = ["Child", "ChildMain", "ForkServerLauncher", "Launcher", "ThreadLauncher", "log_record", "ready_children"]
+__all__ = [
+    "Child",
+    "ChildMain",
+    "ForkServerLauncher",
+    "Launcher",
+    "Piped",
+    "Stillborn",
+    "ThreadLauncher",
+    "log_record",
+    "ready_children",
+]
 
 ChildMain = Callable[[Connection], None]
 """The function that a child runs; it returns when the child is to end. The first message says what to run."""
@@ -84,6 +95,10 @@ class Child(Protocol):
     def pid(self) -> int | None:
         """The process id, if the child is a process."""
 
+    @property
+    def shares(self) -> bool:
+        """Whether the child is one of several in a process, all of which are ended when it is killed."""
+
 
 C = TypeVar("C", bound=Child)
 
@@ -94,8 +109,11 @@ class Launcher(Protocol):
     def launch(self, label: str, first: Command | None = None) -> Child:
         """Start a child that waits for its first command; ``label`` names it where it can be named.
 
-        ``first`` is that command, which is not sent yet: it tells which interpreter the child needs.
+        ``first`` is that command, or one of those to come, and is not sent: it tells which interpreter the child needs.
         """
+
+    def home(self, command: Command) -> str:
+        """What units must have in common to share a child: an interpreter, and where their plugins are."""
 
     def prepare(self) -> None:
         """Prepare for the next launch, so that it is quick."""
@@ -141,10 +159,11 @@ def log_record(context: str, said: LogRecord) -> None:
         target.handle(record)
 
 
-class _Piped:
-    """The part that every kind of child shares: its pipe."""
+class Piped:
+    """The part that every kind of child shares: its pipe. See :class:`Child`."""
 
     pid: int | None = None
+    shares: bool = False
     crash: str | None = None
 
     def __init__(self, connection: Connection | None) -> None:
@@ -152,23 +171,28 @@ class _Piped:
 
     @property
     def output(self) -> int | None:
+        """None: what the child prints does not come here."""
         return None
 
     @property
     def sentinel(self) -> int | None:
+        """None: the end of the pipe tells the end of the child."""
         return None
 
     def send(self, command: Command) -> None:
+        """Send the child a command."""
         self.pipe.send(command)
 
     def receive(self) -> Iterator[Report]:
+        """Yield the reports that have arrived."""
         return self.pipe.receive()
 
     def gone(self) -> bool:
+        """Whether the child has ended and all its reports are received."""
         return self.pipe.closed
 
 
-class _Process(_Piped):
+class _Process(Piped):
     """A process. Its end shows in a descriptor of its own: processes that it forked may hold the pipe open.
 
     The fork server tells its end and its status when nothing is left below it. If the fork server is gone the end of
@@ -273,10 +297,10 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-class _Stillborn(_Piped):
+class Stillborn(Piped):
     """A child that could not be started, and is gone from the beginning."""
 
-    def __init__(self, error: Exception, remedy: str) -> None:
+    def __init__(self, error: Exception, remedy: str = _OUT_OF) -> None:
         super().__init__(None)
         self._error = error
         self._remedy = remedy
@@ -285,6 +309,7 @@ class _Stillborn(_Piped):
         """Do nothing: there is no process."""
 
     def join(self) -> str:
+        """Tell why."""
         return f"could not be started: {self._error!r}. {self._remedy}"
 
 
@@ -292,25 +317,26 @@ class ForkServerLauncher:
     """Starts children as processes, from a fork server that lives as long as the worker, or is started anew.
 
     One child is always started ahead, so that a connector or task begins without waiting for its process. ``main`` is
-    a function of a module; ``lease`` is the path of the worker's lease. ``interpreter_of`` tells which interpreter of a
-    folder of plugins has to carry out a command; ``None`` is this one.
+    a function of a module; ``lease`` is the path of the worker's lease. ``homes`` tells which interpreters there
+    are beside this one, and who needs which.
     """
 
     def __init__(
         self,
         main: LeasedMain,
         lease: str | None = None,
-        interpreter_of: Callable[[Command], Path | None] = lambda _: None,
+        homes: PluginHomes | None = None,
     ) -> None:
         self._main = main
         self._lease = lease
-        self._interpreter_of = interpreter_of
+        self._homes = homes
         self._server = fork_client()
         self._spare: _Process | None = None
 
     def launch(self, label: str, first: Command | None = None) -> Child:
         """Start a process; see :class:`Launcher`."""
-        if first is not None and (interpreter := self._interpreter_of(first)) is not None:
+        interpreter = None if first is None or self._homes is None else self._homes.interpreter(first)
+        if interpreter is not None:
             return self._start(label, interpreter)
         spare, self._spare = self._spare, None
         if spare is None:
@@ -320,6 +346,10 @@ class ForkServerLauncher:
         # Such as with the lease, while this worker was not part of its cluster.
         spare.join()
         return self._start(label)
+
+    def home(self, command: Command) -> str:
+        """Where the plugins of a unit are; see :class:`Launcher`."""
+        return "" if self._homes is None else self._homes.home(command)
 
     def prepare(self) -> None:
         """Start a child ahead, if there is none."""
@@ -332,7 +362,7 @@ class ForkServerLauncher:
             self._spare.kill()
             self._spare.join()
 
-    def _start(self, label: str, interpreter: Path | None = None) -> _Process | _Stillborn:
+    def _start(self, label: str, interpreter: Path | None = None) -> _Process | Stillborn:
         server = self._server if interpreter is None else fork_client(interpreter)
         try:
             try:
@@ -341,7 +371,7 @@ class ForkServerLauncher:
                 # The fork server is gone, and another takes its place.
                 return self._fork(server, label)
         except (OSError, EOFError) as error:
-            return _Stillborn(error, _OUT_OF if interpreter is None else _NO_SLUICE.format(interpreter))
+            return Stillborn(error) if interpreter is None else Stillborn(error, _NO_SLUICE.format(interpreter))
 
     def _fork(self, server: ForkClient, label: str) -> _Process:
         _make_sure_of_descriptors()
@@ -367,7 +397,7 @@ def _make_sure_of_descriptors() -> None:
                 stack.callback(os.close, descriptor)
 
 
-class _Thread(_Piped):
+class _Thread(Piped):
     def __init__(self, connection: Connection, thread: threading.Thread) -> None:
         super().__init__(connection)
         self._thread = thread
@@ -402,6 +432,10 @@ class ThreadLauncher:
         thread = threading.Thread(target=run, name=label, daemon=True)
         thread.start()
         return _Thread(ours, thread)
+
+    def home(self, command: Command) -> str:  # noqa: ARG002 - all have this process
+        """Nothing: all plugins of a test are here."""
+        return ""
 
     def prepare(self) -> None:
         """Do nothing: a thread starts quickly."""

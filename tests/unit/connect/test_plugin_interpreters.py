@@ -89,7 +89,7 @@ def test_a_process_has_the_interpreter_of_its_connector(
     assert found == (None if place is None else folder / place / ".venv" / "bin" / "python")
 
 
-def test_units_share_a_process_only_with_the_same_interpreter_and_versions(folder: Path) -> None:
+def test_units_share_a_process_only_with_the_same_interpreter_and_folders(folder: Path) -> None:
     homes = PluginHomes(PluginRegistry.discover([folder]))
     plain = str(folder / "plain")
     assert homes.home(run(connector__class="FileStreamSource")) == ""
@@ -97,6 +97,16 @@ def test_units_share_a_process_only_with_the_same_interpreter_and_versions(folde
     assert homes.home(run(connector__class="acme.LinesConnector", connector__plugin__version="1.0")) == plain
     chain = {"transforms": "a", "transforms__a__type": "acme.Its", "transforms__a__plugin__version": "1.0"}
     assert homes.home(run(connector__class="FileStreamSource", **chain)) == plain
+
+
+def test_the_converters_of_the_worker_count_for_a_connector_that_names_none(tmp_path: Path) -> None:
+    (tmp_path / "plugins.toml").write_text('[[converter]]\nclass = "mine.MineConverter"\n')
+    homes = PluginHomes(PluginRegistry.discover([tmp_path]))
+    worker = {"key.converter": "StringConverter", "value.converter": "Mine"}
+    config = {"connector.class": "FileStreamSource"}
+    assert homes.home(messages.RunConnector("c", config, worker)) == str(tmp_path)
+    own = config | {"value.converter": "StringConverter"}
+    assert homes.home(messages.RunTask("c", 0, {}, own, worker, paused=False)) == ""
 
 
 def remove_sluice(site: Path) -> None:

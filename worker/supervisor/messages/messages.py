@@ -64,6 +64,7 @@ __all__ = [
     "DescribePlugin",
     "Drain",
     "Drained",
+    "Ended",
     "Fail",
     "Failed",
     "FenceProducers",
@@ -72,10 +73,12 @@ __all__ = [
     "Hanging",
     "Inquiry",
     "ListDeadLetters",
+    "Lives",
     "Loads",
     "LogRecord",
     "LookUpValues",
     "Metrics",
+    "NeedsProcess",
     "OffsetPairs",
     "OffsetsAltered",
     "OffsetsCommitted",
@@ -102,6 +105,7 @@ __all__ = [
     "Resumed",
     "RunConnector",
     "RunTask",
+    "RunUnits",
     "SetLogLevel",
     "Silent",
     "SinkLag",
@@ -145,6 +149,13 @@ class RunTask:
     connector_config: dict[str, str]
     worker: dict[str, str]
     paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnits:
+    """The first command of a process that several units share. What follows on its pipe are no messages, but the
+    descriptors of pipes, one with each byte: each is that of a unit, whose first command comes there.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +303,7 @@ Inquiry: TypeAlias = (
 Command: TypeAlias = (
     RunConnector
     | RunTask
+    | RunUnits
     | ValidateConfig
     | DescribePlugin
     | PreviewConnector
@@ -359,6 +371,23 @@ class ConfigExpires:
     """The values of config providers hold for so many milliseconds, after which the process is to be restarted."""
 
     ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsProcess:
+    """The plugin cannot share a process with others; the unit has not begun, and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """A unit in a process that several share lives in this thread of it (its ``threading.get_ident``)."""
+
+    thread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A unit in a process that several share has ended, and left no thread behind. Nothing comes after this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,6 +538,9 @@ Report: TypeAlias = (
     | Silent
     | Drained
     | ConfigExpires
+    | NeedsProcess
+    | Lives
+    | Ended
     | TaskConfigs
     | Validated
     | Previewed

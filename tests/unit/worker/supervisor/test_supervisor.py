@@ -14,8 +14,9 @@ import pytest
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, decode, encode
+from worker.supervisor.notices import Answered, Changed, Expires, Measured, Notice, Published
 from worker.supervisor.process import ThreadLauncher
-from worker.supervisor.supervisor import Answered, Changed, Expires, Measured, Notice, Published, Supervisor
+from worker.supervisor.supervisor import Supervisor
 from worker.unit import Unit
 
 TASK = Unit("c", 0)
