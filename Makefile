@@ -6,7 +6,7 @@ READY := .venv/.ready
 export PYTHONDONTWRITEBYTECODE :=
 # Each has a broker of its own. Many tests wait most of their time, so that three of them keep two cores busy.
 WORKERS ?= 3
-# How many kills `make chaos` makes; `make test` makes 32.
+# How many kills `make chaos` makes; `make test` makes 16.
 KILLS ?= 500
 # How many calls of each operation `make fuzz` makes up for each principal.
 EXAMPLES ?= 200
@@ -14,7 +14,7 @@ EXAMPLES ?= 200
 ROWS ?= 1000000
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills bench docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench docs docs-test clean
 
 setup: $(READY)
 
@@ -59,6 +59,11 @@ lake-kills: STORE = local,s3,hdfs
 lake-kills: setup
 	@SLUICE_LAKE_KILLS=$(KILLS) SLUICE_LAKE_STORE=$(STORE) $(BIN)/pytest -s -k "named or random" \
 		tests/cluster/test_$(if $(findstring iceberg,$(STORE))$(findstring delta,$(STORE)),table,spark)_kills.py
+
+# Kills a mirror's workers, tasks and both of its brokers; the seed is printed: SLUICE_MIRROR_SEED=... make mirror-kills
+mirror-kills: KILLS = 30
+mirror-kills: setup
+	@SLUICE_MIRROR_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_mirror_kills.py
 
 # Makes up so many calls of each operation of the REST API, for principals with few rights.
 fuzz: setup

@@ -11,6 +11,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from connect.config import Config
 from connect.connector import Connector, ConnectorContext, Task
 from connect.data import Offset, SourceBatch, SourceRecord
+from connect.measurement import Measurement
 
 __all__ = [
     "SPLIT_OF",
@@ -148,6 +149,13 @@ class SourceTask(Task[C], Generic[C]):
         Called about once a second between two polls, to be shown to people: be quick, an estimate will do.
         """
         return {}
+
+    def measurements(self) -> Iterable[Measurement]:
+        """Numbers of the task's own, to be scraped beside those of the runtime; by default none.
+
+        Called about once a second between two polls: be quick. Whatever is not among them any more is shown no longer.
+        """
+        return ()
 
     def commit_record(self, record: SourceRecord) -> None:
         """Tell the source that Kafka acknowledged ``record``, or that it was skipped; by default nothing."""

@@ -27,6 +27,7 @@ EXTRA_KEYS: Final = {
     "run.until": "an addition",
     "engine": "an addition",
     "task.hang.warning.ms": "an addition",
+    "task.isolation": "an addition",
     "task.hang.timeout.ms": "an addition",
     **{key.name: "an addition" for key in RestartConfig.definitions()},
     "errors.tolerance.limit": "an addition",

@@ -68,7 +68,7 @@ class Scrapes:
                     self._measurements.drop_report(notice.unit)
             case Measured():
                 self._measurements.take(notice.unit, notice.values)
-                self._measurements.take_report(notice.unit, notice.details, notice.histograms)
+                self._measurements.take_report(notice.unit, notice.details, notice.histograms, notice.own)
             case ClientMeasured(unit, client):
                 self._measurements.take_client(unit, client)
 

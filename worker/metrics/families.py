@@ -236,6 +236,9 @@ def _task(to: _Collected, seen: Snapshot, unit: Unit, task: TaskSeen, now: float
     for key, kept in task.histograms.items():
         name, text = _HISTOGRAMS[key]
         to.histogram(name, labels, Histogram(kept[0], BOUNDS[key], kept[1:]), text)
+    for (name, told), own in task.own.items():
+        own_labels = (*labels, *zip(told[::2], told[1::2], strict=True))
+        to.add(f"sluice_plugin_{name}", own_labels, own.value, own.help)
     if task.at:
         to.add("sluice_task_report_age_seconds", labels, max(0.0, now - task.at), "Seconds since it has reported.")
     for client in task.clients:

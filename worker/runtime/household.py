@@ -86,7 +86,7 @@ class Household:
         self._link = link
         self._live = live
         self._redaction = Redaction()
-        self._lock = threading.Lock()
+        self._shortened = threading.Condition()
         self._warning, self._timeout = 0.0, _LONGEST_SILENCE
         self._stacks = -1
 
@@ -127,11 +127,13 @@ class Household:
 
     def _shorten(self, watched: messages.Watched) -> None:
         """Watch over the process by the shortest limits that its units have, from now on."""
-        with self._lock:
+        with self._shortened:
             self._warning = min(filter(None, (self._warning, watched.warning)), default=0.0)
             self._timeout = min(filter(None, (self._timeout, watched.timeout)))
             self._link.send(messages.Watched(self._warning, self._timeout))
             self._put_off()
+            # Who waits by the longer limit would look too late.
+            self._shortened.notify()
 
     def _put_off(self) -> float:
         """Have stacks written if this is not done again within the time returned."""
@@ -143,13 +145,13 @@ class Household:
         """Have stacks written while no Python runs; the worker judges."""
         looked, before = time.monotonic(), math.inf
         while True:
-            with self._lock:
+            with self._shortened:
                 period = self._put_off()
-            now = time.monotonic()
-            if now - looked >= before:
-                self._link.send(messages.HangOver(None))
-            looked, before = now, period
-            time.sleep(period / _LOOKS)
+                now = time.monotonic()
+                if now - looked >= before:
+                    self._link.send(messages.HangOver(None))
+                looked, before = now, period
+                self._shortened.wait(period / _LOOKS)
 
 
 def _have_own_folder() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from worker.metrics.buckets import BOUNDS
-from worker.metrics.snapshot import ClientSeen
+from worker.metrics.snapshot import ClientSeen, OwnSeries, OwnValue, own_values
 from worker.supervisor.lifecycle import Phase
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Report
@@ -59,12 +59,13 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported its counters and gauges: those for statuses, those for scrapes, and histograms."""
+    """A unit reported its numbers: for statuses, for scrapes, histograms, and what changed of the plugin's own."""
 
     unit: Unit
     values: dict[str, float]
     details: dict[str, float] = field(default_factory=dict)
     histograms: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    own: dict[OwnSeries, OwnValue | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, unit: Unit, report: messages.Metrics) -> Measured:
@@ -74,7 +75,7 @@ class Measured:
             for name, kept in report.histograms.items()
             if name in BOUNDS and len(kept) == len(BOUNDS[name]) + 2
         }
-        return cls(unit, _numbers(report.values), _numbers(report.details), histograms)
+        return cls(unit, _numbers(report.values), _numbers(report.details), histograms, own_values(report.own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from connect.data import Schema, SchemaAndValue
 from connect.plugins import PluginKind, PluginRegistry
 from connectors.spark.cluster.code import plugin_folders, shipped_folders
 from connectors.spark.decoding.columns import column_reader
-from connectors.spark.decoding.envelopes import EnvelopeReader
 from connectors.spark.decoding.reading import ColumnReader
 
 __all__ = [
@@ -47,8 +46,6 @@ class ExecutorPlugins:
     converters: Converters
     steps: tuple[Step, ...]
     reader: ColumnReader | None
-    envelopes: EnvelopeReader | None
-    """The reader, if it can read messages that their prefix was cut off."""
     reads_keys: bool
     reads_headers: bool
 
@@ -92,8 +89,7 @@ def _made(items: tuple[tuple[str, str], ...], with_keys: bool, with_headers: boo
         converter_plugin(registry, props, "header") if reads_headers else _UnreadHeaders(Config()),
     )
     reader = None if with_keys or steps else column_reader(value)
-    envelopes = reader if isinstance(reader, EnvelopeReader) else None
-    return ExecutorPlugins(converters, steps, reader, envelopes, reads_keys, reads_headers)
+    return ExecutorPlugins(converters, steps, reader, reads_keys, reads_headers)
 
 
 def _listed(props: Mapping[str, str], key: str) -> list[str]:

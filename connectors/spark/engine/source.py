@@ -50,8 +50,6 @@ from connect.bulk import Progress
 from connect.bulk_source import (
     BulkSourceTask,
     BulkSourceTaskContext,
-    BulkTransactions,
-    Claim,
     ReachedOffsets,
     TransactionOrders,
 )
@@ -61,6 +59,7 @@ from connect.errors import ConnectError, RetriableError
 from connect.source import SPLIT_OF, ExactlyOnceSupport, OffsetStorageReader, SourceConnector
 from connectors.spark.decoding.plugins import chain_properties, executor_connector
 from connectors.spark.engine.publishing import Publication, Published, failure_digest, settle
+from connectors.spark.engine.slots import Slots
 from connectors.spark.engine.source_config import SparkSourceEngineConfig
 from connectors.spark.failure import root_cause
 from connectors.spark.losses import Losses
@@ -96,10 +95,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._losses = Losses(context, self._start_spark)
         self._is_drained = False
         self._refused: dict[str, None] = {}
-        self._transactions: BulkTransactions | None = None
+        self._slots: Slots | None = None
         self._longest: float | None = None
-        self._claim: Claim | None = None
-        """The claim under which splits are published; ``None`` if what is under way has to be ended first."""
 
     def start(self) -> None:
         """Start the connector, and Spark."""
@@ -119,10 +116,10 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         try:
             found = self._load()
         except ConnectError:
-            self._claim = None
+            self._release()
             raise
         except Exception as error:
-            self._claim = None
+            self._release()
             assert self._spark is not None
             failure = ConnectError(f"Spark failed to read the splits: {root_cause(error)}")
             raise self._losses.error(self._spark, failure) from error
@@ -140,6 +137,10 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         if self._spark is not None:
             self._spark.stop()
 
+    def _release(self) -> None:
+        if self._slots is not None:
+            self._slots.release()
+
     def _made(self) -> SourceConnector[Any]:
         connector_class: type[SourceConnector[Any]] = executor_connector(
             chain_properties(self.context.connector_properties), self._class_name
@@ -150,7 +151,8 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         config = connector_class.config_class.parse(originals)
         exact = connector_class.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
         self._seconds = self.config.commit_interval_ms / 1000 if exact else None
-        self._transactions = self.context.transactions if exact else None
+        transactions = self.context.transactions if exact else None
+        self._slots = None if transactions is None else Slots(transactions)
         return connector_class(config, _ConnectorContext(self.context, self._known))
 
     def _start_spark(self) -> None:
@@ -162,15 +164,15 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._jobs: Jobs = Jobs(self._spark, self.context, self._progress, self._width)
 
     def _load(self) -> bool:
-        if self._transactions is not None and self._claim is None:
-            self._claim = self._transactions.claim(self._width)
+        if self._slots is not None:
+            self._slots.claim(self._width)
         splits = self._splits()
         self._is_drained = not splits
         if not splits:
             return False
         self._progress.begin(len(splits))
         order = SplitOrder(splits)
-        turns = [[number] for number in range(len(splits))] if self._transactions is None else order.turns()
+        turns = [[number] for number in range(len(splits))] if self._slots is None else order.turns()
         found = any(self._jobs.run_all([self._in_turn(order, numbers) for numbers in turns]))
         self._is_drained = not found
         return found
@@ -196,13 +198,14 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         found, split, told, tellings = False, order.splits[number], frozenset(self._refused), 0
         # A piece of a source partition is committed when those before it are, so that it cannot go on from offsets;
         # in transactions they take turns.
-        is_whole = order.is_shared(number) and self._transactions is None
+        is_whole = order.is_shared(number) and self._slots is None
         while True:
             orders = self._publication.within(self._transaction(number)), self._known.copy(), self._seconds_of(is_whole)
             outcome: SplitOutcome = yield partial(self._run, split, *orders, told)
             if outcome.is_superseded:
                 raise RetriableError("A split may have been published before: where it goes on is looked up.", _SOON)
-            self._checked(outcome.checked)
+            if self._slots is not None:
+                self._slots.checked(outcome.checked)
             news = replace(outcome.published, failures=self._news(outcome.published.failures, told))
             if outcome.is_untold:
                 tellings += 1
@@ -242,16 +245,11 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
 
     def _transaction(self, number: int) -> TransactionOrders | None:
         """The transaction of a split, if there is to be one: the first has the first slot."""
-        if self._transactions is None or self._claim is None:
+        if self._slots is None:
             return None
-        orders = self._transactions.orders(self._claim, number + 1)
+        orders = self._slots.orders(number + 1)
         self._longest = orders.timeout / _PART_OF_TIMEOUT
         return orders
-
-    def _checked(self, offset: int) -> None:
-        """Let the next splits look for newer claims only after what one has looked through."""
-        if self._claim is not None and offset > self._claim.offset:
-            self._claim = replace(self._claim, offset=offset)
 
     def _run(
         self,
@@ -275,7 +273,7 @@ class SparkSourceEngine(BulkSourceTask[SparkSourceEngineConfig]):
         self._commit(order.end(number, offsets))
 
     def _commit(self, offsets: ReachedOffsets) -> None:
-        if self._transactions is None:
+        if self._slots is None:
             self.context.commit(offsets)
         else:
             self.context.committed(offsets)

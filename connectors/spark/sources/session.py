@@ -67,10 +67,13 @@ class SourceSession:
         """
         self.publisher.progress.begin()
         try:
+            self.publisher.claim()
             result = load()
         except ConnectError:
+            self.publisher.release()
             raise
         except Exception as error:
+            self.publisher.release()
             assert self._first is not None
             failure = ConnectError(f"Spark failed to send the rows: {root_cause(error)}")
             raise self._losses.error(self._first, failure) from error

@@ -70,7 +70,7 @@ class TaskProcess:
 
     def join(self) -> int:
         """Wait until it has ended; its exit status."""
-        status = self._process.wait(60)
+        status = self._process.wait(180)
         self._listener.join(30)
         return status
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException
@@ -16,21 +16,36 @@ from connect.chain.tolerance import ErrorPolicy, Failure
 from connect.crash import crash_point
 from connect.data import Offset
 from connect.errors import ConnectError
+from equipment.workers.claimed_offsets import ClaimedOffsets
 from worker.stores.offset.store import check_offset
 
 __all__ = ["BulkSourceContext"]
 
 
 class BulkSourceContext:
-    """The context of the task of the connector ``name``. Its offsets are kept in a file, if one is named."""
+    """The context of the task of the connector ``name``. Its offsets are kept in a file, if one is named.
 
-    def __init__(self, name: str, bootstrap: str, props: Mapping[str, str], offsets: Path | None = None) -> None:
+    With ``transactions`` they are kept there. ``is_lost`` says of offsets whether the driver goes away before it stores
+    them, and with transactions when it hears that a slot has committed them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        props: Mapping[str, str],
+        offsets: Path | None = None,
+        transactions: ClaimedOffsets | None = None,
+        is_lost: Callable[[ReachedOffsets], bool] = lambda _: False,
+    ) -> None:
         self.connector_name = name
         self.connector_properties = props
         settings = {"bootstrap.servers": bootstrap}
         self.producer_settings = KafkaSettings(settings, {**settings, "partitioner": "murmur2_random"})
         self.error_policy = ErrorPolicy(tolerates_errors=props.get("errors.tolerance") == "all")
-        self.offset_storage_reader = self
+        self.transactions = transactions
+        self.offset_storage_reader: BulkSourceContext | ClaimedOffsets = transactions or self
+        self._is_lost = is_lost
         self.stop = False
         self.told = Progress("nothing yet")
         self.read = 0
@@ -77,15 +92,26 @@ class BulkSourceContext:
         if not offsets:
             return
         crash_point("before-offset-commit")
+        self.commits += 1
+        if self.transactions is not None:
+            self.transactions.commit(offsets)
+            return
+        self._check_lost(offsets)
         for partition, offset in offsets:
             check_offset(partition)
-            check_offset(offset)
-            self._offsets[_key(partition)] = json.loads(json.dumps(offset))
-        self.commits += 1
+            if offset is None:
+                self._offsets.pop(_key(partition), None)
+            else:
+                check_offset(offset)
+                self._offsets[_key(partition)] = json.loads(json.dumps(offset))
         if self._file is not None:
             beside = self._file.with_suffix(".new")
             beside.write_text(json.dumps(self._offsets))
             beside.replace(self._file)
+
+    def committed(self, offsets: ReachedOffsets) -> None:
+        """Go away, if that is what is asked for."""
+        self._check_lost(offsets)
 
     def progress(self, progress: Progress) -> None:
         """Keep what the task told last."""
@@ -97,6 +123,10 @@ class BulkSourceContext:
 
     def stopping(self) -> bool:
         return self.stop
+
+    def _check_lost(self, offsets: ReachedOffsets) -> None:
+        if self._is_lost(offsets):
+            raise ConnectError("This driver has gone away.")
 
 
 def _key(partition: Offset) -> str:

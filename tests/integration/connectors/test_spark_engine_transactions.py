@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -216,7 +217,7 @@ def test_an_attempt_of_sparks_own_only_asks_to_look_again(driver: Driver, files:
 
 # -- with Spark ----------------------------------------------------------------------------------------------------
 
-StartProcess = Callable[[str], TaskProcess]
+StartProcess = Callable[..., TaskProcess]
 
 
 @pytest.fixture
@@ -249,8 +250,9 @@ def process(bootstrap: str, topic: str, offsets_topic: str, files: Path) -> Iter
     }
     running: list[TaskProcess] = []
 
-    def start(crash_point: str) -> TaskProcess:
-        running.append(TaskProcess(props, worker, crash_point=crash_point))
+    def start(crash_point: str = "", **more: str) -> TaskProcess:
+        changed = {key.replace("_", "."): value for key, value in more.items()}
+        running.append(TaskProcess(props | changed, worker, crash_point=crash_point))
         return running[-1]
 
     yield start
@@ -273,6 +275,26 @@ def test_kills_before_and_after_the_commit_lose_and_double_nothing(
     assert task.seen(messages.Failed) == []
     assert failures(task) >= 1
     assert values(bootstrap, topic) == sorted(f"{name} {n}" for name, count in SIZES.items() for n in range(count))
+
+
+@pytest.mark.spark
+def test_sparks_own_source_goes_on_after_the_files_whose_transactions_are_committed(
+    bootstrap: str, topic: str, offsets_topic: str, files: Path, process: StartProcess
+) -> None:
+    pytest.importorskip("pyspark")
+    source = {"connector_class": "SparkFileSource", "store_url": str(files), "format_class": "StringFormat"}
+    source |= {"file_age_ms": "0", "poll_interval_ms": "50"}
+    assert process("before-offset-commit", **source).join() == -signal.SIGKILL
+    all_once = sorted(f"{name} {n}" for name, count in SIZES.items() for n in range(count))
+    assert values(bootstrap, topic) == all_once
+
+    task = process(**source)
+    wait_until("all is read", lambda: task.seen(messages.Drained) or task.seen(messages.Failed), seconds=180)
+    assert task.seen(messages.Failed) == []
+    assert values(bootstrap, topic) == all_once
+    kept = {message.key(): message.value() for message in read_topic(bootstrap, offsets_topic)}
+    marks = {value for key, value in kept.items() if b'"slot"' in key}
+    assert marks == {None}
 
 
 def failures(process: TaskProcess) -> float:

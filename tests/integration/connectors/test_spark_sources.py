@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import os
 import signal
@@ -10,7 +11,9 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from confluent_kafka import Message
 from connect.bulk import OffsetRange
 from connect.bulk_source import BulkSourceTask
 from connect.crash import CRASH_POINT_VARIABLE
-from connect.errors import ConnectError
+from connect.errors import ConnectError, RetriableError
 from connect.jvm.home import sluice_home
 from connect.jvm.jars import read_lock, resolve_jars
 from connectors.spark import session as session_module
@@ -41,6 +44,7 @@ from equipment.scripts import spark_source_driver
 from equipment.servers.lease import Database
 from equipment.workers.bulk_context import BulkContext
 from equipment.workers.bulk_source_context import BulkSourceContext
+from equipment.workers.claimed_offsets import ClaimedOffsets
 from equipment.workers.small_spark import SMALL_SPARK
 
 SparkSession = pytest.importorskip("pyspark.sql").SparkSession
@@ -66,6 +70,7 @@ SPARK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+PLUGINS = Path(__file__).with_name("spark_plugins")
 OLD = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 
 Row = Mapping[str, Any]
@@ -97,6 +102,27 @@ class Source:
         self.folder = folder
         self.offsets = folder.parent / "offsets.json"
         self.context: BulkSourceContext
+        self._exactly: dict[str, Any] = {}
+        self._offsets_topic = ""
+
+    def exactly_once(self, lost_after: int | None = None) -> None:
+        """Have the tasks to come publish in transactions, the next one until so many of them are committed."""
+        if not self._offsets_topic:
+            self._offsets_topic = f"{self.topic}-offsets"
+            create_topic(self.bootstrap, self._offsets_topic, 1, **{"cleanup.policy": "compact"})
+        heard = itertools.count(1)
+        transactions = ClaimedOffsets(self.bootstrap, self.topic, self._offsets_topic)
+        self._exactly = {"transactions": transactions, "is_lost": lambda _: next(heard) == lost_after}
+
+    def at_least_once(self) -> None:
+        """Have the next task go away before it stores offsets, and those after it not."""
+        heard = itertools.count(1)
+        self._exactly = {"is_lost": lambda _: next(heard) == 1}
+
+    def stored(self) -> list[dict[str, Any]]:
+        """The offsets and marks on the offsets topic."""
+        transactions: ClaimedOffsets = self._exactly["transactions"]
+        return list(transactions.stored().values())
 
     def files(self, **props: str) -> SparkFileSourceTask:
         task = SparkFileSourceTask(*self._made(SparkFileSourceConfig, {"store.url": str(self.folder)}, props))
@@ -120,7 +146,7 @@ class Source:
     def _made(self, config: Any, more: Row, props: Mapping[str, str]) -> tuple[Any, BulkSourceContext]:
         given = {key.replace("_", "."): value for key, value in props.items()}
         whole = {"name": "lake", "topic": self.topic, "file.age.ms": "0", **JSON, **SPARK, **more, **given}
-        self.context = BulkSourceContext("lake", self.bootstrap, whole, self.offsets)
+        self.context = BulkSourceContext("lake", self.bootstrap, whole, self.offsets, **self._exactly)
         return config.parse(whole), self.context
 
     def _started(self, task: Any) -> Any:
@@ -472,3 +498,94 @@ def test_after_a_kill_one_load_comes_again_and_nothing_is_lost(source: Source) -
     drain(source.files(load_max_files="1"))
     counts = Counter(row["id"] for row in source.values())
     assert counts == {number: 2 if 10 <= number < 20 else 1 for number in range(30)}
+
+
+# -- exactly once ---------------------------------------------------------------------------------------------------
+
+Start = Callable[..., BulkSourceTask[Any]]
+
+
+KINDS = ["files", "database", "files of a table", "changes of a table"]
+
+
+@pytest.fixture
+def twelve(request: pytest.FixtureRequest, source: Source, lake: Any) -> Start:
+    """Starts tasks that read the rows 0 to 11, which are in three files, three parts or one version."""
+    rows = [{"id": n, "act": "die once" if n == 5 else ""} for n in range(12)]
+    acting = {"plugin_path": str(PLUGINS), "transforms": "act", "transforms_act_type": "acts.Act"}
+    acting["transforms_act_folder"] = str(source.folder.parent)
+    if request.param == "files":
+        for number in range(3):
+            write(source.folder / f"{number}.parquet", rows[number::3])
+        return partial(source.files, **acting)
+    if request.param == "database":
+        path = source.folder / "shop.db"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("CREATE TABLE orders (id INTEGER, act TEXT)")
+            connection.executemany("INSERT INTO orders VALUES (?, ?)", [tuple(row.values()) for row in rows])
+        parts = {"partition_column": "id", "partition_count": "3", "load_max_partitions": "3"}
+        url = f"jdbc:sqlite:{path}"
+        return partial(source.database, connection_url=url, tables="orders", **parts, **acting)
+    lake("CREATE TABLE c.lake.t (id BIGINT, act STRING) USING iceberg")
+    values = [", ".join(f"({row['id']}, '{row['act']}')" for row in rows[number::3]) for number in range(3)]
+    if request.param == "files of a table":
+        for some in values:
+            lake(f"INSERT INTO c.lake.t VALUES {some}")
+        return partial(source.tables, **ice(source), **acting)
+    lake("INSERT INTO c.lake.t VALUES (100, '')")
+    drain(source.tables(**ice(source, topic=f"{source.topic}-before")))
+    source.exactly_once()
+    drain(source.tables(**ice(source, topic=f"{source.topic}-before")))
+    lake(f"INSERT OVERWRITE c.lake.t VALUES (100, ''), {', '.join(values)}")
+    return partial(source.tables, **ice(source), **acting)
+
+
+def ids(source: Source) -> list[int]:
+    return sorted(row["id"] for row in source.values())
+
+
+@pytest.mark.parametrize("twelve", ["database", "changes of a table"], indirect=True)
+def test_at_least_once_a_lost_driver_and_a_killed_executor_lose_nothing(source: Source, twelve: Start) -> None:
+    (source.folder.parent / "alive").mkdir()
+    source.at_least_once()
+    task = twelve()
+    with pytest.raises(RetriableError, match="nothing is lost"):
+        task.load()
+    with pytest.raises(ConnectError, match="gone away"):
+        task.load()
+    assert set(ids(source)) == set(range(12))
+    drain(twelve())
+    assert set(Counter(ids(source)).values()) <= {2, 3}
+    assert set(ids(source)) == set(range(12))
+
+
+@pytest.mark.parametrize("twelve", KINDS, indirect=True)
+def test_neither_a_killed_executor_nor_a_lost_driver_doubles_anything(source: Source, twelve: Start) -> None:
+    (source.folder.parent / "alive").mkdir()
+    source.exactly_once()
+    with pytest.raises(RetriableError, match="nothing is lost"):
+        twelve().load()
+    assert 5 not in ids(source)
+
+    source.exactly_once(lost_after=1)
+    with pytest.raises(ConnectError, match="gone away"):
+        twelve().load()
+    assert any("pieces" in offset for offset in source.stored())
+
+    source.exactly_once()
+    drain(twelve())
+    assert ids(source) == list(range(12))
+    assert not any("pieces" in offset for offset in source.stored())
+
+
+def test_what_is_left_out_is_told_of_before_the_rest_is_committed(source: Source) -> None:
+    fine = dt.datetime(2013, 1, 1, 5, 0, 0, 1, tzinfo=dt.UTC)
+    write(source.folder / "a.parquet", [{"id": 1, "at": fine}, {"id": 2, "at": OLD}, {"id": 3, "at": fine}])
+    source.exactly_once()
+    with pytest.raises(ConnectError, match="finer than a millisecond"):
+        source.files().load()
+    assert source.read() == []
+    drain(source.files(errors_tolerance="all"))
+    assert ids(source) == [2]
+    assert len(source.context.failures) == 2
+    assert source.context.written == {source.topic: 1}

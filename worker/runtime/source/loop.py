@@ -34,7 +34,7 @@ from worker.metrics.buckets import POLL
 from worker.runtime.assembly import Assembly
 from worker.runtime.clients import Clients
 from worker.runtime.control import Control
-from worker.runtime.metrics import ActiveTopics, TaskMetrics, remaining_gauges
+from worker.runtime.metrics import ActiveTopics, TaskMetrics, measurements_of, remaining_gauges
 from worker.runtime.source.commits import SourceCommits, ToldTask
 from worker.runtime.source.guarantee import Guarantee
 from worker.runtime.source.producer import PRODUCER_FAILURES, kafka_error
@@ -104,6 +104,7 @@ class SourceLoop:
         self._active = ActiveTopics(control.send, enabled=assembly.worker.topic_tracking_enable)
         told = ToldTask(task, control.watch)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
+        self._measures = type(task).measurements is not SourceTask.measurements
         self._tells_offsets = type(task).delivered is not SourceTask.delivered
         self._reader = guarantee.reader
         self._commits: SourceCommits = guarantee.commits(told, self._delivery, tolerance.flush, self._metrics)
@@ -270,6 +271,9 @@ class SourceLoop:
         self._written = written
         with self._control.watch.call("remaining"):
             self._metrics.gauges(remaining_gauges(self._task))
+        if self._measures:
+            with self._control.watch.call("measurements"):
+                self._metrics.own(measurements_of(self._task))
         self._metrics.report()
 
     def _pause(self) -> None:

@@ -487,12 +487,14 @@ class Metrics:
     """Counters and gauges of a task by name; counters only grow while the process lives.
 
     ``values`` are shown in statuses, ``details`` only to who scrapes; ``histograms`` have a sum and the counts of the
-    buckets (:mod:`worker.metrics.buckets`).
+    buckets (:mod:`worker.metrics.buckets`). ``own`` is what has changed of the plugin's own: of each a name, its labels
+    by turns with their values, a sentence about it, and the number; ``None`` if it is there no longer.
     """
 
     values: dict[str, float]
     details: dict[str, float] = field(default_factory=dict)
     histograms: dict[str, list[float]] = field(default_factory=dict)
+    own: list[tuple[str, list[str], str, float | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import heapq
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from connect.errors import ConfigError
@@ -52,6 +53,11 @@ class FoundFile:
         """Its place in the order in which files are sent."""
         return self.modified, self.digest
 
+    @property
+    def piece(self) -> str:
+        """Its name as a piece of a load."""
+        return _piece(self.digest, self.modified)
+
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
@@ -66,6 +72,10 @@ class Bookmark:
     def has(self, file: FoundFile) -> bool:
         """Whether a file is sent."""
         return file.place <= self.mark or file.digest in self.sent
+
+    def with_pieces(self, pieces: Iterable[str]) -> Bookmark:
+        """The bookmark when the files of these names are done too; its mark stays where it is."""
+        return replace(self, sent={**self.sent, **_times_of(pieces)})
 
     def after(self, files: Iterable[FoundFile], rest: Place | None, lateness: int, most: int = _MOST) -> Bookmark:
         """The bookmark when these files are done too; ``rest`` is the place of the first file that is not.
@@ -85,7 +95,7 @@ class Bookmark:
 
     def offset(self) -> dict[str, Any]:
         """The bookmark as a source offset, whose values are plain texts and numbers."""
-        sent = " ".join(f"{digest}:{modified}" for digest, modified in self.sent.items())
+        sent = " ".join(itertools.starmap(_piece, self.sent.items()))
         return {"modified": self.mark[0], "digest": self.mark[1], "passed": self.passed, "sent": sent}
 
     @classmethod
@@ -97,12 +107,7 @@ class Bookmark:
             if not isinstance(offset.get(key), kind) or isinstance(offset.get(key), bool):
                 reason = "The offset of a folder has modified, digest, passed and sent: remove it to begin again."
                 raise ConfigError(key, offset.get(key), reason)
-        try:
-            pairs = (item.split(":") for item in offset["sent"].split())
-            sent = {digest: int(modified) for digest, modified in pairs}
-        except ValueError:
-            reason = "It has the digests of files with their times of modification: DIGEST:MILLISECONDS and so on."
-            raise ConfigError("sent", "...", reason) from None
+        sent = _times_of(offset["sent"].split())
         return cls((offset["modified"], offset["digest"]), offset["passed"], sent)
 
 
@@ -181,3 +186,16 @@ def _within(files: Sequence[FoundFile], most: int) -> Sequence[FoundFile]:
         if size > most and place:
             return files[:place]
     return files
+
+
+def _piece(digest: str, modified: int) -> str:
+    return f"{digest}:{modified}"
+
+
+def _times_of(pieces: Iterable[str]) -> dict[str, int]:
+    """The times of modification of files by their digests."""
+    try:
+        return {digest: int(modified) for digest, modified in (piece.split(":") for piece in pieces)}
+    except ValueError:
+        reason = "It has the digests of files with their times of modification: DIGEST:MILLISECONDS and so on."
+        raise ConfigError("sent", "...", reason) from None

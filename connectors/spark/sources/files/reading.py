@@ -16,9 +16,11 @@ from connect.errors import ConfigError, ConnectError, DataError, RetriableError
 from connectors.spark.failure import root_cause
 from connectors.spark.sources.files.bookmark import FoundFile
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
+from connectors.spark.sources.pieces import shares
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from connectors.spark.sources.frames import RecordFrame
     from connectors.spark.sources.publishing import RowPublisher
@@ -55,6 +57,8 @@ class FilePart:
 
     files: Sequence[FoundFile]
     records: RecordFrame
+    columns: StructType | None = None
+    """The columns that the files have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +84,14 @@ def file_groups(files: Iterable[FoundFile], config: SparkFileSourceConfig) -> It
 
 
 def readable_parts(
-    files: Sequence[FoundFile], read: Callable[[Sequence[FoundFile]], RecordFrame]
+    files: Sequence[FoundFile], read: Callable[[Sequence[FoundFile]], FilePart]
 ) -> Iterator[FilePart | BadFile]:
     """The rows of the files, in as many parts as they can be read in, and the files that cannot be read.
 
     ``read`` reads all rows of files that it is given, and raises if it cannot.
     """
     try:
-        frame = read(files)
+        part = read(files)
     except Exception as error:
         _check_passing(error)
         if len(files) == 1:
@@ -97,7 +101,7 @@ def readable_parts(
         yield from readable_parts(files[:middle], read)
         yield from readable_parts(files[middle:], read)
     else:
-        yield FilePart(files, frame)
+        yield part
 
 
 class FileReader:
@@ -116,25 +120,32 @@ class FileReader:
         """What is told of a file that cannot be read."""
         return DataError(f"The file {bad.file.path} cannot be read, and none of its rows is sent: {bad.reason}")
 
-    def _whole(self, group: FileGroup, files: Sequence[FoundFile]) -> RecordFrame:
+    def divided(self, group: FileGroup, part: FilePart, count: int) -> Sequence[FilePart]:
+        """A part in at most so many, of about the same size, that have the columns of the whole."""
+        divided = shares(part.files, count, lambda file: file.size)
+        return [part] if len(divided) == 1 else [self._part(group, files, part.columns) for files in divided]
+
+    def _whole(self, group: FileGroup, files: Sequence[FoundFile]) -> FilePart:
+        part = self._part(group, files)
+        writer = part.records.frame.write.format("noop").mode("overwrite")
+        self._publisher.run(writer.save)
+        return part
+
+    def _part(self, group: FileGroup, files: Sequence[FoundFile], columns: StructType | None = None) -> FilePart:
         from connectors.spark.sources.frames import RowReading, line_frame  # noqa: PLC0415 - brings pyspark
 
-        frame = self._publisher.run(lambda: self._frame(group, files))
+        frame = self._publisher.run(lambda: self._frame(group, files, columns))
         if self._config.format == "StringFormat":
-            records = line_frame(frame, group.topic)
-        else:
-            records = RowReading(self._config, frame.schema).frame(frame, group.topic)
-        writer = records.frame.write.format("noop").mode("overwrite")
-        self._publisher.run(writer.save)
-        return records
+            return FilePart(files, line_frame(frame, group.topic))
+        return FilePart(files, RowReading(self._config, frame.schema).frame(frame, group.topic), frame.schema)
 
-    def _frame(self, group: FileGroup, files: Sequence[FoundFile]) -> DataFrame:
+    def _frame(self, group: FileGroup, files: Sequence[FoundFile], columns: StructType | None) -> DataFrame:
         config = self._config
         reader: Any = self._spark.read.format(config.source).options(**{**config.read_options, **_NO_GLOBS})
         if group.columns and config.partition_fields is not PartitionFields.NONE:
             reader = reader.option("basePath", config.folder)
-        if config.schema is not None:
-            reader = reader.schema(config.schema)
+        if (schema := columns or config.schema) is not None:
+            reader = reader.schema(schema)
         frame: DataFrame = reader.load([file.path for file in files])
         return frame
 

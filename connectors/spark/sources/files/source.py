@@ -15,12 +15,15 @@ from connectors.spark.sources.files.bookmark import Bookmark, Due, Limits, files
 from connectors.spark.sources.files.config import PartitionFields, SparkFileSourceConfig
 from connectors.spark.sources.files.listing import FileFilter, listed_files
 from connectors.spark.sources.files.reading import BadFile, FilePart, FileReader, file_groups
+from connectors.spark.sources.pieces import unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import store_access
 
 __all__ = ["SparkFileSourceConnector", "SparkFileSourceTask"]
 
 logger = logging.getLogger(__name__)
+_LOAD: Final = "files"
+"""The name of any load: the names of files tell them from all others."""
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
@@ -55,7 +58,13 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
         self._session.stop()
 
     def _load(self) -> bool:
+        from connectors.spark.sources.publishing import Load  # noqa: PLC0415 - brings pyspark
+
+        load = Load(self._partition, _LOAD)
         self._bookmark = Bookmark.of(self.context.offset_storage_reader.offset(self._partition))
+        if pieces := self._session.publisher.sent(load):
+            self._bookmark = self._bookmark.with_pieces(pieces)
+            self._session.publisher.end(load.partition, self._bookmark.offset())
         due = self._look()
         self._is_drained = due.ripe_in is None
         if not due.files:
@@ -79,7 +88,9 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
 
     def _send(self, due: Due) -> None:
         """Publish the files, and commit the offset after each part of them that is read together."""
-        publisher = self._session.publisher
+        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+
+        publisher, load = self._session.publisher, Load(self._partition, _LOAD)
         reader = FileReader(self._session.spark, publisher, self.config)
         # All are read before the first is published: what is wrong with one is told before rows are sent in vain.
         parts = [(group, part) for group in file_groups(due.files, self.config) for part in reader.parts(group)]
@@ -89,13 +100,17 @@ class SparkFileSourceTask(BulkSourceTask[SparkFileSourceConfig]):
             if isinstance(part, BadFile):
                 publisher.give_up(group.topic, part.file.path, reader.error(part))
             else:
-                publisher.publish(part.records, f"publishing {group.topic}")
+                units = [
+                    Unit(each.records, tuple(file.piece for file in each.files))
+                    for each in reader.divided(group, part, publisher.width)
+                ]
+                publisher.publish(units, load, f"publishing {group.topic}")
             done = part.files if isinstance(part, FilePart) else [part.file]
             for file in done:
                 del places[file.digest]
             rest = min([*places.values(), *filter(None, [due.next])], default=None)
             self._bookmark = self._bookmark.after(done, rest, self.config.file_late_ms)
-            self.context.commit([(self._partition, self._bookmark.offset())])
+            publisher.end(load.partition, self._bookmark.offset())
 
 
 class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
@@ -110,12 +125,12 @@ class SparkFileSourceConnector(SourceConnector[SparkFileSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: SparkFileSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """Rows may come again after a kill."""
-        return ExactlyOnceSupport.UNSUPPORTED
+        """The rows of a file are committed with the mark that it is sent."""
+        return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkFileSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
         """Refuse what is no bookmark of a folder."""
-        for offset in offsets.values():
+        for offset in unmarked(offsets.values()):
             Bookmark.of(offset)
         return True

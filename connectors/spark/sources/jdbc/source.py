@@ -6,6 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
@@ -16,11 +17,14 @@ from connectors.spark.failure import root_cause
 from connectors.spark.sources.jdbc.config import SparkJdbcSourceConfig
 from connectors.spark.sources.jdbc.drivers import driver_url
 from connectors.spark.sources.jdbc.snapshot import Bounds, Snapshot, bounds_of, predicates
+from connectors.spark.sources.pieces import numbered_pieces, shares, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.stores.access import Access
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from connectors.spark.sources.publishing import Load
 
 __all__ = ["SparkJdbcSourceConnector", "SparkJdbcSourceTask"]
 
@@ -54,30 +58,42 @@ class SparkJdbcSourceTask(BulkSourceTask[SparkJdbcSourceConfig]):
         self._session.stop()
 
     def _load(self, table: str) -> bool:
-        config, partition = self.config, _partition(table)
+        from connectors.spark.sources.publishing import Load  # noqa: PLC0415 - brings pyspark
+
+        config, partition, publisher = self.config, _partition(table), self._session.publisher
         snapshot = Snapshot.of(self.context.offset_storage_reader.offset(partition))
         now = time.time_ns() // 1_000_000
         if snapshot is None or snapshot.is_due_again(now, config.interval):
             snapshot = Snapshot(now, self._bounds(table), config.partition_count)
             logger.info("A snapshot of %s begins.", table or "the query")
+            publisher.begin(partition, snapshot.offset())
         if snapshot.is_complete:
             return False
         column = config.driver.quoted(config.partition_column or "")
         conditions = predicates(column, snapshot.bounds, snapshot.count)
-        chosen = conditions[snapshot.sent :][: config.load_max_partitions]
-        if chosen:
-            self._publish(table, chosen)
-        self.context.commit([(partition, snapshot.after(len(chosen), len(conditions)).offset())])
+        load = Load(partition, str(snapshot.begun))
+        end = min(len(conditions), snapshot.sent + config.load_max_partitions)
+        pieces = numbered_pieces(snapshot.sent, end, publisher.sent(load))
+        if pieces.due:
+            self._publish(table, load, {number: conditions[number] for number in pieces.due})
+        after = snapshot.after(pieces.end - snapshot.sent, len(conditions))
+        publisher.end(partition, after.offset())
         return True
 
-    def _publish(self, table: str, conditions: Sequence[str]) -> None:
+    def _publish(self, table: str, load: Load, conditions: Mapping[int, str]) -> None:
         from connectors.spark.sources.frames import RowReading  # noqa: PLC0415 - brings pyspark
+        from connectors.spark.sources.publishing import Unit  # noqa: PLC0415 - as above
 
         publisher = self._session.publisher
         topic = self.config.topic_of(table=table)
         try:
-            frame = publisher.run(lambda: self._frame(self.config.sources[table], conditions))
-            publisher.publish(RowReading(self.config, frame.schema).frame(frame, topic), f"publishing {topic}")
+            units = []
+            for numbers in shares(list(conditions), publisher.width):
+                chosen = [conditions[number] for number in numbers]
+                frame = publisher.run(partial(self._frame, self.config.sources[table], chosen))
+                records = RowReading(self.config, frame.schema).frame(frame, topic)
+                units.append(Unit(records, tuple(map(str, numbers))))
+            publisher.publish(units, load, f"publishing {topic}")
         except ConnectError:
             raise
         except Exception as error:
@@ -142,13 +158,13 @@ class SparkJdbcSourceConnector(SourceConnector[SparkJdbcSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: SparkJdbcSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """Rows may come again after a kill."""
-        return ExactlyOnceSupport.UNSUPPORTED
+        """The rows of a partition are committed with the mark that it is sent."""
+        return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkJdbcSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
         """Refuse what is no offset of a snapshot."""
-        for offset in offsets.values():
+        for offset in unmarked(offsets.values()):
             Snapshot.of(offset)
         return True
 

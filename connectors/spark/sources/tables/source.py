@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
 
 from connect.bulk_source import BulkSourceTask, BulkSourceTaskContext
 from connect.data import Offset
 from connect.errors import ConnectError
 from connect.source import ExactlyOnceSupport, SourceConnector
+from connectors.spark.sources.pieces import numbered_pieces, shares, unmarked
 from connectors.spark.sources.session import SourceSession
 from connectors.spark.sources.tables.config import SparkTableSourceConfig
 from connectors.spark.sources.tables.lake_table import CHANGE, LakeTable, files_within
@@ -20,12 +22,13 @@ from connectors.spark.stores.access import store_access
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from connectors.spark.sources.frames import RecordFrame
     from connectors.spark.sources.tables.changes import TableRecords
 
 __all__ = ["SparkTableSourceConnector", "SparkTableSourceTask"]
 
 logger = logging.getLogger(__name__)
+_CHANGES: Final = "0"
+"""The one piece of a load of changes."""
 
 
 class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
@@ -59,13 +62,13 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
 
     def _advance(self, name: str, table: LakeTable) -> bool:
         """Take the next step of a table, and say whether there was anything to send."""
-        partition: Offset = {"table": name}
+        partition = _partition(name)
         stored = self.context.offset_storage_reader.offset(partition)
         reached, step = self._planned(table, Reached.of(stored))
         after = None if step is None else self._taken(name, table, step)
         after = after or reached
         if after not in (Reached(), Reached.of(stored)):
-            self.context.commit([(partition, after.offset())])
+            self._session.publisher.end(partition, after.offset())
         return isinstance(step, FilesStep | RowChanges)
 
     def _planned(self, table: LakeTable, reached: Reached) -> tuple[Reached, Step | None]:
@@ -82,23 +85,42 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         if isinstance(step, RowChanges):
             self._send_changes(name, table, step)
             return Reached(step.commit.version)
+        return self._send_files(name, table, step)
+
+    def _send_files(self, name: str, table: LakeTable, step: FilesStep) -> Reached:
+        """How far the table is sent when as many of its files as are read at once are."""
+        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+
+        publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{step.upto}")
+        publisher.begin(load.partition, Reached(step.after, step.upto, step.done).offset())
         files = table.files(step.after, step.upto)
-        chosen = files_within(files, step.done, self.config.load_max_bytes)
-        if chosen:
-            with table.rows(step.upto, chosen) as frame:
-                self._publish(name, self._records(name, table, frame, step).rows(frame))
-        done = step.done + len(chosen)
-        return Reached(step.upto) if done >= len(files) else Reached(step.after, step.upto, done)
+        end = step.done + len(files_within(files, step.done, self.config.load_max_bytes))
+        pieces = numbered_pieces(step.done, end, publisher.sent(load))
+        with ExitStack() as frames:
+            units = []
+            for numbers in shares(pieces.due, publisher.width, lambda number: files[number].size):
+                frame = frames.enter_context(table.rows(step.upto, [files[number] for number in numbers]))
+                records = self._records(name, table, frame, step).rows(frame)
+                units.append(Unit(records, tuple(map(str, numbers))))
+            if units:
+                publisher.publish(units, load, f"publishing {name}")
+        is_whole = pieces.end >= len(files)
+        return Reached(step.upto) if is_whole else Reached(step.after, step.upto, pieces.end)
 
     def _send_changes(self, name: str, table: LakeTable, step: RowChanges) -> None:
+        from connectors.spark.sources.publishing import Load, Unit  # noqa: PLC0415 - brings pyspark
+
         version = step.commit.version
         if not self.config.tells_deletes:
             raise ConnectError(
                 f"Version {version} of table {table.name} replaces or deletes rows, which records without a key cannot "
                 "tell: set key.columns to the columns by which a row is known, or envelope=debezium."
             )
-        frame = table.changes(step.after, version)
-        self._publish(name, self._records(name, table, frame, step).changes(frame))
+        publisher, load = self._session.publisher, Load(_partition(name), f"{step.after}-{version}")
+        if not publisher.sent(load):
+            frame = table.changes(step.after, version)
+            records = publisher.computed(self._records(name, table, frame, step).changes(frame))
+            publisher.publish([Unit(records, (_CHANGES,))], load, f"publishing {name}")
 
     def _records(self, name: str, table: LakeTable, frame: DataFrame, step: FilesStep | RowChanges) -> TableRecords:
         from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark takes half a second to import
@@ -122,9 +144,6 @@ class SparkTableSourceTask(BulkSourceTask[SparkTableSourceConfig]):
         enveloped = self.config.envelope == "debezium"
         return TableRecords(reading, self.config.topic_of(table=name), origin, enveloped=enveloped)
 
-    def _publish(self, name: str, records: RecordFrame) -> None:
-        self._session.publisher.publish(records, f"publishing {name}")
-
 
 class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
     """Publishes Iceberg and Delta tables with Spark: their rows, then their changes. It is one task."""
@@ -138,12 +157,16 @@ class SparkTableSourceConnector(SourceConnector[SparkTableSourceConfig]):
 
     @classmethod
     def exactly_once_support(cls, config: SparkTableSourceConfig) -> ExactlyOnceSupport:  # noqa: ARG003
-        """Rows may come again after a kill."""
-        return ExactlyOnceSupport.UNSUPPORTED
+        """The rows of files and versions are committed with the marks that they are sent."""
+        return ExactlyOnceSupport.SUPPORTED
 
     @classmethod
     def alter_offsets(cls, config: SparkTableSourceConfig, offsets: Mapping[str, Offset | None]) -> bool:  # noqa: ARG003
         """Refuse what is no offset of a table."""
-        for offset in offsets.values():
+        for offset in unmarked(offsets.values()):
             Reached.of(offset)
         return True
+
+
+def _partition(table: str) -> Offset:
+    return {"table": table}

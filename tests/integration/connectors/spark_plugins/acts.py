@@ -29,7 +29,10 @@ class ActConfig(Config):
 
 
 class Act(Transformation[ActConfig]):
-    """Does what the field ``act`` says: ``tell`` where the code is, ``wait`` for the test, ``die`` or ``grow``."""
+    """Does what the field ``act`` says: ``tell`` where the code is, ``wait`` for the test, ``die``, or ``grow``.
+
+    ``die once`` is for a folder ``alive``, which is taken away first.
+    """
 
     def apply(self, record: R) -> R | None:
         """The record, with what it asked for in it."""
@@ -38,6 +41,7 @@ class Act(Transformation[ActConfig]):
             "tell": self._tell,
             "wait": self._wait,
             "die": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+            "die once": self._die_once,
             "grow": lambda _: bytearray(_TOO_MUCH).clear(),
         }
         if (act := acts.get(value["act"])) is not None:
@@ -46,6 +50,13 @@ class Act(Transformation[ActConfig]):
 
     def _tell(self, value: Any) -> None:
         value["code"], value["plugin"] = connect.__file__, __file__
+
+    def _die_once(self, value: Any) -> None:
+        try:
+            (Path(self.config.folder) / "alive").rmdir()
+        except FileNotFoundError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _wait(self, _: Any) -> None:
         folder, deadline = Path(self.config.folder), time.monotonic() + _PATIENCE

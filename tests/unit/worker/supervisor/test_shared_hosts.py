@@ -93,7 +93,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     [
         ("crashes", "was killed by SIGSEGV, in _on_cue: acting.py"),
         ("exits", "exited with status 3"),
-        ("keeps the GIL", "C code has not returned for"),
+        ("keeps the GIL", "has not returned for 1.5 s"),
     ],
 )
 def test_one_that_ends_its_process_is_found_and_the_others_run_on_together(
@@ -127,12 +127,12 @@ def test_one_that_fails_by_itself_moves_nobody(world: World, does: str) -> None:
     assert {world.launches[unit] for unit in GOOD} == {1}
 
 
-@pytest.mark.parametrize("does", ["hangs", "does not stop", "leaves a thread"])
+@pytest.mark.parametrize("does", ["does not stop", "leaves a thread"])
 def test_one_that_does_not_stop_is_killed_after_the_others_have_moved_out(world: World, does: str) -> None:
     world.start_good()
     before = world.pids[GOOD[0]]
     world.start(BAD, does)
-    world.until(lambda: world.pids.get(BAD) == before if does == "hangs" else world.is_in(Phase.RUNNING, BAD))
+    world.until(lambda: world.is_in(Phase.RUNNING, BAD))
     world.supervisor.stop(BAD)
     world.until(lambda: world.is_in(Phase.GONE, BAD) and world.together(GOOD))
     assert world.pids[GOOD[0]] != before
@@ -143,7 +143,7 @@ def test_one_that_does_not_stop_is_killed_after_the_others_have_moved_out(world:
 def test_a_call_that_hangs_fails_its_unit_and_the_others_move_out(world: World) -> None:
     world.start_good()
     before = world.pids[GOOD[0]]
-    world.start(BAD, "hangs", **{"task.hang.timeout.ms": "500"})
+    world.start(BAD, "hangs", **{"task.hang.timeout.ms": "1500"})
     world.until(lambda: world.is_in(Phase.FAILED, BAD) and world.together(GOOD) and world.pids[GOOD[0]] != before)
     assert "start has not returned for" in (world.last[BAD].trace or "")
     assert {world.launches[unit] for unit in GOOD} == {2}

@@ -1,0 +1,45 @@
+"""The slots of a connector's transactions: claimed by the driver, used by executors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connect.bulk_source import BulkTransactions, Claim, TransactionOrders
+
+__all__ = ["Slots"]
+
+
+class Slots:
+    """Claims slots before offsets are read, and gives executors the orders for them. Used by one thread."""
+
+    def __init__(self, transactions: BulkTransactions) -> None:
+        self._transactions = transactions
+        self._claim: Claim | None = None
+        """The claim under which executors publish; ``None`` if what is under way has to be ended first."""
+        self.count = 0
+        """How many are claimed."""
+
+    def claim(self, count: int) -> None:
+        """Claim so many slots, and end what was begun with any of them before, unless they are claimed already."""
+        if self._claim is None:
+            self._claim = self._transactions.claim(count)
+            self.count = count
+
+    @property
+    def are_claimed(self) -> bool:
+        """Whether executors may publish."""
+        return self._claim is not None
+
+    def release(self) -> None:
+        """Have them claimed again before the next load: an executor may still be at work with one."""
+        self._claim = None
+
+    def orders(self, slot: int) -> TransactionOrders:
+        """The orders to publish with a slot, of which the first is 1."""
+        assert self._claim is not None, "slots are claimed before offsets are read"
+        return self._transactions.orders(self._claim, slot)
+
+    def checked(self, offset: int) -> None:
+        """Let the next executors look for newer claims only after what one has looked through."""
+        if self._claim is not None and offset > self._claim.offset:
+            self._claim = replace(self._claim, offset=offset)

@@ -1,0 +1,95 @@
+"""The pieces of a load, such as files, and the marks of those that are sent though the stored offset is before them.
+
+Exactly once, the rows of a load are published in several transactions, one for each share of its pieces. Each commits a
+*mark* with its rows: under the source partition and the slot of the transaction, the names of its pieces. When all
+shares are sent, one more transaction stores the offset after them and removes the marks. So whoever reads the offset
+and the marks knows which pieces are sent, at any moment.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+from connect.data import Offset
+from connect.errors import ConfigError
+
+__all__ = ["MOST_SLOTS", "Mark", "NumberedPieces", "marked_partition", "numbered_pieces", "shares", "unmarked"]
+
+T = TypeVar("T")
+
+MOST_SLOTS: Final = 32
+"""How many shares there are at most, and so how many marks."""
+_KEYS: Final = ("load", "pieces")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The pieces of one load that transactions of one slot have sent."""
+
+    load: str
+    pieces: tuple[str, ...]
+
+    def offset(self) -> dict[str, Any]:
+        """The mark as a source offset."""
+        return {"load": self.load, "pieces": " ".join(self.pieces)}
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> Self:
+        """The mark that a source offset tells."""
+        load, pieces = (offset.get(key) for key in _KEYS)
+        if not isinstance(load, str) or not isinstance(pieces, str):
+            reason = "A mark has load and pieces, which are texts: remove it with the offset that it belongs to."
+            raise ConfigError("load", load, reason)
+        return cls(load, tuple(pieces.split()))
+
+    def with_pieces(self, load: str, pieces: Iterable[str]) -> Mark:
+        """The mark when these pieces are sent too; those of another load count no more."""
+        return Mark(load, (*(self.pieces if load == self.load else ()), *pieces))
+
+
+def marked_partition(partition: Offset, slot: int) -> dict[str, Any]:
+    """The source partition under which the mark of a slot is kept."""
+    return {**partition, "slot": slot}
+
+
+def unmarked(offsets: Iterable[Offset | None]) -> Iterator[Offset | None]:
+    """The offsets that are no marks. Raises :class:`~connect.errors.ConfigError` for a mark that is none of ours."""
+    for offset in offsets:
+        if offset is not None and "pieces" in offset:
+            Mark.of(offset)
+        else:
+            yield offset
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPieces:
+    """The numbers of the pieces of a load that are to be sent, and the number after all of the load."""
+
+    due: Sequence[int]
+    end: int
+
+
+def numbered_pieces(first: int, end: int, sent: Collection[str]) -> NumberedPieces:
+    """The pieces from ``first`` to ``end`` that are not ``sent``; the load goes on to the last of those that are.
+
+    Were that beyond its end, because less is to be sent at once now, their marks could not be removed.
+    """
+    numbers = {int(name) for name in sent}
+    last = max(end, *(number + 1 for number in numbers), 0)
+    return NumberedPieces([number for number in range(first, last) if number not in numbers], last)
+
+
+def shares(items: Sequence[T], count: int, size: Callable[[T], int] = lambda _: 1) -> list[list[T]]:
+    """Divide items into at most so many shares of about the same size, each in the order of the items."""
+    if count == 1 and items:
+        return [list(items)]
+    chosen: list[list[int]] = [[] for _ in range(min(count, len(items)))]
+    least = [(0, number) for number in range(len(chosen))]
+    for place in sorted(range(len(items)), key=lambda place: -size(items[place])):
+        full, number = least[0]
+        chosen[number].append(place)
+        heapq.heapreplace(least, (full + size(items[place]), number))
+    return [[items[place] for place in sorted(places)] for places in chosen]
