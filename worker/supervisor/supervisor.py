@@ -295,7 +295,7 @@ class Supervisor:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
         what = type(inquiry).__name__
-        child = self._launcher.launch(what)
+        child = self._launcher.launch(what, inquiry)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
         try:
             child.send(inquiry)

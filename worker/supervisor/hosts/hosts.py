@@ -32,6 +32,7 @@ RunUnit: TypeAlias = messages.RunConnector | messages.RunTask
 class _Wish:
     isolation: Isolation
     config: dict[str, str]
+    home: str
 
 
 class Hosts:
@@ -58,7 +59,7 @@ class Hosts:
         group = self._group(unit)
         number = place_for(group, self._hosts.values()) if group.is_shared else None
         if number is None:
-            process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit))
+            process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
             if group.is_shared and process.gone():
                 return process
             number = self._open(group, process)
@@ -210,7 +211,8 @@ class Hosts:
                 host.kill(None)
 
     def _note_wish(self, unit: Unit, command: RunUnit) -> None:
-        before, wish = self._wishes.get(unit), _Wish(isolation_of(command), _config(command))
+        wish = _Wish(isolation_of(command), _config(command), self._launcher.home(command))
+        before = self._wishes.get(unit)
         if before is not None and before != wish:
             self._blame.forget(unit)
             self._needs_process.discard(unit)
@@ -218,7 +220,8 @@ class Hosts:
 
     def _group(self, unit: Unit) -> Group:
         alone = unit in self._needs_process or self._blame.is_alone(unit)
-        return group_of(unit, self._wishes[unit].isolation, alone=alone)
+        wish = self._wishes[unit]
+        return group_of(unit, wish.isolation, alone=alone, home=wish.home)
 
 
 def isolation_of(command: RunUnit) -> Isolation:
