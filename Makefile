@@ -72,7 +72,7 @@ fuzz: setup
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
 
-# Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 8083 and 8084.
+# Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup
 	@SLUICE_DOCS_TEST=fresh $(BIN)/pytest tests/documentation
 

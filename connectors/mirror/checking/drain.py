@@ -7,10 +7,9 @@ from typing import Self
 
 from connect.data import TopicPartition
 from connectors.mirror.asking import Wait
-from connectors.mirror.checking.stretches import StretchReader
+from connectors.mirror.checking.stretches import STRETCHES, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.internal_topics import READING
 from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
@@ -35,7 +34,7 @@ class Drain:
         alias = alias_of(config, Cluster.SOURCE)
         self._cluster = ClusterTopics(clients.admin(Cluster.SOURCE, "drain-source-admin"), alias, waiting.seconds)
         self._offsets = OffsetTopics(config, clients, policy, wait)
-        forced = {**READING, "auto.offset.reset": "earliest", "isolation.level": config.isolation_level}
+        forced = {**STRETCHES, "isolation.level": config.isolation_level}
         self._reader = StretchReader(clients.consumer(Cluster.SOURCE, "drain-source-consumer", forced), waiting)
         self._is_read = False
 

@@ -12,11 +12,15 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, KafkaError, KafkaEx
 
 from connect.errors import RetriableError
 from connectors.mirror.asking import Asking, refusal
+from connectors.mirror.internal_topics import READING
 
-__all__ = ["Content", "Stretch", "StretchReader"]
+__all__ = ["STRETCHES", "Content", "Stretch", "StretchReader"]
 
 Content: TypeAlias = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...], int | None]
 """Key, value, headers and timestamp; no timestamp if a broker has set it."""
+
+STRETCHES: Final = {**READING, "auto.offset.reset": "earliest", "fetch.max.wait.ms": "50"}
+"""What a consumer has to be made with for :class:`StretchReader`."""
 
 _MOST: Final = 10_000
 _SLICE: Final = 0.1
@@ -43,8 +47,7 @@ class Stretch:
 class StretchReader:
     """Reads one cluster with a consumer of its own, which it closes. For one thread.
 
-    The consumer is to be made with :data:`~connectors.mirror.internal_topics.READING`. It is quick where each stretch
-    begins near the end of the last one.
+    It is quick where each stretch begins near the end of the last one.
     """
 
     def __init__(self, consumer: Consumer, asking: Asking) -> None:

@@ -9,14 +9,14 @@ from typing import Final
 from connect.errors import ConfigError
 from connectors.mirror.asking import Wait
 from connectors.mirror.checking.comparison import Part, PartitionReport, Piece, compared, hole, pieces
-from connectors.mirror.checking.stretches import Stretch, StretchReader
+from connectors.mirror.checking.stretches import STRETCHES, Content, Stretch, StretchReader
 from connectors.mirror.clients import Clients, Cluster
 from connectors.mirror.config.flow import EMIT_OFFSET_SYNCS
 from connectors.mirror.config.source import MirrorSourceConfig
-from connectors.mirror.internal_topics import READING
 from connectors.mirror.offset_topics import OffsetTopics, alias_of, asking
 from connectors.mirror.policies import replication_policy
 from connectors.mirror.selection import TopicSelection
+from connectors.mirror.source.provenance import Provenance
 from connectors.mirror.topics.cluster import ClusterTopics
 
 __all__ = ["FlowVerifier"]
@@ -41,6 +41,8 @@ class FlowVerifier:
         self._policy = replication_policy(props)
         self._selection = TopicSelection.configured(props)
         self._wait = wait
+        header, aliases = config.mirror_provenance_header, (config.source_cluster_alias, config.target_cluster_alias)
+        self._provenance = Provenance(header, *aliases) if header else None
         self._compacted: dict[Cluster, frozenset[str]] = {}
 
     def reports(self, last: int | None = None) -> Iterator[PartitionReport]:
@@ -97,13 +99,15 @@ class FlowVerifier:
         self, cluster: Cluster, reader: StretchReader, place: tuple[str, int], first: int, end: int
     ) -> Stretch:
         records = reader.read(*place, first, end)
+        if cluster is Cluster.SOURCE and self._provenance is not None:
+            records = _as_copied(records, self._provenance)
         # Asked afterwards: what has expired meanwhile is not missing.
         start, _ = reader.bounds(*place)
         return Stretch(records, reader.reached, start, place[0] in self._compacted[cluster])
 
     def _reader(self, cluster: Cluster) -> StretchReader:
-        isolation = self._config.isolation_level if cluster is Cluster.SOURCE else READING["isolation.level"]
-        forced = {**READING, "auto.offset.reset": "earliest", "isolation.level": isolation}
+        isolation = {"isolation.level": self._config.isolation_level} if cluster is Cluster.SOURCE else {}
+        forced = {**STRETCHES, **isolation}
         consumer = self._clients.consumer(cluster, f"verify-{cluster}-consumer", forced)
         return StretchReader(consumer, asking(self._config, cluster, self._wait))
 
@@ -127,6 +131,15 @@ class FlowVerifier:
 
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self._config.source_cluster_alias, topic)
+
+
+def _as_copied(records: Mapping[int, Content], provenance: Provenance) -> dict[int, Content]:
+    """Records of the source as their copies are: with one more header, and without those that were at the target."""
+    return {
+        offset: (key, value, tuple(provenance.added(headers)), timestamp)
+        for offset, (key, value, headers, timestamp) in records.items()
+        if not provenance.comes_from_target(headers)
+    }
 
 
 def _divided(piece: Piece) -> Iterator[Piece]:
