@@ -318,13 +318,14 @@ class TopicLoad:
     def _write_table(self, plan: DecodePlan, schema: Schema, output: Output, attempt: int) -> Work[Reports | None]:
         session = self._session
         session.progress.stage(f"writing {plan.table}")
+        columns = _columns(plan, schema)
         files = None if self._request.files is None else self._request.files(plan.table, schema, attempt)
+        fields = from_arrow_schema(columns if files is None else MARKS)
         writing = session.passes.begin(plan, self._intake(plan), files)
         try:
             if files is not None:
-                yield lambda: _written_nowhere(self._rows(writing, from_arrow_schema(MARKS)))
+                yield lambda: _written_nowhere(self._rows(writing, fields))
             else:
-                fields = from_arrow_schema(_columns(plan, schema))
                 yield lambda: output.write(self._rows(writing, fields), plan.table, schema, attempt)
         except Exception as error:
             stop = LoadStop.found_in(error)
