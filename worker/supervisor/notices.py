@@ -59,7 +59,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported its counters and gauges: for statuses, for scrapes, histograms, what changed of the plugin's own."""
+    """A unit reported counters and gauges: for statuses, scrapes, histograms, what changed of the plugin's own."""
 
     unit: Unit
     values: dict[str, float]
