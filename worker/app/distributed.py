@@ -168,7 +168,13 @@ def _distributed_herder(
         ),
         inbox,
         _membership(config, props.resolved, servers.address.url, lease),
-        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        lambda notify: Supervisor(
+            launcher,
+            notify,
+            offsets.submit,
+            config.task_shutdown_graceful_timeout_ms / 1000,
+            memory_limit=config.process_memory_max_bytes,
+        ),
         plugins,
     )
     start_herder(herder, offsets, config, stack)

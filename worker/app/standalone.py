@@ -94,7 +94,13 @@ def _standalone_herder(
         ),
         Inbox(),
         SoloMembership(),
-        lambda notify: Supervisor(launcher, notify, offsets.submit, config.task_shutdown_graceful_timeout_ms / 1000),
+        lambda notify: Supervisor(
+            launcher,
+            notify,
+            offsets.submit,
+            config.task_shutdown_graceful_timeout_ms / 1000,
+            memory_limit=config.process_memory_max_bytes,
+        ),
         plugins,
     )
     start_herder(herder, offsets, config, stack)

@@ -106,6 +106,13 @@ class Hosts:
         if unit in self._wishes and self._wishes[unit].isolation is not Isolation.PROCESS:
             self._find(unit)
 
+    def kill(self, unit: Unit, why: str) -> None:
+        """End the shared host of a unit at once, which need not be the one to blame."""
+        host = self._of[unit]
+        if not host.is_killed:
+            logger.warning("Host %s (process %s) %s", host.number, host.child.pid, why)
+            host.kill(None)
+
     def is_condemned(self, unit: Unit) -> bool:
         """Whether the host of a unit is to be left."""
         return unit in self._of and self._of[unit].condemned
