@@ -83,7 +83,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported its counters and gauges: for statuses, for scrapes, histograms, what changed of the plugin's own."""
+    """A unit reported: what statuses show, what only scrapes do, histograms, and changes of the plugin's own numbers."""
 
     unit: Unit
     values: dict[str, float]
