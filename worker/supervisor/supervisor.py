@@ -83,7 +83,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A unit reported: what statuses show, what only scrapes do, histograms, and changes of the plugin's own numbers."""
+    """A unit reported: for statuses, for scrapes, histograms, and changes of its plugin's own numbers."""
 
     unit: Unit
     values: dict[str, float]
