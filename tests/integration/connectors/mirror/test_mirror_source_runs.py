@@ -236,12 +236,17 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
     _make_anew(source, topic)
     produce(source, topic, [b"%d" % number for number in range(50)])
     # Offsets go on as if nothing had happened: only the id of the topic tells.
-    flow.wait_for(51)
-    assert [int(one.value()) for one in flow.mirrored()[-50:]] == [*range(50)]
+    every = [b"%d" % number for number in range(50)]
+    wait_until(
+        "all of the new topic is mirrored",
+        lambda: [one.value() for one in flow.mirrored()[-50:]] == every,
+        seconds=SECONDS,
+    )
     assert f"Topic {topic} was made anew at the source" in flow.worker.log()
 
     # At the target the copies are gone: that is told, and mirroring goes on.
-    AdminClient({"bootstrap.servers": flow.target}).delete_topics([flow.remote])[flow.remote].result(30)
+    target, admin = AdminClient({"bootstrap.servers": flow.target}), AdminClient({"bootstrap.servers": source})
+    target.delete_topics([flow.remote])[flow.remote].result(30)
     told = f"The topic that {topic}-0 is mirrored to was made anew at the target"
     wait_until("the new target is noticed", lambda: told in flow.worker.log(), seconds=SECONDS)
     produce(source, topic, [b"last"])
@@ -249,8 +254,7 @@ def test_topics_made_anew_while_a_task_runs_are_noticed(flow: Flow) -> None:
 
     # A topic that is deleted at the source is so at the target, where the policy is to delete.
     create_topic(source, f"{topic}-stays")
-    AdminClient({"bootstrap.servers": source}).delete_topics([topic])[topic].result(30)
-    target = AdminClient({"bootstrap.servers": flow.target})
+    admin.delete_topics([topic])[topic].result(30)
     wait_until("it is deleted", lambda: flow.remote not in target.list_topics(timeout=30).topics, seconds=SECONDS)
     assert flow.worker.terminate() == 0
 
