@@ -12,9 +12,11 @@ KILLS ?= 500
 EXAMPLES ?= 200
 # How many rows `make chain` moves.
 ROWS ?= 1000000
+# How many connectors `make density` starts.
+CONNECTORS ?= 60
 BENCHES := converters avro transforms datagen standalone http jdbc jdbc_sink spark_sink spark_topics cluster rest page mirror race
 
-.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench docs docs-test clean
+.PHONY: setup demo check test chaos chain fuzz lake-kills mirror-kills bench density docs docs-test clean
 
 setup: $(READY)
 
@@ -71,6 +73,10 @@ fuzz: setup
 
 bench: setup
 	@for name in $(BENCHES); do echo "==> bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done
+
+# What many connectors that rest cost, beside Kafka Connect: six minutes with 60 of them.
+density: setup
+	@$(BIN)/python bench/density.py --connectors $(CONNECTORS)
 
 # Types every command of README and the guides on a machine where nothing is installed; needs ports 9092, 9094, 8083 and 8084.
 docs-test: setup

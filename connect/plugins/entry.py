@@ -38,7 +38,8 @@ class PluginEntry:
     ``type`` is ``source`` or ``sink`` for connectors and ``None`` for others; ``folder`` is where its modules
     are, if that is not on the import path already. There may be several versions of one class, each in a folder of its
     own. ``task_aliases`` are the Java classes of the tasks of those
-    connectors that ``aliases`` names, where they are not named after them.
+    connectors that ``aliases`` names, where they are not named after them. ``interpreter`` is the one that alone can
+    run the plugin, where that is not the one of this process.
     """
 
     kind: PluginKind
@@ -48,6 +49,7 @@ class PluginEntry:
     version: str | None = None
     folder: Path | None = None
     task_aliases: tuple[str, ...] = ()
+    interpreter: Path | None = None
 
     def java_task(self, connector: str) -> str | None:
         """The Java class of the tasks of ``connector``, one of the aliases, or else of the first of them."""

@@ -30,11 +30,13 @@ class BrokenPackage:
         return f"{self.name} is skipped: {self.error}"
 
 
-def read_entries(file: Path, *, folder: Path | None, version: str | None = None) -> list[PluginEntry]:
+def read_entries(
+    file: Path, *, folder: Path | None, version: str | None = None, modules: Path | None = None
+) -> list[PluginEntry]:
     """The plugins that a ``plugins.toml`` lists; :class:`~connect.errors.PluginError` if it is not of its form.
 
     The version of a plugin is the one that the file has for it, or for all that it lists; else the one that its class
-    has, and else ``version``.
+    has, and else ``version``. The sources of the classes are in ``modules``, or in ``folder``, or on the import path.
     """
     try:
         with file.open("rb") as stream:
@@ -56,7 +58,10 @@ def read_entries(file: Path, *, folder: Path | None, version: str | None = None)
         entries += [_entry(file, kind, table, folder) for table in tables]
     if of_all is not None:
         return [entry if entry.version else replace(entry, version=of_all) for entry in entries]
-    return [entry if entry.version else replace(entry, version=_own_version(entry) or version) for entry in entries]
+    return [
+        entry if entry.version else replace(entry, version=_own_version(entry, modules or folder) or version)
+        for entry in entries
+    ]
 
 
 def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path | None) -> PluginEntry:
@@ -80,10 +85,10 @@ def _entry(file: Path, kind: PluginKind, table: Mapping[str, Any], folder: Path 
     return PluginEntry(kind, table["class"], table.get("type"), aliases, version, folder, tasks)
 
 
-def _own_version(entry: PluginEntry) -> str | None:
+def _own_version(entry: PluginEntry, modules: Path | None) -> str | None:
     """The version that the source of its class has; what is wrong with that source is said when it is imported."""
     try:
-        return declared_version(entry.class_name, entry.folder)
+        return declared_version(entry.class_name, modules)
     except PluginError:
         return None
 

@@ -15,6 +15,12 @@ __all__ = ["KIND_CLASSES", "load_class"]
 
 def load_class(entry: PluginEntry) -> type[Any]:
     """Import the class of ``entry``, from its folder if it has one."""
+    if entry.interpreter is not None:
+        raise PluginError(
+            f"Class {entry.class_name} is in {entry.interpreter.parent.parent.parent}, which has an interpreter of its "
+            f"own, and this connector runs in {sys.prefix}. All plugins of a connector run in the interpreter of the "
+            "connector: install this one there, too."
+        )
     if entry.folder is not None and str(entry.folder) not in sys.path:
         sys.path.insert(0, str(entry.folder))
     loaded = _import(entry.class_name)

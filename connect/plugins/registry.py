@@ -26,13 +26,13 @@ from connect.class_outline import ancestors, is_importable
 from connect.config.validators import matches_wildcard
 from connect.errors import PluginError
 from connect.plugins.entry import UNDEFINED, PluginEntry, PluginKind
-from connect.plugins.listing import BrokenPackage, built_in_file, entries_of_folder, entries_of_package, read_entries
+from connect.plugins.interpreters import ENTRY_POINTS, entries_of_place, running_folder
+from connect.plugins.listing import BrokenPackage, built_in_file, entries_of_package, read_entries
 from connect.plugins.loading import KIND_CLASSES, load_class
 from connect.versions import Version, VersionRange
 
 __all__ = ["PluginRegistry", "PluginVersionError", "UnlistedPluginError"]
 
-_ENTRY_POINTS: Final = "sluice.plugins"
 _ALLOWLIST: Final = "plugin.import.allowlist"
 _LIKENESS: Final = 0.75
 _MARGIN: Final = 0.08
@@ -76,6 +76,8 @@ class PluginRegistry:
         """
         self._entries = tuple(entries)
         self._home: str | None = None
+        self.interpreter_hint = ""
+        """What to do about a plugin that is not there, in a process of a folder with an interpreter of its own."""
         self.broken = tuple(broken)
         self._place = f". {_NOT_HERE.format(worker)}" if worker else ""
         self._allowed = tuple(written.strip().replace("$", ".") for written in allowed)
@@ -96,11 +98,11 @@ class PluginRegistry:
         """
         entries = [*read_entries(built_in_file(), folder=None)]
         broken: list[BrokenPackage] = []
-        for point in importlib.metadata.entry_points(group=_ENTRY_POINTS):
+        for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
             try:
                 entries += entries_of_package(point.value, None if point.dist is None else point.dist.version)
             except PluginError as error:
-                name = f"Package {point.value} (entry point {point.name} of {_ENTRY_POINTS}{_distribution(point)})"
+                name = f"Package {point.value} (entry point {point.name} of {ENTRY_POINTS}{_distribution(point)})"
                 broken.append(BrokenPackage(name, str(error)))
         for path in plugin_path:
             folder = Path(path)
@@ -108,10 +110,16 @@ class PluginRegistry:
                 raise PluginError(f"plugin.path names {folder}, which is not a folder; correct or remove it.")
             for place in (folder, *sorted(child for child in folder.iterdir() if child.is_dir())):
                 try:
-                    entries += entries_of_folder(place)
+                    entries += entries_of_place(place)
                 except PluginError as error:
                     broken.append(BrokenPackage(f"Folder {place}", str(error)))
-        return cls(entries, allowed, broken, worker)
+        registry = cls(entries, allowed, broken, worker)
+        if (own := running_folder([Path(path) for path in plugin_path])) is not None:
+            registry.interpreter_hint = (
+                f" The connector runs in the interpreter of {own}: to have the plugin there, too, run sluice plugins "
+                f"install PACKAGE --into {own}"
+            )
+        return registry
 
     def beside(self, entry: PluginEntry) -> PluginRegistry:
         """This registry for the other plugins of a connector: what comes with it goes before newer versions.
@@ -140,6 +148,10 @@ class PluginRegistry:
         other versions only, :class:`~connect.versions.VersionSpecError` if ``version`` is no range, and another
         :class:`~connect.errors.PluginError` when nothing has that name, or more than one plugin has.
         """
+        return self._chosen(kind, name, version, runs_here=self._home is not None)
+
+    def _chosen(self, kind: PluginKind, name: str, version: str | None, *, runs_here: bool) -> PluginEntry:
+        """The newest entry in the range; ``runs_here`` passes over those that another interpreter has to run."""
         entry, asked = self._found(kind, name), VersionRange.parse(version)
         same = sorted(self._same(entry), key=lambda entry: Version(entry.version or UNDEFINED), reverse=True)
         fitting = [one for one in same if asked is None or Version(one.version or UNDEFINED) in asked]
@@ -150,6 +162,8 @@ class PluginRegistry:
                 f"[{', '.join(dict.fromkeys(available))}]",
                 available,
             )
+        if runs_here:
+            fitting = [one for one in fitting if one.interpreter is None] or fitting
         return next((one for one in fitting if one.home == self._home), fitting[0])
 
     def _found(self, kind: PluginKind, name: str) -> PluginEntry:
@@ -171,6 +185,7 @@ class PluginRegistry:
             f"Failed to find any class that implements {kind.suffix} and which name matches {name}"
             f"{self.suggestion(kind, name, ' (did you mean {}?)')}, "
             f"available {what}s are: {known}{self._skipped()}{self._place}"
+            f"{self.interpreter_hint and '.'}{self.interpreter_hint}"
         )
 
     def _same(self, entry: PluginEntry) -> list[PluginEntry]:
@@ -202,7 +217,7 @@ class PluginRegistry:
 
         Raises :class:`~connect.errors.PluginError` when it cannot be imported or is not of that kind.
         """
-        return load_class(self.find(kind, name, version))
+        return load_class(self._chosen(kind, name, version, runs_here=True))
 
     def _skipped(self) -> str:
         return "".join(f". {broken}" for broken in self.broken)
@@ -211,7 +226,7 @@ class PluginRegistry:
         if not any(matches_wildcard(pattern, path) for pattern in self._allowed):
             raise UnlistedPluginError(
                 f"Class {path} is listed by no {_FILE} of this worker, and {_ALLOWLIST} does not allow it. List it in "
-                f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {_ENTRY_POINTS}, or "
+                f"the {_FILE} of a folder on plugin.path or of a package with an entry point in {ENTRY_POINTS}, or "
                 f"add it to {_ALLOWLIST} in the worker's file.{self.suggestion(kind, path)}{self._place}"
             )
         try:

@@ -39,13 +39,13 @@ def failed_executor(text: str) -> str | None:
     if "MemoryError" in text or "malloc of size" in text:
         return (
             "The Python of an executor had too little memory. Give it more (spark.executor.pyspark.memory), or fewer "
-            "records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+            "records at a time (consumer.override.max.poll.records, spark.executor.cores)."
         )
     if "Python worker exited unexpectedly" in text:
         return (
             "The Python of an executor was killed, as a rule because its machine or container had no memory left for "
             "it. Give the container more (spark.executor.memoryOverhead, spark.executor.pyspark.memory), or Python "
-            "fewer records at a time (spark.sql.execution.arrow.maxBytesPerBatch, spark.executor.cores)."
+            "fewer records at a time (consumer.override.max.poll.records, spark.executor.cores)."
         )
     if "ExecutorLostFailure" in text or "ExecutorDeadException" in text:
         return (

@@ -137,6 +137,13 @@ class WorkerConfig(Config):
         "with its tasks, shared is one for up to 50 of several connectors. Connectors may say otherwise for "
         "themselves; tasks that need a process of their own, such as Spark's, always have one.",
     )
+    process_memory_max_bytes: Long = option(
+        default=0,
+        importance=LOW,
+        validator=at_least(0),
+        doc="The most memory that a process of connectors and tasks may have, in bytes, without that of programs which "
+        "it starts; one that has more is killed, and its connector or task has failed. 0 is no limit.",
+    )
     task_hang_warning_ms: Long = option(
         default=60_000,
         importance=LOW,

@@ -35,6 +35,7 @@ from typing import Final
 
 from worker.supervisor.hosts.hosts import Hosts, RunUnit
 from worker.supervisor.lifecycle import LIVE, Event, Phase, next_phase
+from worker.supervisor.memory import MEMORY_LIMIT, MemoryLimit
 from worker.supervisor.messages import messages
 from worker.supervisor.messages.messages import Command, Report
 from worker.supervisor.notices import (
@@ -110,6 +111,7 @@ class Supervisor:
         on_offsets: Callable[[messages.ReadOffsets | messages.CommitOffsets, str], Future[Command]],
         graceful_timeout: float,
         inquiry_timeout: float = 90.0,
+        memory_limit: int = 0,
     ) -> None:
         self._launcher = launcher
         self._hosts = Hosts(launcher)
@@ -117,6 +119,7 @@ class Supervisor:
         self._on_offsets = on_offsets
         self._graceful_timeout = graceful_timeout
         self._inquiry_timeout = inquiry_timeout
+        self._memory = MemoryLimit(memory_limit)
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         # Not closed by hand: another thread may still want to wake a supervisor that has just ended.
         self._wake_reader, self._wake_writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -186,6 +189,7 @@ class Supervisor:
                 os.read(self._wake_reader, _WAKES)
             self._work_off_inbox()
             self._kill_overdue()
+            self._kill_swollen()
             self._move_misplaced()
         self._hosts.close()
 
@@ -222,8 +226,7 @@ class Supervisor:
         deadlines = [running.deadline for running in self._running.values() if running.deadline is not None]
         deadlines += [asked.deadline for asked in self._asked.values()]
         deadlines += [due for unit, running in self._running.items() if (due := self._condemns(unit, running))]
-        if (acquittal := self._hosts.next_acquittal()) is not None:
-            deadlines.append(acquittal)
+        deadlines += [due for due in (self._hosts.next_acquittal(), self._memory.next_look) if due is not None]
         return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _start(self, unit: Unit, command: RunUnit) -> None:
@@ -295,7 +298,7 @@ class Supervisor:
             self._notify(Answered(request, messages.Failed("The worker is stopping.")))
             return
         what = type(inquiry).__name__
-        child = self._launcher.launch(what)
+        child = self._launcher.launch(what, inquiry)
         self._asked[request] = _Asked(child, what, time.monotonic() + self._inquiry_timeout)
         try:
             child.send(inquiry)
@@ -342,6 +345,21 @@ class Supervisor:
                 running.deadline = None
                 self._hosts.is_killed(unit)
                 running.child.kill()
+
+    def _kill_swollen(self) -> None:
+        """Kill the processes that have more memory than they may."""
+        processes = {running.child.pid: unit for unit, running in self._running.items() if running.child.pid}
+        for pid, used in self._memory.exceeded(processes):
+            unit = processes[pid]
+            running = self._running[unit]
+            told = f"has {used} bytes of memory, more than {MEMORY_LIMIT}={self._memory.limit}, and is killed"
+            if running.child.shares:
+                self._hosts.kill(unit, told)
+                continue
+            self._hosts.is_killed(unit)
+            running.child.kill()
+            if running.phase in LIVE:
+                self._handle(unit, running, messages.Failed(f"The process of {unit} {told}."))
 
     def _condemns(self, unit: Unit, running: _Running) -> float | None:
         """When all are to leave the process of a unit that is to end, since that may have to be killed."""

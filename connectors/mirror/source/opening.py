@@ -57,25 +57,20 @@ class JournalOpening:
         at, alias = Cluster(self._config.offset_syncs_topic_location), self._config.alias_in_syncs
         topics = JournalTopics(self._policy.offset_syncs_topic(alias), self._policy.offset_runs_topic(alias))
         records = self._stored_runs(at, topics.runs, wait)
-        now = self.generations(self._share)
+        source, target = self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET)
+        now = self._generations(self._share, source, target)
         remotes = {partition: TopicPartition(self._remote(partition), partition.partition) for partition in self._share}
-        upstream_ends = self._topics(Cluster.SOURCE).ends(self._share)
-        downstream_ends = self._topics(Cluster.TARGET).ends(remotes.values())
+        upstream_ends = source.ends(self._share)
+        downstream_ends = target.ends(remotes.values())
         producer = self._clients.producer(at, f"offset-syncs-{at}-producer")
         journal = OffsetJournal(producer, topics, self._config.offset_lag_max)
         anew: set[TopicPartition] = set()
         for partition in self._share:
             position, end = stored[partition], downstream_ends.get(remotes[partition])
-            before = records.runs(*partition)
-            if (
-                position is not None
-                and before is not None
-                and is_other(before.generation.source, now[partition].source)
-            ):
-                self._meet(Gap(partition, Reason.SOURCE_ANEW, position, None, 0))
-                anew.add(partition)
-            elif position is not None and before is not None and _has_lost(before, now[partition], end):
-                self._meet(Gap(partition, Reason.TARGET_ANEW, 0, position - 1, position))
+            if (gap := _gap(partition, records.runs(*partition), now[partition], position, end)) is not None:
+                self._meet(gap)
+                if gap.reason is Reason.SOURCE_ANEW:
+                    anew.add(partition)
             runs = journal.open(partition, records, now[partition])
             if _has_lost(runs, now[partition], end):
                 runs.clear(now[partition])
@@ -86,10 +81,15 @@ class JournalOpening:
 
     def generations(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Generation]:
         """The topics that there are now of each partition, by their ids."""
-        source = self._topics(Cluster.SOURCE).ids({partition.topic for partition in partitions})
-        target = self._topics(Cluster.TARGET).ids({self._remote(partition) for partition in partitions})
+        return self._generations(partitions, self._topics(Cluster.SOURCE), self._topics(Cluster.TARGET))
+
+    def _generations(
+        self, partitions: Sequence[TopicPartition], source: ClusterTopics, target: ClusterTopics
+    ) -> dict[TopicPartition, Generation]:
+        upstream = source.ids({partition.topic for partition in partitions})
+        downstream = target.ids({self._remote(partition) for partition in partitions})
         return {
-            partition: Generation(source.get(partition.topic), target.get(self._remote(partition)))
+            partition: Generation(upstream.get(partition.topic), downstream.get(self._remote(partition)))
             for partition in partitions
         }
 

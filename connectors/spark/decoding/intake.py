@@ -19,7 +19,6 @@ from connect.data import Constant, TimestampType
 
 __all__ = ["Intake"]
 
-_MOST: Final = 10_000
 _NO_TIMESTAMP: Final = -1
 _TYPES: Final[Mapping[TimestampType, int]] = {
     TimestampType.NO_TIMESTAMP_TYPE: -1,
@@ -41,6 +40,8 @@ class Intake:
     settings: Mapping[str, str | int | bool] = field(repr=False)
     whole: bool = False
     timed: bool = False
+    most: int = 10_000
+    """How many records are read at a time."""
 
     def asked(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records of the splits whose numbers are in the first column: the argument of a function that Spark runs.
@@ -54,7 +55,7 @@ class Intake:
 
     def read(self, split: OffsetRange) -> Iterator[pa.RecordBatch]:
         """The records of one split."""
-        with RangeReader(self.settings, [split], _MOST) as reader:
+        with RangeReader(self.settings, [split], self.most) as reader:
             for consumed in reader.batches():
                 yield pa.RecordBatch.from_pydict(dict(self._columns(split.partition, consumed)))
 

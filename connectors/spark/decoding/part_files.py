@@ -1,8 +1,8 @@
 """Parquet files that the tasks of Spark write from Python, where they can reach the folder themselves.
 
 They have the names and the types that Spark's own writer would give them. A task writes beside, under a hidden name
-that is its attempt's alone, and renames at its end: so a file with the name of a part is whole, and an attempt that is
-made again takes the place of one that was.
+that is its attempt's alone, and gives the file its name at its end: so a file with the name of a part is whole. Where
+two attempts come to their ends, the files of the first stay: the driver may be about to commit them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class PartWriter:
         """Give the files their names."""
         self._end_file()
         for beside, path in self._written:
-            beside.replace(path)
+            with suppress(FileExistsError):
+                path.hardlink_to(beside)
+            beside.unlink()
 
     @property
     def _room(self) -> int | None:

@@ -52,6 +52,8 @@ _TRIES: Final = 5
 _SAMPLE: Final = 1_000
 """How many records at the beginning of a range are surveyed for a guess, of so many ranges at most."""
 _SAMPLED: Final = 16
+_AT_A_TIME: Final = 10_000
+"""How many records are read at a time, unless the consumer's properties say so."""
 _WORTH: Final = 10
 """How many times as many records a load must have for a guess: less are surveyed as quickly."""
 
@@ -81,7 +83,8 @@ class LoadSession:
     def intake(self, splits: Sequence[OffsetRange], *, timed: bool = False, whole: bool = False) -> Intake:
         """The records of splits of one topic, with what of them is asked for by the chain and the columns beside."""
         whole = whole or self.transformed or self.config.beside.need_whole_records or self.config.changes is not None
-        return Intake(splits, self.context.consumer_settings, whole, timed)
+        most = int(self.context.consumer_properties.get("max.poll.records", _AT_A_TIME))
+        return Intake(splits, self.context.consumer_settings, whole, timed, most)
 
     def examine(
         self,
@@ -318,13 +321,14 @@ class TopicLoad:
     def _write_table(self, plan: DecodePlan, schema: Schema, output: Output, attempt: int) -> Work[Reports | None]:
         session = self._session
         session.progress.stage(f"writing {plan.table}")
+        columns = _columns(plan, schema)
         files = None if self._request.files is None else self._request.files(plan.table, schema, attempt)
+        fields = from_arrow_schema(columns if files is None else MARKS)
         writing = session.passes.begin(plan, self._intake(plan), files)
         try:
             if files is not None:
-                yield lambda: _written_nowhere(self._rows(writing, from_arrow_schema(MARKS)))
+                yield lambda: _written_nowhere(self._rows(writing, fields))
             else:
-                fields = from_arrow_schema(_columns(plan, schema))
                 yield lambda: output.write(self._rows(writing, fields), plan.table, schema, attempt)
         except Exception as error:
             stop = LoadStop.found_in(error)

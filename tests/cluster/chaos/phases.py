@@ -54,7 +54,9 @@ AIMED: Final = (Phase.CONVERT, Phase.PRODUCE, Phase.FLUSH, Phase.COMMIT, Phase.F
 PLACES: Final[Mapping[str, Phase]] = {
     "connect.chain.source:SourceChain.process": Phase.CONVERT,
     "connect.chain.sink:SinkChain.process": Phase.CONVERT,
-    "connectors.spark.decoding.executor:_decode_partition": Phase.CONVERT,
+    "connectors.spark.decoding.executor:_decode_split": Phase.CONVERT,
+    "connectors.spark.decoding.executor:_survey_split": Phase.CONVERT,
+    "connectors.spark.decoding.executor:_write_split": Phase.CONVERT,
     "worker.runtime.source.loop:SourceLoop._send": Phase.PRODUCE,
     "worker.runtime.sink.loop:SinkLoop._put": Phase.PUT,
     "connectors.spark.loader:Loader.load": Phase.PUT,

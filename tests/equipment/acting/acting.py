@@ -85,7 +85,8 @@ class ActingSourceConnector(SourceConnector[ActingConfig]):
             case "leaks":
                 kept = []
                 while True:
-                    kept.append(bytearray(os.urandom(1) * 2**20))
+                    kept.append(os.urandom(2**20))
+                    time.sleep(0.001)
             case "leaves a thread":
                 threading.Thread(target=time.sleep, args=(_FOREVER,), name="left behind", daemon=True).start()
             case "speaks of others":

@@ -313,7 +313,8 @@ def _entry_or_errors(
     except UnlistedPluginError as error:
         return [(key, str(ConfigError(key, name, str(error))))]
     except ConnectError:
-        reason = f"Class {name} could not be found.{assembly.registry.suggestion(kind, name)}"
+        registry = assembly.registry
+        reason = f"Class {name} could not be found.{registry.suggestion(kind, name)}{registry.interpreter_hint}"
         return [(key, str(ConfigError(key, name, reason)))]
 
 

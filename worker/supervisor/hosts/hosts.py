@@ -32,6 +32,7 @@ RunUnit: TypeAlias = messages.RunConnector | messages.RunTask
 class _Wish:
     isolation: Isolation
     config: dict[str, str]
+    home: str
 
 
 class Hosts:
@@ -58,7 +59,7 @@ class Hosts:
         group = self._group(unit)
         number = place_for(group, self._hosts.values()) if group.is_shared else None
         if number is None:
-            process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit))
+            process = self._launcher.launch(f"host {self._unused}" if group.is_shared else str(unit), command)
             if group.is_shared and process.gone():
                 return process
             number = self._open(group, process)
@@ -104,6 +105,13 @@ class Hosts:
         """Take note that a unit has ended its process, or has to be killed."""
         if unit in self._wishes and self._wishes[unit].isolation is not Isolation.PROCESS:
             self._find(unit)
+
+    def kill(self, unit: Unit, why: str) -> None:
+        """End the shared host of a unit at once, which need not be the one to blame."""
+        host = self._of[unit]
+        if not host.is_killed:
+            logger.warning("Host %s (process %s) %s", host.number, host.child.pid, why)
+            host.kill(None)
 
     def is_condemned(self, unit: Unit) -> bool:
         """Whether the host of a unit is to be left."""
@@ -210,7 +218,8 @@ class Hosts:
                 host.kill(None)
 
     def _note_wish(self, unit: Unit, command: RunUnit) -> None:
-        before, wish = self._wishes.get(unit), _Wish(isolation_of(command), _config(command))
+        wish = _Wish(isolation_of(command), _config(command), self._launcher.home(command))
+        before = self._wishes.get(unit)
         if before is not None and before != wish:
             self._blame.forget(unit)
             self._needs_process.discard(unit)
@@ -218,7 +227,8 @@ class Hosts:
 
     def _group(self, unit: Unit) -> Group:
         alone = unit in self._needs_process or self._blame.is_alone(unit)
-        return group_of(unit, self._wishes[unit].isolation, alone=alone)
+        wish = self._wishes[unit]
+        return group_of(unit, wish.isolation, alone=alone, home=wish.home)
 
 
 def isolation_of(command: RunUnit) -> Isolation:

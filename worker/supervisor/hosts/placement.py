@@ -26,10 +26,14 @@ class Isolation(enum.Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """Units of one group may share a host. A group of one unit, or of a connector, has that as its ``member``."""
+    """Units of one group may share a host. A group of one unit, or of a connector, has that as its ``member``.
+
+    ``home`` is where their plugins are: modules of one name that are in several places cannot share a process.
+    """
 
     kind: str
     member: str = ""
+    home: str = ""
 
     @property
     def is_shared(self) -> bool:
@@ -63,13 +67,13 @@ class Place(Protocol):
         """Whether all are to leave it."""
 
 
-def group_of(unit: Unit, isolation: Isolation, *, alone: bool) -> Group:
+def group_of(unit: Unit, isolation: Isolation, *, alone: bool, home: str = "") -> Group:
     """The group of a unit. One that is to be ``alone``, whatever it may share, has its own."""
     if alone or isolation is Isolation.PROCESS:
         return Group(Isolation.PROCESS.value, str(unit))
     if isolation is Isolation.CONNECTOR:
-        return Group(isolation.value, unit.connector)
-    return Group(isolation.value)
+        return Group(isolation.value, unit.connector, home)
+    return Group(isolation.value, home=home)
 
 
 def place_for(group: Group, hosts: Iterable[Place]) -> int | None:

@@ -57,14 +57,14 @@ def test_an_attempt_that_is_not_finished_leaves_nothing_behind(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_attempt_takes_the_place_of_the_first(tmp_path: Path) -> None:
+def test_a_second_attempt_leaves_what_the_first_has_finished(tmp_path: Path) -> None:
     files = PartFiles(str(tmp_path), MARK, "gzip")
     for attempt in (1, 2):
         with PartWriter(files, COLUMNS, 0, attempt) as writer:
             writer.write(rows(attempt))
             writer.finish()
     assert list(tmp_path.iterdir()) == [files.path(0, 0)]
-    assert ids(files.path(0, 0)) == [2]
+    assert ids(files.path(0, 0)) == [1]
 
 
 def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:

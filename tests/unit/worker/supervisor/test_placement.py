@@ -73,3 +73,13 @@ def test_one_more_goes_to_the_fullest_host_that_has_room() -> None:
     assert place_for(shared, [house(0, 3), house(1, 7), house(2, ROOM), house(3, 9, condemned=True)]) == 1
     assert place_for(shared, [house(2, ROOM)]) is None
     assert place_for(Group("connector", "a"), [house(0, 3)]) is None
+
+
+def test_units_whose_plugins_are_elsewhere_do_not_share() -> None:
+    homes = {Unit("a"): "", Unit("b"): "/plugins/b", Unit("c"): "/plugins/b", Unit("d"): "/d/.venv/bin/python"}
+    groups = {unit: group_of(unit, Isolation.SHARED, alone=False, home=home) for unit, home in homes.items()}
+    places = placed(groups, [], 0)
+    assert places[Unit("b")] == places[Unit("c")]
+    assert len(set(places.values())) == 3
+    alone = {group_of(Unit("a"), Isolation.PROCESS, alone=False, home=home) for home in homes.values()}
+    assert len(alone) == 1

@@ -42,7 +42,9 @@ class World:
         self.last: dict[Unit, Changed] = {}
         self.pids: dict[Unit, int] = {}
         self.launches: dict[Unit, int] = {}
-        self.supervisor = Supervisor(ForkServerLauncher(main), self.notices.put, _no_offsets, 2.0)
+        self.supervisor = Supervisor(
+            ForkServerLauncher(main), self.notices.put, _no_offsets, 2.0, memory_limit=200_000_000
+        )
         self.supervisor.start_thread()
 
     def start(self, unit: Unit, does: str, isolation: str = "shared", **config: str) -> None:
@@ -94,6 +96,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         ("crashes", "was killed by SIGSEGV, in _on_cue: acting.py"),
         ("exits", "exited with status 3"),
         ("keeps the GIL", "has not returned for 1.5 s"),
+        ("leaks", "bytes of memory, more than process.memory.max.bytes=200000000"),
     ],
 )
 def test_one_that_ends_its_process_is_found_and_the_others_run_on_together(
