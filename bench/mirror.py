@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ _TAIL = 200_000
 _TOPIC = "orders"
 _LOOK_SECONDS = 0.1
 _DEADLINE_SECONDS = 120.0
+_NOT_YET = (409, 500, 503)
 _PER_SECOND = 100
 _WARM_UP_SECONDS = 10.0
 _PACED_SECONDS = 30.0
@@ -139,7 +141,8 @@ class Race:
         folder = self._folder / alias
         folder.mkdir()
         url = f"http://127.0.0.1:{any_port(taken=0)}"
-        own = {"offset.storage.file.filename": str(folder / "offsets"), "listeners": url}
+        file = {} if self._exactly_once else {"offset.storage.file.filename": str(folder / "offsets")}
+        own = {**file, "listeners": url}
         files = [write_props(folder / "worker.properties", {**own, **self._worker(alias)})]
         if not self._exactly_once:
             files.append(write_props(folder / "mirror.properties", connector))
@@ -252,6 +255,10 @@ def _create_connector(url: str, connector: Props) -> None:
         try:
             with urllib.request.urlopen(request, timeout=30):
                 return
+        except urllib.error.HTTPError as error:
+            if error.code not in _NOT_YET:
+                raise SystemExit(f"the connector is refused: {error.read().decode()}") from error
+            time.sleep(_LOOK_SECONDS)
         except OSError:
             time.sleep(_LOOK_SECONDS)
     raise SystemExit("the connector could not be created")
