@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 _TICK: Final = 1.0
 _PATIENCE: Final = 5.0
 _LOST: Final = 120.0
-_NEEDED: Final = ("pyarrow", "orjson", "connectors.spark.decoding.executor")
+_NEEDED: Final = ("pyarrow", "orjson", "confluent_kafka", "connectors.spark.decoding.executor")
 _MOST: Final = 32
 _VERSIONS: Final = re.compile(
     r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: (\S+?)[,.]"
